@@ -27,6 +27,7 @@ from epsilometer.corpora import files
 from epsilometer.corpora.reading import layout_free, prepare
 from epsilometer.runtime import program
 from epsilometer.runtime.progress import note
+from epsilometer.runtime.withholding import WHY, shows
 
 COLUMNS = ("original", "epsilon", "rewrite")
 
@@ -69,7 +70,8 @@ class CommandMechanism:
             raise UserError(f"{self._named(epsilon)} cannot be run ({error.strerror})") from error
         if done.status:
             said = "\n".join(done.said.decode(errors="replace").splitlines()[-5:])
-            raise UserError(f"{self._named(epsilon)} failed with exit status {done.status}:\n{said}".rstrip(":\n"))
+            why = "" if not said else f":\n{said}" if shows() else f"; what it wrote on standard error is {WHY}"
+            raise UserError(f"{self._named(epsilon)} failed with exit status {done.status}{why}")
         try:
             written = done.written.decode()
         except UnicodeDecodeError as error:

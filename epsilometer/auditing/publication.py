@@ -30,6 +30,7 @@ from epsilometer.corpora import files
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.reading import check_strings
 from epsilometer.runtime.progress import Pace, note, span
+from epsilometer.runtime.withholding import withheld
 
 _LINES = 10_000  # rewritten at a time, at most
 
@@ -51,7 +52,8 @@ class Publisher:
             noise, spent = Noise.operating_system(len(texts)), self.epsilon * (1 - SLACK)
         else:
             noise, spent = Noise.named(first + numbers, self.seed, "rewrite", self.epsilon), self.epsilon
-        (rewrites,) = Job(texts, numbers, [spent], [noise]).run(self.mechanism, numbers).rewrites
+        with withheld():  # what the mechanism prints is no part of a publication
+            (rewrites,) = Job(texts, numbers, [spent], [noise]).run(self.mechanism, numbers).rewrites
         return [printable(" ".join(text.split())) for text in rewrites.texts]
 
 

@@ -10,37 +10,54 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 
-from epsilometer.core.errors import UserError, disk_trouble
-from epsilometer.core.extras import missing
+from epsilometer.cli.supervised import supervised
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point `epsilometer`."""
+    """The entry point `epsilometer`; arguments: run in this very process."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    run = partial(_run, words)
+    sys.exit(run() if arguments is not None or _own(words) else supervised(run))
+
+
+def _run(words: Sequence[str]) -> int:
+    """The exit code of a command. 2 for every error, of ours, the user's or what is audited: 1 and 3 are findings."""
     try:
-        if words[:1] == ["stage"] and len(words) in (2, 3) and not words[1].startswith("-"):
-            from epsilometer.pipeline.guard.entry import stage
-
-            stage(*words[1:])
+        return _call(words)
+    except KeyboardInterrupt:
+        return 130
+    except BaseException as error:
+        if isinstance(error, SystemExit):
+            if _own(words):
+                raise
+            if isinstance(error.__context__, BrokenPipeError):  # nobody reads its output any more
+                return 141
+        if show := getattr(error, "show", None):  # a wrong option's
+            show()
+        elif isinstance(error, PermissionError):
+            print(f"error: {error.filename} may not be read or written; change its permissions", file=sys.stderr)
         else:
-            from epsilometer.cli.app import app
-            from epsilometer.core.file_names import SHOW, names_shown
+            from epsilometer.runtime.withholding import in_one_line
 
-            with names_shown(sys.stderr.isatty() or bool(os.environ.get(SHOW))):
-                app(words)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    except ModuleNotFoundError as error:
-        if (advice := missing(error)) is None:
-            raise
-        print(f"error: {advice}", file=sys.stderr)
-        sys.exit(2)
-    except OSError as error:
-        denied = f"{error.filename} may not be read or written; change its permissions"
-        trouble = denied if isinstance(error, PermissionError) else disk_trouble(error)
-        if trouble is None:
-            raise
-        print(f"error: {trouble}, then run again", file=sys.stderr)
-        sys.exit(2)
+            print(f"error: {in_one_line(error)}", file=sys.stderr)
+        return 2
+
+
+def _own(words: Sequence[str]) -> bool:
+    """Whether a command runs stages: those end with the run that started them, and say themselves what went wrong."""
+    return words[:1] in (["stage"], ["repro"])
+
+
+def _call(words: Sequence[str]) -> int:
+    if words[:1] == ["stage"] and len(words) in (2, 3) and not words[1].startswith("-"):
+        from epsilometer.pipeline.guard.entry import stage
+
+        stage(*words[1:])
+        return 0
+    from epsilometer.cli.app import app
+    from epsilometer.core.file_names import SHOW, names_shown
+
+    with names_shown(sys.stderr.isatty() or bool(os.environ.get(SHOW))):
+        return int(app(words, standalone_mode=False) or 0)

@@ -27,6 +27,7 @@ from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError, printable
 from epsilometer.core.outcomes import MEANING
 from epsilometer.runtime.progress import note, warn
+from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,7 +86,7 @@ def anonymize(
     training = FineTuning(str(weights("deberta")))
     plan = Plan("labelled", attribute, keep, kind, training=training, seed=seed or 0)
     texts = _texts(file, text, rows, Layout(separator, not no_quotes, not no_header, encoding))
-    with ExitStack() as stack:
+    with withheld(), ExitStack() as stack:
         folder = auxiliaries or Path(stack.enter_context(TemporaryDirectory()))
         built = anonymizing.over(folder, mechanism, read_settings(settings))
         (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
+from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,14 +56,11 @@ def audit_attribute(given: Recorded, layout: Layout, alpha: float, seed: int, *,
     kinds = STANDARD.kinds if given.kinds is None else given.kinds.split(",")
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise UserError(f"--kinds must be among {', '.join(KINDS)}, got {unknown[0]!r}")
-    table = recorded_anonymity(
-        _labelled(given, given.texts, layout),
-        pairs(given.rewrites, layout),
-        None if given.labelled is None else _labelled(given, given.labelled, layout),
-        attribute=given.attribute,
-        keep=given.keep,
-        design=AnonymityDesign(kinds, group=given.group, attacking=Attacking(alpha=alpha, seed=seed)),
-    )
+    design = AnonymityDesign(kinds, group=given.group, attacking=Attacking(alpha=alpha, seed=seed))
+    texts, rewrites = _labelled(given, given.texts, layout), pairs(given.rewrites, layout)
+    others = None if given.labelled is None else _labelled(given, given.labelled, layout)
+    with withheld():
+        table = recorded_anonymity(texts, rewrites, others, attribute=given.attribute, keep=given.keep, design=design)
     if as_json:
         show(table.to_dicts(), as_json)
         return

@@ -29,6 +29,7 @@ from epsilometer.cli.options import (
 )
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
+from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
     import polars as pl
@@ -152,11 +153,13 @@ def audit(
     if rewrites is not None:
         from epsilometer.auditing.external import audit_recorded, recorded
 
-        losses = audit_recorded(recorded(rewrites, layout), chosen, trials, design)
+        with withheld():
+            losses = audit_recorded(recorded(rewrites, layout), chosen, trials, design)
     else:
         budgets, measure = source.budgets, _measure(units, worst, trials)
         texts = read_texts(str(file), text, rows, layout)
-        losses = measure(texts, source.rewriter, budgets, chosen, settings=read_settings(settings), design=design)
+        with withheld():
+            losses = measure(texts, source.rewriter, budgets, chosen, settings=read_settings(settings), design=design)
     if as_json:
         show(losses.to_dicts(), as_json, shown if columns else None)
     else:

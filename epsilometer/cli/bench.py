@@ -9,6 +9,7 @@ import typer
 
 from epsilometer.cli.options import Json
 from epsilometer.cli.output import show
+from epsilometer.runtime.withholding import withheld
 
 
 def bench(
@@ -29,7 +30,8 @@ def bench(
 
     if out is not None and out.suffix != ".md":
         raise UserError(f"--out must be a Markdown file, which ends in .md, got {out.name!r}")
-    table = run(FULL if full else QUICK, auditor, workers)
+    with withheld():
+        table = run(FULL if full else QUICK, auditor, workers)
     if out is not None:
         from epsilometer.report.truth import write
 

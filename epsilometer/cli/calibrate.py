@@ -26,6 +26,7 @@ from epsilometer.cli.options import (
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
+from epsilometer.runtime.withholding import withheld
 
 
 def calibrate(
@@ -94,7 +95,9 @@ def calibrate(
         from epsilometer.project.calibrating.trainings import Aim, calibrate_training
 
         aim = Aim(target, measure, width=width, budget=budget)
-        _show_with_reasons(list(calibrate_training(read(), training, aim)), as_json)
+        with withheld():
+            rows = list(calibrate_training(read(), training, aim))
+        _show_with_reasons(rows, as_json)
         return
     search = calibrating.Search(
         attack=attack,
@@ -111,17 +114,20 @@ def calibrate(
         if settings:
             raise UserError("--set is for a FILE of texts; params.yaml has the settings of its mechanisms")
         watch = partial(calibrating.progress, search=search)
-        cells = calibrating.calibrate_cells(read(), target, search, mechanisms=mechanism, datasets=dataset, watch=watch)
-        rows = list(cells)
+        with withheld():
+            rows = list(
+                calibrating.calibrate_cells(read(), target, search, mechanisms=mechanism, datasets=dataset, watch=watch)
+            )
     else:
         if not mechanism or dataset:
             raise UserError("with a FILE of texts name one mechanism or more (--mechanism), and no --dataset")
         texts = read_texts(str(file), text, first_rows, Layout(separator, not no_quotes, not no_header, encoding))
         chosen = read_settings(settings)
-        rows = [
-            calibrating.calibrate_texts(texts, one, target, search, settings=chosen, name=file.name)
-            for one in mechanism
-        ]
+        with withheld():
+            rows = [
+                calibrating.calibrate_texts(texts, one, target, search, settings=chosen, name=file.name)
+                for one in mechanism
+            ]
     _show_with_reasons(rows, as_json)
 
 
@@ -161,9 +167,11 @@ def compare(
     one, other = mechanism_at(first), mechanism_at(second)
     if file is None:
         params = read()
-        rows = comparing.compare_cells(params, one, other, params.audit.alpha)
+        with withheld():
+            rows = comparing.compare_cells(params, one, other, params.audit.alpha)
     else:
         layout = Layout(separator, not no_quotes, not no_header, encoding)
         texts = read_texts(str(file), text, first_rows, layout)
-        rows = comparing.compare_texts(texts, one, other, trials, name=file.name)
+        with withheld():
+            rows = comparing.compare_texts(texts, one, other, trials, name=file.name)
     show(rows, as_json)

@@ -12,6 +12,7 @@ from epsilometer.cli.options import A_MECHANISM, Json, Settings, number, read_se
 from epsilometer.cli.output import show, shown
 from epsilometer.core.errors import UserError, printable
 from epsilometer.runtime.progress import note
+from epsilometer.runtime.withholding import withheld
 
 
 def claims(
@@ -33,7 +34,8 @@ def claims(
     from epsilometer.auditing.one_claim import check
 
     chosen = read_settings(settings) | ({"as_published": True} if as_published else {})
-    checked = check(mechanism, chosen, epsilon, vectors, vocabulary=vocabulary, alpha=alpha, seed=seed)
+    with withheld():
+        checked = check(mechanism, chosen, epsilon, vectors, vocabulary=vocabulary, alpha=alpha, seed=seed)
     for other in checked.others:
         note(f"at epsilon {other.epsilon:g}, where draws could refute the claim: {other.verdict}")
     worst, (largest, how) = checked.worst, checked.largest or (None, None)

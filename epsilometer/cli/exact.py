@@ -24,6 +24,7 @@ from epsilometer.cli.options import (
     read_texts,
 )
 from epsilometer.cli.output import show
+from epsilometer.runtime.withholding import withheld
 
 _SHOWN = (
     "epsilon", "pairs", "compared", "average", "median", "q95", "worst", "relative_epsilon", "delta_at_claim", "method",
@@ -68,5 +69,6 @@ def exact(
     with tempfile.TemporaryDirectory() as folder:
         if vectors is not None:
             chosen = on_vectors(mechanism, chosen, vectors, Path(folder))
-        table = exact_loss(texts, mechanism, budgets, chosen, trials=trials, design=design)
+        with withheld():
+            table = exact_loss(texts, mechanism, budgets, chosen, trials=trials, design=design)
     show(table.to_dicts() if as_json else table.select(_SHOWN).to_dicts(), as_json)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,9 @@ import typer
 
 from epsilometer.cli.options import A_MECHANISM, TEXTS, Settings, Text, read_settings, read_texts
 from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import stored
 from epsilometer.runtime.progress import note
+from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
     from epsilometer.auditing.estimation.successes import Estimate
@@ -42,47 +45,28 @@ def gate(
 ) -> None:
     """Decide whether a mechanism leaks more than it may, on as few fresh trials as that takes.
 
-    Prints three lines. Ends with 0 (passed), 1 (it leaks more than a limit allows) or 3 (undecided within the budget).
+    Prints three lines. Ends with 0 (passed), 1 (it leaks more than a limit allows), 3 (undecided) or 2 (an error: of
+    the input, or of what is judged).
     """
-    from epsilometer.auditing.gate import STANDARD
-    from epsilometer.auditing.gating import Rules, write
+    from epsilometer.auditing.gating import Rules
     from epsilometer.auditing.gating import gate as judge
-    from epsilometer.auditing.gating import measure as count
-    from epsilometer.core.atomic import write_text
-    from epsilometer.core.guarantees import stored
     from epsilometer.report import gate as formats
 
-    if sum(given is not None for given in (mechanism, command, cell)) != 1:
-        raise UserError("give one of --mechanism, --command and --cell")
-    rules = Rules(max_loss, max_increase, budget)  # refused before any model loads
-    of = (
-        _of_cell(str(cell), epsilon)
-        if cell
-        else _of_texts(file, mechanism, command, epsilon, text=text, settings=settings, attacks=attacks, seed=seed)
-    )
+    texts = _Texts(file, mechanism, command, text=text, settings=settings, attacks=attacks, seed=seed)
     if accept:
-        if baseline is None or cell:
-            raise UserError(
-                "--accept writes --baseline, of a mechanism or program; a project's is `epsilometer accept`"
-            )
-        write(count(of, budget), baseline)
-        note(f"accepted as {baseline}; judge later runs by the same command without --accept")
+        _accept(texts, epsilon, budget, baseline=None if cell else baseline)
         return
-    accepted = _accepted(of, baseline, cell)
-    decision = formats.Decision(
-        of.name, stored(of.epsilon), of.design.k, errors=STANDARD, verdict=judge(of, rules, accepted)
-    )
+    files = formats.Files(json_file, markdown, junit, sarif, finding=mechanism or "params.yaml")
+    with files.of(mechanism or command or cell or "nothing", epsilon):
+        texts.check(cell)
+        rules = Rules(max_loss, max_increase, budget)  # refused before any model loads
+        with withheld():
+            of = texts.subject(epsilon) if cell is None else _of_cell(cell, epsilon)
+            verdict = judge(of, rules, _accepted(of, baseline, cell))
+    decision = formats.Decision(of.name, stored(of.epsilon), of.design.k, errors=rules.errors, verdict=verdict)
+    files.write(decision)
     print(*formats.lines(decision), sep="\n", flush=True)
-    written = {
-        json_file: formats.as_json,
-        markdown: formats.markdown,
-        junit: formats.junit,
-        sarif: lambda it: formats.sarif(it, mechanism or "params.yaml"),
-    }
-    for path, form in written.items():
-        if path is not None:
-            write_text(form(decision), path)
-    sys.exit(decision.exit_code)
+    raise typer.Exit(decision.exit_code)
 
 
 def schema() -> None:
@@ -94,27 +78,46 @@ def schema() -> None:
     print(json.dumps(schema(), indent=1), flush=True)
 
 
-def _of_texts(
-    file: Path | None,
-    mechanism: str | None,
-    command: str | None,
-    epsilon: float | None,
-    *,
-    text: list[str],
-    settings: list[str],
-    attacks: str | None,
-    seed: int,
-) -> Subject:
-    from epsilometer.auditing.external import CommandMechanism
-    from epsilometer.auditing.gating import subject
-    from epsilometer.auditing.trials.design import Design
+@dataclass(frozen=True)
+class _Texts:
+    """A mechanism or program on the texts of a file, and by which attacks it is judged."""
 
-    if file is None:
-        raise UserError("give a FILE of texts (only --cell needs none)")
-    named = CommandMechanism(command) if command is not None else str(mechanism)
-    chosen = None if attacks is None else attacks.split(",")
-    texts, given = read_texts(str(file), text), read_settings(settings)
-    return subject(texts, named, epsilon, chosen, settings=given, design=Design(seed=seed))
+    file: Path | None
+    mechanism: str | None
+    command: str | None
+    text: Sequence[str]
+    settings: Sequence[str]
+    attacks: str | None
+    seed: int
+
+    def check(self, cell: str | None) -> None:
+        """Refuse two sources, or none."""
+        if sum(source is not None for source in (self.mechanism, self.command, cell)) != 1:
+            raise UserError("give one of --mechanism, --command and --cell")
+        if cell is None and self.file is None:
+            raise UserError("give a FILE of texts (only --cell needs none)")
+
+    def subject(self, epsilon: float | None) -> Subject:
+        """What is judged."""
+        from epsilometer.auditing.external import CommandMechanism
+        from epsilometer.auditing.gating import subject
+        from epsilometer.auditing.trials.design import Design
+
+        rewriter = CommandMechanism(self.command) if self.command is not None else str(self.mechanism)
+        chosen = None if self.attacks is None else self.attacks.split(",")
+        texts, settings = read_texts(str(self.file), self.text), read_settings(self.settings)
+        return subject(texts, rewriter, epsilon, chosen, settings=settings, design=Design(seed=self.seed))
+
+
+def _accept(texts: _Texts, epsilon: float | None, budget: int, *, baseline: Path | None) -> None:
+    from epsilometer.auditing.gating import measure, write
+
+    if baseline is None:
+        raise UserError("--accept writes --baseline, of a mechanism or program; a project's is `epsilometer accept`")
+    texts.check(None)
+    with withheld():
+        write(measure(texts.subject(epsilon), budget), baseline)
+    note(f"accepted as {baseline}; judge later runs by the same command without --accept")
 
 
 def _of_cell(cell: str, epsilon: float | None) -> Subject:
@@ -131,7 +134,6 @@ def _accepted(of: Subject, baseline: Path | None, cell: str | None) -> dict[str,
         from epsilometer.auditing.gating import read
 
         return read(baseline, of, of.design.alpha)
-    from epsilometer.core.guarantees import stored
     from epsilometer.project.params import read as read_params
     from epsilometer.reaudit.baseline import read as read_baseline
     from epsilometer.reaudit.baseline import trial_set

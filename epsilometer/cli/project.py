@@ -14,6 +14,7 @@ import typer
 from epsilometer.cli.options import A_MECHANISM, Json, Settings, read_settings
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError, printable
+from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
     from epsilometer.auditing.conformance.rules import Check
@@ -110,14 +111,15 @@ def _check_component(
 
     if sum(name is not None for name in (mechanism, attack, metric)) != 1:
         raise UserError("give one of --mechanism, --attack and --metric")
-    if mechanism is not None:
-        built = one_call.as_mechanism(mechanism, settings, TEXTS)
-        budget = 1.0 if epsilon is None and has_budget(built) else epsilon
-        checks = check_mechanism(built, budget)
-    elif attack is not None:
-        checks = _of_attack(attack, settings)
-    else:
-        checks = check_metric(similarity.metric(str(metric), settings))
+    with withheld():
+        if mechanism is not None:
+            built = one_call.as_mechanism(mechanism, settings, TEXTS)
+            budget = 1.0 if epsilon is None and has_budget(built) else epsilon
+            checks = check_mechanism(built, budget)
+        elif attack is not None:
+            checks = _of_attack(attack, settings)
+        else:
+            checks = check_metric(similarity.metric(str(metric), settings))
     if as_json:
         show([{"rule": one.rule, "problem": one.problem} for one in checks], as_json)
     else:

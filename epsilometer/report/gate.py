@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from epsilometer.auditing.gate import LEAKS_MORE, PASSED, Errors, Judged, Verdict, least_found
+from epsilometer.core.atomic import write_text
+from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget
 
 EXIT = {PASSED: 0, LEAKS_MORE: 1}
@@ -42,9 +48,10 @@ class Result(BaseModel):
     version: Literal["epsilometer/gate/2"] = Field(alias="schema", default="epsilometer/gate/2")
     mechanism: str
     epsilon: float | None
-    status: Literal["passed", "leaks more", "undecided"]
+    status: Literal["passed", "leaks more", "undecided", "error"]
     rewrites: int
     attacks: list[Row]
+    error: str | None = Field(default=None, description="why nothing was decided; quotes no text")
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,53 @@ class Decision:
         return least_found(one.trials, one.limit.loss, self.candidates, limited, errors=self.errors)
 
 
+@dataclass(frozen=True)
+class Failure:
+    """A gate that decided nothing, and why."""
+
+    mechanism: str
+    epsilon: float | None
+    error: str
+
+    @property
+    def name(self) -> str:
+        """The mechanism and its epsilon."""
+        return f"{self.mechanism}{at_budget(self.epsilon)}"
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a gate is written, None for no file of that format; finding: the file at which SARIF shows a finding."""
+
+    json: Path | None
+    markdown: Path | None
+    junit: Path | None
+    sarif: Path | None
+    finding: str
+
+    def write(self, outcome: Decision | Failure) -> None:
+        """Write it in every format."""
+        forms: list[tuple[Path | None, Callable[[Decision | Failure], str]]] = [
+            (self.json, as_json),
+            (self.markdown, markdown),
+            (self.junit, junit),
+            (self.sarif, partial(sarif, file=self.finding)),
+        ]
+        for path, form in forms:
+            if path is not None:
+                write_text(form(outcome), path)
+
+    @contextmanager
+    def of(self, mechanism: str, epsilon: float | None) -> Iterator[None]:
+        """Files of an error for as long as nothing is decided, however that ends, so that no earlier run's are read."""
+        self.write(Failure(mechanism, epsilon, "it ended before anything was decided"))
+        try:
+            yield
+        except UserError as error:
+            self.write(Failure(mechanism, epsilon, str(error)))
+            raise
+
+
 def lines(decision: Decision) -> list[str]:
     """Three lines: the verdict, what decided it, and what would have been found."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
@@ -94,8 +148,17 @@ def lines(decision: Decision) -> list[str]:
     ]
 
 
-def result(decision: Decision) -> Result:
+def result(outcome: Decision | Failure) -> Result:
     """The same as data."""
+    if isinstance(outcome, Failure):
+        return Result(
+            mechanism=outcome.mechanism,
+            epsilon=outcome.epsilon,
+            status="error",
+            rewrites=0,
+            attacks=[],
+            error=outcome.error,
+        )
     rows = [
         Row(
             attack=one.attack,
@@ -105,14 +168,14 @@ def result(decision: Decision) -> Result:
             point=_finite(one.point),
             limit=None if one.limit is None else one.limit.loss,
             source=_UNLIMITED if one.limit is None else one.limit.source,
-            least_found=_finite(decision.least_loss(one)),
+            least_found=_finite(outcome.least_loss(one)),
         )
-        for one in decision.verdict.attacks
+        for one in outcome.verdict.attacks
     ]
-    verdict = decision.verdict
+    verdict = outcome.verdict
     return Result(
-        mechanism=decision.mechanism,
-        epsilon=decision.epsilon,
+        mechanism=outcome.mechanism,
+        epsilon=outcome.epsilon,
         status=verdict.status,
         rewrites=verdict.trials,
         attacks=rows,
@@ -124,57 +187,67 @@ def schema() -> dict[str, Any]:
     return Result.model_json_schema(by_alias=True)
 
 
-def as_json(decision: Decision) -> str:
+def as_json(outcome: Decision | Failure) -> str:
     """`result`, as JSON."""
-    return result(decision).model_dump_json(indent=1, by_alias=True) + "\n"
+    return result(outcome).model_dump_json(indent=1, by_alias=True) + "\n"
 
 
-def markdown(decision: Decision) -> str:
+def markdown(outcome: Decision | Failure) -> str:
     """A comment for a pull request."""
-    head, *rest = lines(decision)
+    if isinstance(outcome, Failure):
+        return f"### ERROR: {outcome.name}\n\n{outcome.error}\n"
+    head, *rest = lines(outcome)
     table = ["| attack | right | of trials | at that rate, nats | allowed | |", "|---|---:|---:|---:|---:|---|"]
     table += [
         f"| {one.attack} | {one.successes:,} | {one.trials:,} | {_number(one.point)} | "
         f"{_number(math.inf if one.limit is None else one.limit.loss)} | {one.status} |"
-        for one in decision.verdict.attacks
+        for one in outcome.verdict.attacks
     ]
     return "\n".join([f"### {head}", "", *table, "", *rest, ""])
 
 
-def junit(decision: Decision) -> str:
+def junit(outcome: Decision | Failure) -> str:
     """JUnit XML: a test case an attack; undecided ones are skipped."""
-    attacks = decision.verdict.attacks
-    count = {status: str(sum(one.status == status for one in attacks)) for status in (LEAKS_MORE, PASSED)}
-    undecided = str(sum(one.status not in count for one in attacks))
-    suite = ElementTree.Element(
-        "testsuite", name="epsilometer gate", tests=str(len(attacks)), failures=count[LEAKS_MORE], skipped=undecided
-    )
-    for one in attacks:
-        case = ElementTree.SubElement(suite, "testcase", classname=decision.name, name=one.attack)
-        said = _seen(one)
-        if one.status == LEAKS_MORE:
-            ElementTree.SubElement(case, "failure", message=said)
-        elif one.status != PASSED:
-            ElementTree.SubElement(case, "skipped", message=said)
+    if isinstance(outcome, Failure):
+        suite = ElementTree.Element("testsuite", name="epsilometer gate", tests="1", failures="0", errors="1")
+        case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name="gate")
+        ElementTree.SubElement(case, "error", message=outcome.error)
+    else:
+        attacks = outcome.verdict.attacks
+        count = {status: str(sum(one.status == status for one in attacks)) for status in (LEAKS_MORE, PASSED)}
+        undecided = str(sum(one.status not in count for one in attacks))
+        suite = ElementTree.Element(
+            "testsuite", name="epsilometer gate", tests=str(len(attacks)), failures=count[LEAKS_MORE], skipped=undecided
+        )
+        for one in attacks:
+            case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name=one.attack)
+            if one.status == LEAKS_MORE:
+                ElementTree.SubElement(case, "failure", message=_seen(one))
+            elif one.status != PASSED:
+                ElementTree.SubElement(case, "skipped", message=_seen(one))
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def sarif(decision: Decision, file: str) -> str:
+def sarif(outcome: Decision | Failure, file: str) -> str:
     """SARIF 2.1.0; file: where a finding is shown, such as the mechanism's file."""
+    attacks = [] if isinstance(outcome, Failure) else outcome.verdict.attacks
     kinds = {LEAKS_MORE: "fail", PASSED: "pass"}
     findings = [
         {
             "ruleId": f"epsilometer/{one.attack}",
             "kind": kinds.get(one.status, "open"),
             "level": "error" if one.status == LEAKS_MORE else "none",  # SARIF allows no other beside these kinds
-            "message": {"text": f"{decision.name}: {_seen(one)}"},
+            "message": {"text": f"{outcome.name}: {_seen(one)}"},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": file}}}],
         }
-        for one in decision.verdict.attacks
+        for one in attacks
     ]
-    rules = [{"id": f"epsilometer/{one.attack}"} for one in decision.verdict.attacks]
-    driver = {"name": "epsilometer", "rules": rules}
-    run = {"tool": {"driver": driver}, "results": findings}
+    invocation: dict[str, Any] = {"executionSuccessful": not isinstance(outcome, Failure)}
+    if isinstance(outcome, Failure):
+        said = {"level": "error", "message": {"text": f"{outcome.name}: {outcome.error}"}}
+        invocation["toolExecutionNotifications"] = [said]
+    driver = {"name": "epsilometer", "rules": [{"id": f"epsilometer/{one.attack}"} for one in attacks]}
+    run = {"tool": {"driver": driver}, "invocations": [invocation], "results": findings}
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 

@@ -25,10 +25,11 @@ _LINE = re.compile(r"(?P<label>.+): (?P<done>\d+) of (?P<total>\d+), about (?P<l
 _stream: TextIO | None = None
 
 
-def speak_to(stream: TextIO) -> None:
-    """Write progress and notes to this stream from now on, instead of standard error."""
+def speak_to(stream: TextIO | None) -> TextIO | None:
+    """Write progress and notes to this stream from now on, None: to standard error. Returns what it was before."""
     global _stream
-    _stream = stream
+    former, _stream = _stream, stream
+    return former
 
 
 def stream() -> TextIO:
@@ -66,8 +67,8 @@ def note(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Print a warning that belongs to a result on standard error."""
-    print(f"warning: {printable(text)}", file=sys.stderr, flush=True)
+    """Say what belongs to a result and puts it in doubt."""
+    say(f"warning: {printable(text)}")
 
 
 def now_and_then() -> Callable[[str], None]:

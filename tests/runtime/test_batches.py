@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import SHOW
 from epsilometer.models.memory import Memory
 from epsilometer.pipeline.guard import entry
-from epsilometer.pipeline.guard.withholding import SHOW
 from epsilometer.report.sections.origin import device
 from epsilometer.runtime import batches
 from epsilometer.runtime.scaling import Engine, run

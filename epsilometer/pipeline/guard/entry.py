@@ -15,10 +15,10 @@ from epsilometer.pipeline import INTERRUPTED, RUNNER, STAGES, why
 from epsilometer.pipeline.dvc_files import dvc_pauses, lock
 from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
-from epsilometer.pipeline.guard.withholding import SHOW, report, traceback_of, withhold
 from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime.batches import recorded
 from epsilometer.runtime.progress import say
+from epsilometer.runtime.withholding import WHY, report, traceback_of, withhold
 
 _SHOWN = 5  # reasons for a run
 
@@ -71,7 +71,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
         elif written is None:
             raise
         else:
-            say(f"{traceback_of(error)}: message withheld, it may quote a private text; {SHOW}=1 shows it")
+            say(f"{traceback_of(error)}: message {WHY}")
             code = 1
     else:
         code = 0

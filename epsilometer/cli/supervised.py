@@ -1,0 +1,86 @@
+"""Run a command in a process of its own, so that only one which says how it ended is believed.
+
+What is audited runs in the command's process, and `os._exit(0)` or a crash in native code would end it with an exit
+code that means something else: passed, or leaks more.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+
+_PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+def supervised(work: Callable[[], int]) -> int:
+    """Returns the exit code of the work, 2 where its process ended without one; a signal ends both processes."""
+    if not hasattr(os, "fork"):
+        return work()
+    answer, tell = os.pipe()
+    alive, life = os.pipe()  # closed by whatever ends this process
+    child = os.fork()
+    if not child:
+        os.close(life)
+        threading.Thread(target=_end_with_parent, args=(alive,), name="end-with-parent", daemon=True).start()
+        code = work()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # nobody reads it any more
+                stream.flush()
+        os.write(tell, bytes([code]))
+        return code
+    os.close(tell)
+    status = _await(child)
+    os.set_blocking(answer, False)  # a process that the work has left behind may hold the other end
+    with suppress(BlockingIOError):
+        if said := os.read(answer, 1):
+            return said[0]
+    if os.WIFSIGNALED(status) and (number := os.WTERMSIG(status)) in _PASSED_ON:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {os.WEXITSTATUS(status)}"
+    print(
+        f"error: the process ended ({how}) before there was a result: what is audited or a library left it or crashed, "
+        "or there was too little memory",
+        file=sys.stderr,
+    )
+    return 2
+
+
+def _await(child: int) -> int:
+    """The wait status of the child, to which signals to this process are passed on."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        if not (number == signal.SIGINT and _in_foreground()):  # else the terminal has sent it to both
+            with suppress(ProcessLookupError):
+                os.kill(child, number)
+
+    for number in _PASSED_ON:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, pass_on)
+    _, status = os.waitpid(child, 0)
+    return status
+
+
+def _in_foreground() -> bool:
+    """Whether Ctrl-C on the terminal reaches this process."""
+    try:
+        terminal = os.open(os.ctermid(), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def _end_with_parent(alive: int) -> None:
+    """End this process when its parent ends, however that ends."""
+    os.read(alive, 1)
+    os._exit(1)

@@ -1,0 +1,71 @@
+"""Only a command that says how it ended is believed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import ROOT
+
+PROGRAM = """
+import os, pathlib, signal, sys, time
+from epsilometer.cli.supervised import supervised
+
+def work():
+    {}
+
+sys.exit(supervised(work))
+"""
+LEFT_BEHIND = "if not os.fork():\n        time.sleep(5)\n        os._exit(0)\n    os._exit(0)"
+WAITS = "pathlib.Path('part').write_text(str(os.getpid())); os.replace('part', 'pid'); time.sleep(60)"
+
+
+def started(folder: Path, body: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(body)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # without a terminal, whose Ctrl-C reaches both processes
+    )
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 130])
+def test_a_command_ends_with_its_own_code(tmp_path: Path, code: int) -> None:
+    process = started(tmp_path, f"print('said'); return {code}")
+    assert process.communicate(timeout=60) == ("said\n", "")
+    assert process.returncode == code
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["os._exit(0)", "os._exit(1)", "os.kill(os.getpid(), signal.SIGSEGV)", "os.abort()", LEFT_BEHIND],
+    ids=["like a pass", "like a leak", "a crash", "an abort", "leaving a process behind"],
+)
+def test_one_that_does_not_say_how_is_an_error(tmp_path: Path, body: str) -> None:
+    process = started(tmp_path, body)
+    line = process.stderr.readline() if process.stderr else ""
+    assert process.wait(60) == 2
+    assert "before there was a result" in line
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+def test_a_signal_ends_both_processes(tmp_path: Path, number: signal.Signals) -> None:
+    process = started(tmp_path, WAITS)
+    begun = time.monotonic()
+    while not (tmp_path / "pid").exists() and time.monotonic() - begun < 60:
+        time.sleep(0.02)
+    process.send_signal(number)
+    assert process.wait(20) == -number
+    inner = Path(f"/proc/{(tmp_path / 'pid').read_text()}")
+    while inner.exists() and time.monotonic() - begun < 80:
+        time.sleep(0.02)
+    assert not inner.exists()
