@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from epsilometer.core.errors import UserError
 
@@ -38,5 +39,20 @@ class Limit:
 YAML_NODES = Limit("EPSILOMETER_YAML_NODES", 100_000)  # that aliases repeat in a parameter file
 COMMAND_SECONDS = Limit("EPSILOMETER_COMMAND_SECONDS", 3600)  # for one batch of an audited program
 COMMAND_BYTES = Limit("EPSILOMETER_COMMAND_BYTES", 1 << 28)  # that it writes
+UNPACKED_BYTES = Limit("EPSILOMETER_UNPACKED_BYTES", 1 << 30)  # that a compressed file becomes
 ENDPOINT_SECONDS = Limit("EPSILOMETER_ENDPOINT_SECONDS", 60)  # for a request, from the first byte to the last
 ENDPOINT_BYTES = Limit("EPSILOMETER_ENDPOINT_BYTES", 1 << 24)  # of an answer
+_RATIO = 10  # texts compress to a fifth of their size at best
+
+
+def unpacked(path: Path) -> int:
+    """The most bytes that a compressed file may become: `UNPACKED_BYTES`, or ten times its size where that is more."""
+    return max(UNPACKED_BYTES.value, _RATIO * path.stat().st_size)
+
+
+def too_large(path: Path) -> UserError:
+    """The error for a compressed file that becomes more than that."""
+    return UserError(
+        f"{path} becomes more than {unpacked(path)} bytes when it is unpacked, over {_RATIO} times its size; "
+        f"{UNPACKED_BYTES.remedy}"
+    )

@@ -6,17 +6,20 @@ import csv
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
+from epsilometer.core import limits
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, quoted_error
 
 _LONGEST = (1 << 31) - 1  # characters of a field; the library's own limit of 131,072 is in the way of long texts
 _COMPRESSED = (".gz", ".zst")
+_CELL = 8  # bytes that a cell of a table takes, at least, however it was stored
 
 
 @dataclass(frozen=True)
@@ -121,25 +124,41 @@ def _folder(path: Path, layout: Layout) -> pl.DataFrame:
 
 
 def _parquet(path: Path, _: Layout) -> pl.DataFrame:
+    import pyarrow
+    import pyarrow.parquet as pq
+
     try:
-        return pl.read_parquet(path)
-    except pl.exceptions.PolarsError as error:
+        about = pq.read_metadata(path)
+        stated = sum(about.row_group(group).total_byte_size for group in range(about.num_row_groups))
+        if max(stated, _CELL * about.num_rows * about.num_columns) > limits.unpacked(path):
+            raise limits.too_large(path)
+        table = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, pyarrow.ArrowException, OSError) as error:
         raise UserError(f"{path} is no readable Parquet file ({quoted_error(error)}); write it anew") from error
+    if table.estimated_size() > limits.unpacked(path):  # equal texts are stored once, and read as views of one
+        raise limits.too_large(path)
+    return table
 
 
 def content(path: Path) -> bytes:
-    """The content of a file, decompressed."""
+    """The content of a file, decompressed. Raises UserError for one that cannot be, or becomes too large."""
+    if path.suffix not in _COMPRESSED:
+        return path.read_bytes()
+    most = limits.unpacked(path)
     try:
         if path.suffix == ".gz":
-            return gzip.decompress(path.read_bytes())
-        if path.suffix == ".zst":
+            with gzip.open(path) as file:
+                plain = file.read(most + 1)
+        else:
             import pyarrow
 
             with pyarrow.CompressedInputStream(str(path), "zstd") as stream:
-                return bytes(stream.read())
-    except (OSError, EOFError, ValueError) as error:
+                plain = bytes(stream.read(most + 1))
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UserError(f"{path} cannot be decompressed ({type(error).__name__}); compress it anew") from error
-    return path.read_bytes()
+    if len(plain) > most:
+        raise limits.too_large(path)
+    return plain
 
 
 def _decoded(path: Path, layout: Layout) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from epsilometer.core import limits
 from epsilometer.core.errors import UserError
 from epsilometer.text.vector_files import read_embeddings, read_vectors
 from epsilometer.text.words import words as words_of
@@ -316,8 +317,12 @@ def read_arrays(path: Path, *names: str) -> list[NDArray]:
     """Read these arrays of an npz archive; a damaged or foreign file is refused by name."""
     try:
         with np.load(path, allow_pickle=False) as archive:
+            if sum(member.file_size for member in archive.zip.infolist()) > limits.unpacked(path):
+                raise limits.too_large(path)
             return [archive[name] for name in names]
     except KeyError as error:
         raise UserError(f"{path} must hold the arrays {', '.join(names)}: {error.args[0]}") from error
+    except UserError:
+        raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UserError(f"{path} cannot be read as npz ({error}); make it anew") from error

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from epsilometer.core.errors import UserError
@@ -274,3 +278,40 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
 
 def test_the_first_rows(tmp_path: Path) -> None:
     assert len(read(file(tmp_path, "texts.txt", "a\nb\nc\n"), rows=2)) == 2
+
+
+def bombs(folder: Path) -> dict[str, Path]:
+    """Files of some kB that become 64 MiB: by gzip, by zstd, and as Parquet in four ways."""
+    plain = b"text\n" + b"x" * (64 << 20)
+    texts = {
+        "a text that repeats": pa.table({"text": pa.array(["x" * (1 << 20)]).dictionary_encode().take([0] * 64)}),
+        "one long text": pa.table({"text": ["x" * (64 << 20)]}),
+        "many numbers": pa.table({"text": ["a"] * (8 << 20), "number": np.zeros(8 << 20)}),
+        "many gaps": pa.table({"text": pa.nulls(8 << 20, pa.string())}),
+    }
+    paths = {kind: folder / f"{kind}.parquet" for kind in texts}
+    for kind, table in texts.items():
+        pq.write_table(table, paths[kind], compression="zstd", store_schema=False)
+    for suffix, packed in ((".gz", gzip.compress(plain)), (".zst", pa.compress(plain, "zstd", asbytes=True))):
+        paths[suffix] = folder / f"texts.csv{suffix}"
+        paths[suffix].write_bytes(packed)
+    return paths
+
+
+def test_what_becomes_large_when_it_is_unpacked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default from 1 GiB on; here from 16 MiB, in less memory than the whole would take."""
+    paths = bombs(tmp_path)
+    assert max(path.stat().st_size for path in paths.values()) < 1 << 20
+    monkeypatch.setenv("EPSILOMETER_UNPACKED_BYTES", str(16 << 20))
+    for path in paths.values():
+        with pytest.raises(UserError, match=r"becomes more than 16777216 bytes .* EPSILOMETER_UNPACKED_BYTES"):
+            read(path)
+    monkeypatch.setenv("EPSILOMETER_UNPACKED_BYTES", str(512 << 20))
+    assert read(paths[".zst"])["text"].str.len_bytes().to_list() == [64 << 20]
+
+
+def test_what_is_ten_times_its_size_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EPSILOMETER_UNPACKED_BYTES", "1")
+    path = tmp_path / "texts.txt.gz"
+    path.write_bytes(gzip.compress("\n".join(f"text {i * 7919 % 10007}" for i in range(2000)).encode()))
+    assert read(path).height == 2000

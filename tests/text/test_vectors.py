@@ -83,6 +83,13 @@ def test_damaged_text_is_refused_with_its_place(tmp_path: Path, content: str, co
         WordVectors.load(tmp_path / "vectors.txt")
 
 
+def test_an_archive_that_becomes_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EPSILOMETER_UNPACKED_BYTES", "1000000")
+    np.savez_compressed(tmp_path / "vectors.npz", words=np.array(["a"]), vectors=np.zeros((1, 1 << 20), np.float32))
+    with pytest.raises(UserError, match="becomes more than 1000000 bytes when it is unpacked"):
+        WordVectors.load(tmp_path / "vectors.npz")
+
+
 def test_damaged_archives_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "vectors.npz"
     with pytest.raises(UserError, match="there is no file"):
