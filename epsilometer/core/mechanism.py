@@ -253,6 +253,16 @@ class HasInputs(Protocol):
 
 
 @runtime_checkable
+class HasPublicTexts(Protocol):
+    """A mechanism whose claim holds for texts that are not among certain public ones."""
+
+    @property
+    def public_texts(self) -> Sequence[str]:
+        """The texts that it was made from, and counts as public."""
+        ...
+
+
+@runtime_checkable
 class MovesVectors(Protocol):
     """A mechanism that adds continuous noise to the vector of each unit, and computes the rest from where that lands.
 

@@ -28,7 +28,7 @@ from epsilometer.auditing.estimation.successes import Prior, loss_at, success_bo
 from epsilometer.auditing.trials.sampling import is_shared
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, at_budget
-from epsilometer.core.mechanism import HasDistance, Mechanism
+from epsilometer.core.mechanism import HasDistance, HasPublicTexts, Mechanism
 
 VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
 NOT_TESTABLE, NOT_CHECKED = "not testable", "not checked"
@@ -38,7 +38,15 @@ _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # what o
 def trial_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], candidates: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """[trials]: the largest claimed loss between two candidates of each trial; candidates: [trials, k] text numbers."""
+    """[trials]: the largest claimed loss between two candidates of each trial; candidates: [trials, k] text numbers.
+
+    Raises UserError where a mechanism counts audited texts as public.
+    """
+    if isinstance(mechanism, HasPublicTexts) and (shared := set(mechanism.public_texts).intersection(texts)):
+        raise UserError(
+            f"{len(shared)} of the {len(texts)} audited texts are among the public texts that the mechanism was made "
+            "from, so that its claim does not cover them; audit other texts, or take them out of the public ones"
+        )
     if not isinstance(mechanism, HasDistance):  # one claim for all pairs
         return np.repeat(pair_claims(mechanism, epsilon, texts, candidates[:1, :2]), len(candidates))
     if mechanism.guarantee(epsilon) is None:

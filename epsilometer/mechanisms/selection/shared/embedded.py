@@ -1,4 +1,4 @@
-"""DP-ST's default resource: a public corpus of triples, from the embedded generators' texts."""
+"""Default resources, from the embedded generators' texts: DP-ST's public corpus of triples, and public exemplars."""
 
 from __future__ import annotations
 
@@ -17,3 +17,15 @@ def triples() -> Path:
         build(texts, out, Clustering([50, 200], seed=1))
 
     return cached("triples", "a public corpus of triples, from the embedded generators' texts", make)
+
+
+def exemplars() -> Path:
+    """Returns the folder of 64 exemplars among 2,000 public texts."""
+    from epsilometer.corpora.synthetic import generate
+    from epsilometer.mechanisms.selection.shared.public_exemplars import choose
+
+    def make(out: Path) -> None:
+        texts = [text for part in ("queries", "reviews") for text in generate(part, 1000, 1)["text"]]
+        choose(texts, 64).save(out)
+
+    return cached("exemplars", "64 exemplars among public texts of the embedded generators", make)

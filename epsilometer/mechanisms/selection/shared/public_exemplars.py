@@ -1,0 +1,141 @@
+"""Exemplars: few public texts that stand for many, chosen without looking at any private one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.locate import ENCODER
+from epsilometer.runtime import checksums
+
+_PIECE = 160  # words that are embedded at a time: fewer tokens than the encoder's window
+_PUBLIC: tables.Schema = {"text": pl.String, "exemplar": pl.Int64}
+
+
+@dataclass(frozen=True)
+class Exemplars:
+    """m exemplars, and the public texts that they were chosen among.
+
+    texts:    m distinct ones.
+    vectors:  their sentence embeddings, float64 [m, d], of length 1.
+    public:   all public texts.
+    encoder:  the sentence encoder, by name; seed: of the clustering.
+    """
+
+    texts: list[str]
+    vectors: NDArray[np.float64]
+    public: list[str]
+    encoder: str = ENCODER
+    seed: int = 0
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self.encoder)
+
+    @cached_property
+    def _last(self) -> dict[tuple[str, ...], NDArray[np.float64]]:
+        return {}
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Unit vectors [n, d]; those of the last call are kept, since every budget asks for the same texts'."""
+        key = tuple(texts)
+        if key not in self._last:
+            self._last.clear()
+            self._last[key] = embed(self._encoder, texts)
+        return self._last[key]
+
+    def save(self, folder: Path) -> None:
+        """Write what `load` reads, with checksums: the public texts, which are exemplars, and how they were chosen."""
+        number = {text: i for i, text in enumerate(self.texts)}
+        table = pl.DataFrame({"text": self.public, "exemplar": [number.get(t) for t in self.public]}, schema=_PUBLIC)
+        tables.write(table, folder / "public.parquet", _PUBLIC)
+        tables.write_array(self.vectors, folder / "vectors.npy")
+        tables.write_json(
+            {
+                "encoder": self.encoder, "seed": self.seed, "exemplars": len(self.texts), "public": len(self.public),
+                "chosen": "the text nearest to each centre of k-means on sentence embeddings",
+            },
+            folder / "meta.json",
+        )  # fmt: skip
+        checksums.write(folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> Exemplars:
+        """Read a folder that `save` wrote. Raises UserError for anything else, and for a damaged one."""
+        checksums.check(folder)
+        try:
+            record = json.loads((folder / "meta.json").read_text("utf-8"))
+            encoder, seed, count = str(record["encoder"]), int(record["seed"]), int(record["exemplars"])
+            vectors = np.load(folder / "vectors.npy", allow_pickle=False)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(
+                f"{folder} is no folder of exemplars ({type(error).__name__}); give a file of public texts instead, "
+                "one a line, and they are chosen from it"
+            ) from error
+        table = tables.read(folder / "public.parquet", _PUBLIC)
+        texts = table.drop_nulls("exemplar").sort("exemplar")["text"].to_list()
+        if not len(texts) == len(vectors) == count:
+            raise UserError(f"{folder}: its files do not belong together; choose the exemplars anew")
+        return cls(texts, vectors, table["text"].to_list(), encoder, seed)
+
+
+def choose(public: Sequence[str], count: int, encoder: str = ENCODER, seed: int = 0) -> Exemplars:
+    """Cluster the embeddings of public texts by k-means; the exemplars are the texts nearest to the centres.
+
+    Empty texts are left out, and equal ones count once. Raises UserError where there are fewer than `count` then.
+    """
+    from sklearn.cluster import KMeans
+
+    distinct = list(dict.fromkeys(text for text in public if text.strip()))
+    if len(distinct) < count:
+        raise UserError(
+            f"{count} exemplars are to be chosen among {len(distinct)} different public texts that are not empty; "
+            "give more of them, or a smaller m"
+        )
+    vectors = embed(Encoder(encoder), distinct)
+    if len(np.unique(vectors, axis=0)) < count:
+        raise UserError(
+            f"{count} exemplars are to be chosen, but the public texts have fewer different embeddings; "
+            "give more different texts, or a smaller m"
+        )
+    centres = KMeans(count, n_init=4, random_state=seed).fit(vectors).cluster_centers_
+    nearness = centres @ vectors.T - (vectors**2).sum(1) / 2  # minus half the squared distance, up to a centre's own
+    places: list[int] = []
+    for row in nearness:  # a text that is nearest to two centres stands for the first
+        row[places] = -np.inf
+        places.append(int(row.argmax()))
+    places.sort()
+    return Exemplars([distinct[i] for i in places], vectors[places], distinct, encoder, seed)
+
+
+def embed(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float64]:
+    """Unit vectors [n, d] of texts: the mean of their pieces' embeddings, weighted by words, scaled to length 1."""
+    pieces = [_pieces(text) for text in texts]
+    flat = list(dict.fromkeys(piece for parts in pieces for piece in parts))
+    vectors = encoder.encode(flat).astype(np.float64)
+    place = {piece: i for i, piece in enumerate(flat)}
+    sums = np.array(
+        [
+            np.average(vectors[[place[p] for p in parts]], axis=0, weights=[len(p.split()) + 1 for p in parts])
+            for parts in pieces
+        ]
+    ).reshape(len(texts), encoder.dimensions)
+    scaled: NDArray[np.float64] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+    return scaled
+
+
+def _pieces(text: str) -> list[str]:
+    words = text.split()
+    if len(words) <= _PIECE:
+        return [text]
+    return [" ".join(words[start : start + _PIECE]) for start in range(0, len(words), _PIECE)]
