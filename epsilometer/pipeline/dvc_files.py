@@ -79,10 +79,15 @@ def lookup(settings: Any, key: str) -> Any:
 
 def digest(path: str) -> str:
     """Returns DVC's hash of a file or folder, from the bytes that are there now."""
-    place = Path(path)
-    if not place.is_dir():
-        return _md5(place)
-    return _hash(_written(listing(path)))
+    return digests(path)[path]
+
+
+def digests(path: str) -> dict[str, str]:
+    """Returns DVC's hash of a file or folder, and of each file in the folder, by path."""
+    if not Path(path).is_dir():
+        return {path: _md5(Path(path))}
+    inside = listing(path)
+    return {path: _hash(_written(inside)), **{os.path.join(path, name): md5 for name, md5 in inside.items()}}
 
 
 def listing(folder: str) -> dict[str, str]:

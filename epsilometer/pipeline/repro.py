@@ -11,19 +11,17 @@ from __future__ import annotations
 import fcntl
 import gc
 import importlib.util
-import json
 import logging
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-import psutil
 from dvc.cli import main as dvc
 from dvc.dvcfile import Lockfile
 from dvc.exceptions import DvcException
@@ -32,15 +30,15 @@ from dvc.repo import Repo
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import INTERRUPTED, RUNNER
+from epsilometer.pipeline.bookkeeping import Say, remove_damaged_runs, remove_idle_marks, remove_wrong_memory
 from epsilometer.pipeline.busy import deferred
-from epsilometer.pipeline.dvc_files import digest, recorded
+from epsilometer.pipeline.dvc_files import digest, digests, recorded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.lockfile import quick
-from epsilometer.pipeline.opening import opened
+from epsilometer.pipeline.opening import note, opened
 from epsilometer.pipeline.parsing import once
 from epsilometer.runtime.unfinished import abandoned
 
-Say = Callable[[str], None]
 _NAMED = 5  # damaged files, before the rest are counted
 _PAUSE = 0.2  # seconds between looks whether another run has ended
 _STOPPED = re.compile(r"exited with (130|-2)$")  # a stage ended by Ctrl-C, after `guard.entry` ran or before
@@ -55,7 +53,7 @@ def held(folder: Path, say: Say) -> Iterator[None]:
     if RUNNER in os.environ:
         yield
         return
-    repo = opened()
+    repo = opened(say)
     with repo, Path(str(repo.tmp_dir), "epsilometer.lock").open("a+") as lock:
         copies = Path(repo.dvc_dir, "cache")
         if Path(repo.cache.local.path).is_relative_to(copies):  # and not one that is shared on purpose
@@ -91,31 +89,37 @@ def _taken(lock: IO[str]) -> bool:
 def repair(repo: Repo, folder: Path, say: Say) -> None:
     """Repair, between runs, what DVC does not repair itself.
 
-    - dvc.lock and DVC's list of busy files are written in place; a half written one is moved aside, and stages are
-      then restored from DVC's cache of runs. A list of processes that have all ended is deleted.
-    - dvc.lock is put in order.
+    - dvc.lock is written in place; a half written one is moved aside, and stages are then restored from DVC's cache of
+      runs, of which damaged records are deleted. It is put in order.
+    - So is DVC's list of busy files; it is deleted where it is damaged, or where its processes have all ended.
     - Files that a killed stage had begun to write are deleted.
     - Files that have other bytes than dvc.lock records are named, and DVC's memory of hashes is emptied if there are
-      any, so that it reads all of them again.
+      any, or if it is wrong, so that it reads all of them again.
     - Files in DVC's cache are read again, and deleted if damaged, before DVC relies on them.
     """
     with repo.lock:
         _put_aside_half_written(repo, folder / "dvc.lock", say)
+        remove_idle_marks(repo, say)
+        remove_damaged_runs(repo, say)
         put_in_order(folder / "dvc.lock")
         for begun in (folder / "data").rglob(".*.partial"):
             if abandoned(begun, int(begun.suffixes[-2][1:])):
                 begun.unlink(missing_ok=True)
-        wrong = _wrong(recorded("outs", folder))
+        outs, deps = recorded("outs", folder), recorded("deps", folder)
+        there = _read(outs | deps)
+        wrong = [path for path, md5 in outs.items() if there.get(path, md5) != md5]
         for path in wrong[:_NAMED]:
             say(f"{path} is not what dvc.lock records: damaged, or of another run; it is made anew")
         if len(wrong) > _NAMED:
             say(f"and {len(wrong) - _NAMED} more")
-        edited = _wrong(recorded("deps", folder))
+        edited = [path for path, md5 in deps.items() if there.get(path, md5) != md5]
         for path in edited:  # Python, too, mistakes an edited file of equal size and time for the old one
             if path.endswith(".py"):
                 Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
         if wrong or edited:
             repo.state.hashes.clear()
+        else:
+            remove_wrong_memory(repo, there, say)
         for file in Path(repo.cache.local.path).glob("??/*"):
             if file.suffix == ".dir" and digest(str(file)) != file.parent.name + file.stem:
                 say(f"{os.path.relpath(file)}, a listing in DVC's cache, is damaged; deleted")
@@ -145,28 +149,13 @@ def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
         aside = Path(str(repo.tmp_dir), "dvc.lock.damaged")
         os.replace(lock, aside)
         say(f"{error}; put aside as {os.path.relpath(aside)}, and written anew")
-    busy = Path(str(repo.tmp_dir), "rwlock")
-    with suppress(FileNotFoundError):
-        text = busy.read_text()
-        entries = [json.loads(entry) for entry in re.findall(r'\{"pid": \d+, "cmd": "[^{}]*"\}', text)]
-        if not text.rstrip().endswith("}") or not any(_runs(entry["pid"], entry["cmd"]) for entry in entries):
-            busy.unlink()
 
 
-def _runs(number: int, words: str) -> bool:
-    """Whether that process still runs; DVC would also wait for a zombie, and for one that has reused the number."""
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(number)
-        said = " ".join(process.cmdline())
-        return process.status() != psutil.STATUS_ZOMBIE and words.partition(" ")[2] in said
-    return False
-
-
-def _wrong(hashes: dict[str, str]) -> list[str]:
-    """The files whose bytes are not those recorded; missing ones are passed over."""
-    there = [path for path in hashes if Path(path).exists()]
+def _read(paths: Iterable[str]) -> dict[str, str]:
+    """DVC's hashes, from the bytes, of those of these files and folders that are there, and of the files in them."""
+    there = [path for path in paths if Path(path).exists()]
     with ThreadPoolExecutor() as pool:
-        return [path for path, md5 in zip(there, pool.map(digest, there), strict=True) if md5 != hashes[path]]
+        return {path: md5 for hashes in pool.map(digests, there) for path, md5 in hashes.items()}
 
 
 class _Interruption(logging.Filter):
@@ -187,7 +176,7 @@ def main(arguments: Sequence[str]) -> None:
     gc.set_threshold(100_000)  # what DVC makes stays; looking for garbage among it took a tenth of the time
     end_with_parent()
     try:
-        with once(), held(Path(), lambda text: print(f"note: {text}", file=sys.stderr, flush=True)):
+        with once(), held(Path(), note):
             os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
             corrupted = logging.getLogger("dvc_data.hashfile.db")
             corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes

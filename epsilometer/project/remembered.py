@@ -40,8 +40,9 @@ def remembered() -> Iterator[None]:
     yield
     here = {state: every for state, every in code.packages.items() if state == code.installed()}
     text = json.dumps({"imports": imports.known, "packages": here}, sort_keys=True)
-    if not (file.is_file() and file.read_text(encoding="utf-8") == f"{_name(text)}\n{text}"):
-        atomic.write_text(f"{_name(text)}\n{text}", file)
+    written = f"{_name(text)}\n{text}"
+    if not (file.is_file() and file.read_bytes() == written.encode()):
+        atomic.write_text(written, file)
 
 
 def _name(text: str) -> str:

@@ -22,11 +22,11 @@ VARIABLE = "DVC_SITE_CACHE_DIR"  # which overrides both
 _NAMED = re.compile(r"^\s*site_cache_dir\s*=\s*(.*?)\s*$", re.MULTILINE)
 
 
-def keep_private(project: Path) -> None:
+def keep_private(project: Path) -> Path:
     """Have DVC keep its site cache in the project's own folder, of mode 0700, unless the user names another.
 
-    Raises UserError where the folder that DVC uses belongs to another user, or where somebody may write it who may not
-    write the project.
+    Returns the folder that DVC uses. Raises UserError where that belongs to another user, or where somebody may write
+    it who may not write the project.
     """
     own = project.resolve() / NAME
     local = project / ".dvc/config.local"
@@ -49,6 +49,7 @@ def keep_private(project: Path) -> None:
     for one in folders:
         if folder == own and one.stat().st_uid == os.geteuid():
             one.chmod(0o700)
+    return folder
 
 
 def _check(folder: Path, project: Path) -> None:

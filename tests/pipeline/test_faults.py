@@ -8,9 +8,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import random
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -22,6 +24,8 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
+from dvc.fs import LocalFileSystem
+from dvc_data.hashfile.state import State
 
 from epsilometer import cli
 from epsilometer.core import tables
@@ -30,6 +34,7 @@ from epsilometer.models import embedded as resources
 from epsilometer.models.bounds import store
 from epsilometer.models.locate import locate
 from epsilometer.pipeline import INTERRUPTED, RUNNER
+from epsilometer.pipeline.bookkeeping import remove_damaged_memory
 from epsilometer.pipeline.dvc_files import digest, listed
 from epsilometer.pipeline.repro import put_in_order
 from epsilometer.pipeline.stages import model
@@ -226,6 +231,88 @@ def test_damaged_listings_and_weights(project: Project) -> None:
     flip(weights)
     os.utime(weights)
     project.run()
+    assert project.results() == project.outputs
+
+
+def memory(project: Project, name: str = "hashes/local") -> Path:
+    (file,) = (project.folder / ".dvc-site/repo").glob(f"*/{name}/cache.db")
+    return file
+
+
+@pytest.mark.parametrize(
+    "where", [".dvc-site/repo/*/hashes/local/cache.db", ".dvc-site/repo/*/links/cache.db", ".dvc/tmp/rwlock"]
+)
+@pytest.mark.parametrize("text", [b"\xff\x00" * 5000, b""], ids=["garbage", "nothing"])
+def test_bookkeeping_that_cannot_be_read_is_named_and_made_again(project: Project, where: str, text: bytes) -> None:
+    (project.folder / ".dvc/tmp/rwlock").touch()
+    (file,) = project.folder.glob(where)
+    for beside in file.parent.glob("cache.db-*"):
+        beside.unlink()
+    file.write_bytes(text)
+    said = project.run()
+    assert "is damaged; deleted" in said or (text == b"" and "cache.db" in where)  # an empty database is a new one
+    assert "Running stage" not in said
+    assert project.results() == project.outputs
+
+
+def test_a_bit_that_flips_in_the_memory_of_hashes_ends_no_run(project: Project, tmp_path: Path) -> None:
+    """Each of 60 flips, in copies: either the memory is removed, or DVC reads it as before."""
+    (project.folder / "data/sum.json").touch()
+    project.run()
+    names = [str(project.folder / "data" / name) for name in KINDS]
+    whole = sqlite3.connect(memory(project))
+    whole.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole.close()
+    content = memory(project).read_bytes()
+    draw, removed = random.Random(35), 0
+    for number in range(60):
+        place = tmp_path / str(number) / "repo/token"
+        (place / "hashes/local").mkdir(parents=True)
+        flipped = bytearray(content)
+        flipped[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+        (place / "hashes/local/cache.db").write_bytes(flipped)
+        remove_damaged_memory(tmp_path / str(number), lambda _: None)
+        removed += not place.exists()
+        place.mkdir(exist_ok=True)
+        state = State(str(project.folder), str(place), None)
+        state.hashes.set_many(list(state.hashes.get_many(names, default="{}")))
+        assert len(list(state.get_many(names, LocalFileSystem(), {}))) == len(names)
+        state.close()
+        shutil.rmtree(tmp_path / str(number))
+    assert 0 < removed < 60
+
+
+def test_a_wrong_hash_that_dvc_remembers_is_noticed(project: Project) -> None:
+    """Of an input, DVC would record it in dvc.lock."""
+    with sqlite3.connect(memory(project)) as database:
+        (value,) = database.execute("SELECT value FROM Cache WHERE key LIKE '%/factor.py'").fetchone()
+        md5 = json.loads(value)["hash_info"]["md5"]
+        wrong = value.replace(md5, ("1" if md5[0] == "0" else "0") + md5[1:])
+        database.execute("UPDATE Cache SET value = ? WHERE value = ?", (wrong, value))
+    database.close()
+    said = project.run()
+    assert "what DVC remembers of files is not what they hold" in said
+    assert "Running stage" not in said
+    assert project.results() == project.outputs
+
+
+def test_a_damaged_record_of_an_earlier_run_is_named_and_made_again(project: Project) -> None:
+    """DVC restores outputs by it where dvc.lock is lost, and then says for ever that they do not exist."""
+    for record in (project.folder / ".dvc/cache/runs").glob("??/*/*"):
+        text = record.read_text()
+        at = text.index("md5: ", text.index("outs:")) + 5
+        record.write_text(text[:at] + ("1" if text[at] == "0" else "0") + text[at + 1 :])
+    (project.folder / "dvc.lock").unlink()
+    said = project.run()
+    assert "DVC's record of an earlier run, is damaged; deleted" in said
+    assert project.results() == project.outputs
+
+
+@pytest.mark.parametrize("name", ["dvc.lock", ".dvc/tmp/epsilometer.lock"])
+def test_other_records_that_are_garbage(project: Project, name: str) -> None:
+    (project.folder / name).write_bytes(b"\xff\x00" * 50)
+    said = project.run()
+    assert "Traceback" not in said
     assert project.results() == project.outputs
 
 

@@ -60,7 +60,7 @@ def test_an_edit_of_equal_size_and_time_is_seen(file: Path, tmp_path: Path, monk
             assert reached(mine)[1] == modules
 
 
-@pytest.mark.parametrize("damage", ["", "cut", "edited"])
+@pytest.mark.parametrize("damage", ["", "cut", "edited", "garbage"])
 def test_a_damaged_file_is_passed_over(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
@@ -69,7 +69,13 @@ def test_a_damaged_file_is_passed_over(
     with remembered():
         reached(mine)
     whole = file.read_text()
-    file.write_text({"": "", "cut": whole[:-3], "edited": whole.replace("one", "two")}[damage])
+    damaged = {
+        "": b"",
+        "cut": whole[:-3].encode(),
+        "edited": whole.replace("one", "two").encode(),
+        "garbage": b"\xff" * 9,
+    }
+    file.write_bytes(damaged[damage])
     forget(monkeypatch)
     with remembered():
         assert reached(mine)[1] == {"one"}

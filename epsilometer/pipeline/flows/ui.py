@@ -158,7 +158,10 @@ def _recorded() -> dict[str, Any]:
     """The server's port, the pages' address, and of each part its process: number and time of creation, as numbers
     are used again.
     """
-    return dict(json.loads(_file().read_text())) if _file().is_file() else {}
+    try:
+        return dict(json.loads(_file().read_text())) if _file().is_file() else {}
+    except ValueError:
+        raise UserError(f"{_file()} is damaged; delete it, and end what `make ui` had started yourself") from None
 
 
 def _record(changes: dict[str, Any]) -> None:

@@ -1,0 +1,119 @@
+"""What DVC notes for itself, read before DVC relies on it: what is damaged is named, removed, and made again by DVC.
+
+All of it can be lost at the cost of time alone. DVC itself ends in a traceback, or restores outputs that nobody has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+from diskcache import Timeout
+from dvc.fs import LocalFileSystem
+from dvc.repo import Repo
+from dvc.rwlock import SCHEMA
+from dvc.utils import dict_sha256
+from dvc_data.hashfile.cache import Cache
+from voluptuous import Invalid
+
+from epsilometer.pipeline.dvc_files import parsed
+
+Say = Callable[[str], None]
+_HASH = {"version", "checksum", "size", "hash_info"}  # a row of the memory of hashes
+_CHANGES = (  # of all kinds, as they run triggers, whose text may be damaged as well
+    "INSERT INTO Cache(key, raw, store_time, access_time, size) VALUES ('', 1, 0, 0, 1)",
+    "UPDATE Cache SET size = 2, value = '' WHERE key = ''",
+    "DELETE FROM Cache WHERE key = ''",
+)
+_NO_DAMAGE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM}
+
+
+def remove_damaged_memory(site_cache: Path, say: Say) -> None:
+    """Remove DVC's memory of hashes and links where it cannot be read: before the project is opened, which reads it."""
+    for token in (site_cache / "repo").glob("*/"):
+        if not all(_is_readable(file.parent) for file in token.rglob("cache.db")):
+            say(f"{token}, what DVC remembers of files, is damaged; deleted, and all files are read again")
+            shutil.rmtree(token)
+
+
+def remove_wrong_memory(repo: Repo, hashes: Mapping[str, str], say: Say) -> None:
+    """Remove DVC's memory of hashes where it differs from these, just computed from the bytes of files, by path."""
+    paths = [os.path.abspath(path) for path in hashes]
+    remembered = repo.state.get_many(paths, LocalFileSystem(), {})
+    by_path = {path: hash_info.value for path, _, hash_info in remembered if hash_info is not None}
+    if any(by_path.get(path, md5) != md5 for path, md5 in zip(paths, hashes.values(), strict=True)):
+        say("what DVC remembers of files is not what they hold; deleted, and all files are read again")
+        repo.state.hashes.clear()
+
+
+def remove_damaged_runs(repo: Repo, say: Say) -> None:
+    """Remove records of earlier runs that are not what their names say: DVC would restore outputs by them."""
+    for file in Path(repo.stage_cache.cache_dir).glob("??/*/*"):
+        try:
+            content = parsed(file.read_bytes())
+            intact = dict_sha256(dict(content), exclude=["size", "nfiles"]) == file.name
+        except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError):
+            intact = False
+        if not intact:
+            say(f"{file}, DVC's record of an earlier run, is damaged; deleted")
+            file.unlink()
+            with suppress(OSError):  # it has others
+                file.parent.rmdir()
+
+
+def remove_idle_marks(repo: Repo, say: Say) -> None:
+    """Remove DVC's list of busy files where it is damaged, or where all the processes in it have ended."""
+    file = Path(str(repo.tmp_dir), "rwlock")
+    try:
+        lists = SCHEMA(json.loads(file.read_bytes()))
+    except FileNotFoundError:
+        return
+    except (ValueError, Invalid):
+        say(f"{file}, DVC's list of busy files, is damaged; deleted")
+        file.unlink()
+        return
+    entries = [*lists["write"].values(), *(entry for readers in lists["read"].values() for entry in readers)]
+    if not any(_runs(entry["pid"], entry["cmd"]) for entry in entries):
+        file.unlink()
+
+
+def _runs(number: int, words: str) -> bool:
+    """Whether that process still runs; DVC would also wait for a zombie, and for one that has reused the number."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(number)
+        said = " ".join(process.cmdline())
+        return process.status() != psutil.STATUS_ZOMBIE and words.partition(" ")[2] in said
+    return False
+
+
+def _is_readable(folder: Path) -> bool:
+    """Whether DVC can read and write the database in a folder, and use every row in it."""
+    try:
+        with closing(sqlite3.connect(folder / "cache.db")) as database:
+            if database.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+                return False
+            rows = database.execute("SELECT key, value FROM Cache").fetchall()
+            for change in _CHANGES:
+                database.execute(change)
+            database.rollback()
+        Cache(str(folder)).close()  # which writes its settings
+        return folder.name == "links" or all(isinstance(key, str) and _is_hash(value) for key, value in rows)
+    except Timeout:
+        return True
+    except sqlite3.Error as error:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_DAMAGE
+    except Exception:  # of any kind, by where the damage is
+        return False
+
+
+def _is_hash(value: Any) -> bool:
+    entry = json.loads(value)
+    return entry.keys() == _HASH and len(entry["hash_info"]) == 1
