@@ -14,6 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
+from epsilometer.runtime.ending import INTERRUPTED, end_in_time, heed_interrupts
+
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
@@ -27,11 +29,13 @@ def supervised(work: Callable[[], int]) -> int:
     if not child:
         os.close(life)
         threading.Thread(target=_end_with_parent, args=(alive,), name="end-with-parent", daemon=True).start()
+        heed_interrupts()
         code = work()
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):  # nobody reads it any more
                 stream.flush()
         os.write(tell, bytes([code]))
+        end_in_time(code)
         return code
     os.close(tell)
     status = _await(child)
@@ -39,6 +43,8 @@ def supervised(work: Callable[[], int]) -> int:
     with suppress(BlockingIOError):
         if said := os.read(answer, 1):
             return said[0]
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == INTERRUPTED:
+        return INTERRUPTED
     if os.WIFSIGNALED(status) and (number := os.WTERMSIG(status)) in _PASSED_ON:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

@@ -36,6 +36,7 @@ class Limit:
         return f"if that is meant, set {self.variable} (now {self.value}) to more"
 
 
+EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # from the end of the work, or Ctrl-C, to that of the process
 YAML_NODES = Limit("EPSILOMETER_YAML_NODES", 100_000)  # that aliases repeat in a parameter file
 COMMAND_SECONDS = Limit("EPSILOMETER_COMMAND_SECONDS", 3600)  # for one batch of an audited program
 COMMAND_BYTES = Limit("EPSILOMETER_COMMAND_BYTES", 1 << 28)  # that it writes

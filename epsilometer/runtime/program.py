@@ -17,7 +17,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
 _PAUSE = 0.02  # seconds between looks
-_KEPT = 5.0  # seconds for which a program's children may hold its output after its end
+_HELD = 5.0  # seconds for which a program's children may hold its output after its end
 _SAID = 1 << 16  # bytes kept of standard error, its last
 
 
@@ -69,7 +69,7 @@ def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
             _end(process)
     for reader in (out, errors):
         reader.join(_PAUSE)
-    return Output(bytes(out.kept), bytes(errors.kept), process.returncode)
+    return Output(bytes(out.content), bytes(errors.content), process.returncode)
 
 
 class _Feeder(threading.Thread):
@@ -88,17 +88,17 @@ class _Reader(threading.Thread):
     def __init__(self, pipe: IO[bytes], largest: int | None = None, most: int = 0) -> None:
         super().__init__(name="read program", daemon=True)
         self._pipe, self._largest, self._most = pipe, largest, most
-        self.kept, self.lines, self.too_much = bytearray(), 0, False
+        self.content, self.lines, self.too_much = bytearray(), 0, False
 
     def run(self) -> None:
         with self._pipe:
             while not self.too_much and (piece := os.read(self._pipe.fileno(), 1 << 16)):
-                self.kept += piece
+                self.content += piece
                 if self._largest is None:
-                    del self.kept[:-_SAID]
+                    del self.content[:-_SAID]
                     continue
                 self.lines += piece.count(b"\n")
-                self.too_much = self.lines > self._most or len(self.kept) > self._largest
+                self.too_much = self.lines > self._most or len(self.content) > self._largest
 
 
 def _await(process: subprocess.Popen[bytes], out: _Reader, errors: _Reader, seconds: float) -> None:
@@ -107,7 +107,7 @@ def _await(process: subprocess.Popen[bytes], out: _Reader, errors: _Reader, seco
     while not out.too_much and time.monotonic() < late:
         if ended is None and process.poll() is not None:
             ended = time.monotonic()
-        if ended is not None and (time.monotonic() > ended + _KEPT or not (out.is_alive() or errors.is_alive())):
+        if ended is not None and (time.monotonic() > ended + _HELD or not (out.is_alive() or errors.is_alive())):
             return
         (out if out.is_alive() else errors).join(_PAUSE)
         if not (out.is_alive() or errors.is_alive()):

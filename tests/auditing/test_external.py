@@ -92,7 +92,7 @@ def test_a_program_without_end_is_ended_and_named(
 def test_a_child_that_keeps_the_output_is_ended(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("epsilometer.runtime.program._KEPT", 0.5)
+    monkeypatch.setattr("epsilometer.runtime.program._HELD", 0.5)
     number = tmp_path / "number"
     code = (
         "import subprocess\nprint('a\\nb')\nchild = subprocess.Popen(['sleep', '60'])\n"

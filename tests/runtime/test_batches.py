@@ -24,7 +24,8 @@ RECORD = Path("data/batches/rewrite/queries-tem.json")
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DVC_STAGE", raising=False)
-    monkeypatch.setattr(entry, "end_with_parent", lambda: None)
+    for ends in ("end_with_parent", "heed_interrupts", "end_in_time"):  # this process
+        monkeypatch.setattr(entry, ends, lambda *_: None)
     monkeypatch.setenv(SHOW, "1")  # withholding would redirect the output of all tests that follow
     return tmp_path
 

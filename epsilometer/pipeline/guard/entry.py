@@ -17,6 +17,7 @@ from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime.batches import recorded
+from epsilometer.runtime.ending import end_in_time, heed_interrupts
 from epsilometer.runtime.progress import say
 from epsilometer.runtime.withholding import WHY, report, traceback_of, withhold
 
@@ -46,6 +47,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     that mechanisms, attacks and libraries print. EPSILOMETER_SHOW_ERRORS=1 shows it all.
     """
     end_with_parent()
+    heed_interrupts()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump of its memory would hold texts
     data = Path("data")
     data.mkdir(exist_ok=True)
@@ -76,6 +78,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     else:
         code = 0
     report(written)
+    end_in_time(code)
     if code:
         sys.exit(code)
 

@@ -1,0 +1,62 @@
+"""End this process in time, whatever what is audited has left running or does with Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from types import FrameType
+
+import psutil
+
+from epsilometer.core import limits
+from epsilometer.runtime.progress import say
+
+INTERRUPTED = 130  # the exit code after Ctrl-C
+
+
+def end_in_time(code: int) -> None:
+    """End with this exit code within `limits.EXIT_SECONDS`, also where a thread or a process goes on; returns at once.
+
+    For a process whose work is done and written.
+    """
+    _end_later(code, "note: what was audited left a thread or a process behind, which was ended")
+
+
+def heed_interrupts() -> None:
+    """Have Ctrl-C end this process, also where what is audited goes on after it: at once when it comes again, else
+    within `limits.EXIT_SECONDS`. Where it is ignored or another's, it stays so.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+    said = "what was audited did not end with Ctrl-C, and was ended"
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, lambda *_: _end(INTERRUPTED, said))
+        _end_later(INTERRUPTED, said)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+
+
+def _end_later(code: int, said: str) -> None:
+    seconds = limits.EXIT_SECONDS.value
+
+    def wait() -> None:
+        time.sleep(seconds)
+        _end(code, said)
+
+    threading.Thread(target=wait, name="end in time", daemon=True).start()
+
+
+def _end(code: int, said: str) -> None:
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            child.kill()
+    with suppress(OSError, ValueError):  # nobody reads it any more
+        say(said)
+        sys.stdout.flush()
+    os._exit(code)

@@ -1,0 +1,85 @@
+"""A mechanism that does not let go: commands and stages end all the same, with the exit code of their work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import ROOT
+
+MECHANISM = """
+import subprocess, sys, threading, time
+
+class Clings:
+    def guarantee(self, epsilon):
+        return None
+
+    def rewrite(self, texts, epsilon, noise):
+        {}
+        from epsilometer.core.mechanism import Rewrites
+        return Rewrites(list(texts))
+"""
+STAGE = """
+import sys, threading, time
+from epsilometer.pipeline.guard.entry import run
+
+def main():
+    {}
+
+run(main, "stage")
+"""
+LEAVES = "threading.Thread(target=time.sleep, args=(600,)).start()"
+SWALLOWS = """open("begun", "w").close()
+        while True:
+            try:
+                time.sleep(600)
+            except BaseException:
+                pass"""
+
+
+def started(folder: Path, body: str, what: str, seconds: int) -> subprocess.Popen[str]:
+    """A stage or a command with such a mechanism, in a process group of its own."""
+    if what == "stage":
+        (folder / "stage.py").write_text(STAGE.format(body.replace("\n    ", "\n")))
+        words = ["stage.py"]
+    else:
+        (folder / "clings.py").write_text(MECHANISM.format(body))
+        (folder / "texts.txt").write_text("a b\nc d\ne f\n")
+        words = ["-c", "from epsilometer.cli import main; main()", "rewrite", "texts.txt", "--mechanism", "clings.py",
+                 "--epsilon", "1", "--out", "out.txt"]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "EPSILOMETER_EXIT_SECONDS": str(seconds)}
+    return subprocess.Popen([sys.executable, *words], cwd=folder, env=environment, text=True, start_new_session=True,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ["stage", "command"])
+def test_a_thread_that_is_left_behind_ends_with_the_work(tmp_path: Path, what: str) -> None:
+    process = started(tmp_path, LEAVES, what, seconds=1)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0
+    assert "left a thread or a process behind, which was ended" in said
+    if what == "command":
+        assert (tmp_path / "out.txt").read_text() == "a b\nc d\ne f\n"
+
+
+@pytest.mark.parametrize("what", ["stage", "command"])
+@pytest.mark.parametrize(("times", "seconds"), [(1, 1), (2, 600)], ids=["once", "twice"])
+def test_a_mechanism_that_goes_on_after_ctrl_c_is_ended(tmp_path: Path, what: str, times: int, seconds: int) -> None:
+    process = started(tmp_path, SWALLOWS, what, seconds)
+    late = time.monotonic() + 100
+    while not (tmp_path / "begun").exists():
+        assert process.poll() is None
+        assert time.monotonic() < late
+        time.sleep(0.05)
+    for _ in range(times):
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        time.sleep(0.5)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "did not end with Ctrl-C, and was ended" in said
