@@ -48,6 +48,24 @@ def test_the_action_passes_and_fails(tmp_path, epsilon: str, code: int, status: 
     assert json.loads((tmp_path / "gate.json").read_text())["status"] == status
 
 
+@pytest.mark.parametrize("place", ["file", "link", "folder"])
+def test_a_result_that_lies_there_is_not_believed(tmp_path, place: str) -> None:
+    """Whether the gate gets to write one or, as here, does not: --max-loss is no number."""
+    forged = json.dumps({"status": "passed\nsecret=forged"})
+    for name in ("gate.json", "gate.md"):
+        if place == "folder":
+            (tmp_path / name).mkdir()
+        elif place == "link":
+            (tmp_path / "forged").write_text(forged)
+            (tmp_path / name).symlink_to("forged")
+        else:
+            (tmp_path / name).write_text(forged)
+    done = run(tmp_path, texts="texts.txt", mechanism="tem", **{"max-loss": "x"})
+    assert done.returncode == 2
+    assert (tmp_path / "output").read_text() == "status=error\n"
+    assert not (tmp_path / "summary").exists()
+
+
 def test_an_input_is_a_value_and_never_a_command(tmp_path) -> None:
     assert "${{" not in STEP["run"]
     done = run(tmp_path, texts="$(touch broken)", mechanism="tem; touch broken", **{"max-loss": "1"})

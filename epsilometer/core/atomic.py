@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,11 +40,23 @@ def write_text(text: str, path: Path | str) -> None:
 @contextmanager
 def whole(path: Path | str) -> Iterator[Path]:
     """A hidden file beside `path` that is renamed to it on success, and deleted otherwise."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = unfinished(path)
     try:
         yield partial
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def unfinished(path: Path | str) -> Path:
+    """Creates the hidden, empty file beside `path` that is written first and then renamed; its folder too.
+
+    Its name has random digits, and it is never a file or a link that was there: in a folder that others may write,
+    whoever guessed the name could have a file elsewhere overwritten. The last part but one is this process's number, by
+    which the remains of killed ones are recognised.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.{os.getpid()}.partial")
+    partial.touch(exist_ok=False)
+    return partial

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from epsilometer.core.atomic import read_json, whole, write_json, write_text
+from epsilometer.core.atomic import read_json, unfinished, whole, write_json, write_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 
@@ -77,12 +77,8 @@ class Writer:
         self._file: pq.ParquetWriter | None = None
 
     def __enter__(self) -> Writer:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._partial = unfinished(self.path)
         return self
-
-    @property
-    def _partial(self) -> Path:
-        return self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
 
     def write(self, table: pl.DataFrame) -> None:
         """Append rows; an epsilon that is no number (`guarantees.NO_BUDGET`) becomes null."""
@@ -141,12 +137,8 @@ class ArrayWriter:
         self.path, self.rows = Path(path), rows
         self._array: NDArray[np.float32] | None = None
 
-    @property
-    def _partial(self) -> Path:
-        return self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
-
     def __enter__(self) -> ArrayWriter:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._partial = unfinished(self.path)
         return self
 
     def write(self, rows: NDArray[np.integer], values: NDArray[np.float32]) -> None:

@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core.atomic import whole
 from epsilometer.core.errors import UserError
 from epsilometer.core.ragged import Ragged
 
@@ -123,8 +124,5 @@ def _store(path: Path, columns: int, tokenizer: Tokenizer, stored: Path) -> None
         for i in range(columns):
             ragged = Ragged.of([row[i] for row in encoded])
             arrays |= {f"{side}{i}.values": ragged.values.astype(np.uint16), f"{side}{i}.offsets": ragged.offsets}
-    stored.parent.mkdir(parents=True, exist_ok=True)
-    partial = stored.with_suffix(".partial")
-    with partial.open("wb") as file:
+    with whole(stored) as partial, partial.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
-    partial.replace(stored)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from epsilometer.core.atomic import whole
 from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import say
 
@@ -140,10 +141,8 @@ class _State:
             moments = self.optimiser.state.get(weight) or dict.fromkeys(MOMENTS, torch.zeros_like(weight))
             parts = {"weight": weight, "average": self.average[name], **{moment: moments[moment] for moment in MOMENTS}}
             tensors |= {f"{part}.{name}": tensor.detach().cpu().contiguous().clone() for part, tensor in parts.items()}
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        partial = checkpoint.with_suffix(".partial")
-        save_file(tensors, partial, {"progress": json.dumps([asdict(self.progress), self.first])})
-        partial.replace(checkpoint)
+        with whole(checkpoint) as partial:
+            save_file(tensors, partial, {"progress": json.dumps([asdict(self.progress), self.first])})
 
     def restore(self, checkpoint: Path) -> None:
         """Continue from a file that `store` wrote."""

@@ -7,10 +7,10 @@ in the format of `sha256sum`: `sha256sum --check SHA256SUMS` says the same as `c
 from __future__ import annotations
 
 import hashlib
-import os
 from functools import lru_cache
 from pathlib import Path
 
+from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 
 NAME = "SHA256SUMS"
@@ -39,12 +39,7 @@ def write(folder: Path) -> None:
     """State the checksums of all files below a folder except documents (.md)."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != NAME and file.suffix != ".md")
     lines = [f"{_sha256(file)}  {file.relative_to(folder).as_posix()}\n" for file in files]
-    partial = folder / f".{NAME}.{os.getpid()}.partial"
-    try:
-        partial.write_text("".join(lines))
-        os.replace(partial, folder / NAME)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_text("".join(lines), folder / NAME)
 
 
 def restate(path: Path) -> None:
@@ -58,7 +53,7 @@ def restate(path: Path) -> None:
         return
     name = place.relative_to(folder).as_posix()
     stated = _stated(folder) | {name: _sha256(place)}
-    (folder / NAME).write_text("".join(f"{stated[name]}  {name}\n" for name in sorted(stated)))
+    write_text("".join(f"{stated[name]}  {name}\n" for name in sorted(stated)), folder / NAME)
 
 
 def _stated(folder: Path) -> dict[str, str]:

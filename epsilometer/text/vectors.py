@@ -10,7 +10,6 @@ computed; float32 only finds candidates, and float64 settles what it leaves in d
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from epsilometer.core import limits
+from epsilometer.core.atomic import whole
 from epsilometer.core.errors import UserError
 from epsilometer.text.vector_files import read_embeddings, read_vectors
 from epsilometer.text.words import words as words_of
@@ -302,15 +302,8 @@ def rounding(points: NDArray[np.float64], largest: float, dimensions: int) -> ND
 
 def write_arrays(path: Path | str, **arrays: NDArray) -> None:
     """Write an npz archive, whole or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole(path) as partial, partial.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def read_arrays(path: Path, *names: str) -> list[NDArray]:

@@ -33,6 +33,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from epsilometer.core import tables
+from epsilometer.core.atomic import whole
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.models.beam_search import rewritten
@@ -248,16 +249,14 @@ class _Training:
     def _keep(self, state: Path) -> None:
         from safetensors.torch import save_file
 
-        state.parent.mkdir(parents=True, exist_ok=True)
-        partial = state.with_suffix(".partial")
         tensors = {f"weights.{i}": weight.detach() for i, weight in enumerate(self.weights)}
         tensors |= {f"adversary.{name}": value for name, value in self.adversary.state_dict().items()}
         for number, optimiser in enumerate(self.optimisers):
             for i, values in optimiser.state_dict()["state"].items():
                 tensors |= {f"optimisers.{number}.{i}.{name}": value for name, value in values.items()}
         about = {"done": str(self.done), "measured": json.dumps(self.measured)}
-        save_file({name: value.contiguous() for name, value in tensors.items()}, partial, about)
-        partial.replace(state)
+        with whole(state) as partial:
+            save_file({name: value.contiguous() for name, value in tensors.items()}, partial, about)
 
     def _restore(self, state: Path) -> None:
         from safetensors import safe_open
