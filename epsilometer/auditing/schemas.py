@@ -217,8 +217,10 @@ EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a b
     "sees": pl.String,  # what the law describes: text, units, latents, provider
     "released": pl.Boolean,  # whether the mechanism gives that out; else the losses bound those of the text
     "average": pl.Float64,  # guess loss of the mean error over the pairs, each as likely as trials draw it
-    "average_low": pl.Float64,
+    "average_low": pl.Float64,  # of the pairs compared
     "average_high": pl.Float64,
+    "all_low": pl.Float64,  # of all pairs that trials can draw: those two, or a 99 % interval where some were drawn
+    "all_high": pl.Float64,
     "median": pl.Float64,  # of the guess losses of pairs, as are the next two
     "q95": pl.Float64,
     "worst": pl.Float64,
@@ -234,7 +236,7 @@ EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a b
     "claimed_delta": pl.Float64,
     "delta_at_claim": pl.Float64,  # the largest over the pairs, rounded up
     "verdict": pl.String,
-    "method": pl.String,  # "exact", "importance", or "at least"
+    "method": pl.String,  # "exact", "importance", or "at least"; where pairs were drawn, "exact, N of M pairs"
     "error": pl.Float64,  # half of the width of average_low to average_high
     "seconds": pl.Float64,
 }

@@ -27,8 +27,8 @@ from epsilometer.cli.output import show
 from epsilometer.runtime.withholding import withheld
 
 _SHOWN = (
-    "epsilon", "pairs", "compared", "average", "median", "q95", "worst", "relative_epsilon", "delta_at_claim", "method",
-    "error", "seconds",
+    "epsilon", "pairs", "compared", "average", "error", "all_low", "all_high", "median", "q95", "worst",
+    "relative_epsilon", "delta_at_claim", "method", "seconds",
 )  # fmt: skip
 
 
@@ -55,7 +55,9 @@ def exact(
 
     Prints two rows an epsilon, for all pairs of texts and for those of equal length: in nats the loss of guessing which
     of two texts it was, on average over the pairs, in the median and at worst; the largest loss of any output between
-    any two texts (relative_epsilon); and delta at the claimed loss. With --json all that was computed.
+    any two texts (relative_epsilon); and delta at the claimed loss. Of more pairs than --trials some are compared, as
+    the method says, and all_low to all_high is a 99 % interval of the average over all. With --json all that was
+    computed.
     """
     rule = "--epsilons must be numbers separated by commas"
     budgets = [number(part, rule) for part in epsilons.split(",")] if epsilons is not None else None

@@ -66,7 +66,7 @@ def by_equal_length(exact: pl.DataFrame) -> pl.DataFrame:
 
 def exactly(row: Mapping[str, Any]) -> str:
     """The average of a row of `EXACT`: `11.68 ± 0.02`, `at least 8.20`; without an error that two decimals hide."""
-    if row["method"] == AT_LEAST:
+    if row["method"].startswith(AT_LEAST):
         return f"at least {unbounded(row['average_low'])}"
     return unbounded(row["average"]) + (f" ± {row['error']:.2f}" if row["error"] >= 0.005 else "")
 
@@ -92,7 +92,7 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
 
     def compared(row: dict[str, Any]) -> dict[str, Any]:
         law = known.get(tuple(row[name] for name in CELL))
-        if law is not None and law["method"] == AT_LEAST:
+        if law is not None and law["method"].startswith(AT_LEAST):
             low = law["average_low"]
             return {"loss": low, "point": low, "upper": law["average_high"], "ceiling": low, "exact": False}
         if law is not None:

@@ -40,8 +40,8 @@ def test_losses_of_randomised_response_by_hand(capsys: pytest.CaptureFixture[str
         assert (row["verdict"], row["method"]) == ("not refuted", "exact")
     code, out, _ = call(capsys, *arguments)
     assert out.split("\n")[0].split() == [
-        "epsilon", "pairs", "compared", "average", "median", "q95", "worst", "relative_epsilon", "delta_at_claim",
-        "method", "error", "seconds",
+        "epsilon", "pairs", "compared", "average", "error", "all_low", "all_high", "median", "q95", "worst",
+        "relative_epsilon", "delta_at_claim", "method", "seconds",
     ]  # fmt: skip
 
 

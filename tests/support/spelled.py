@@ -38,7 +38,7 @@ class Spelled:
                 yield self.at(epsilon)[rows]
 
         rows = Ragged.of([[self.inputs.index(letter) for letter in text.replace(" ", "")] for text in texts])
-        return Laws(rows, len(self.inputs), log_probabilities)
+        return Laws(rows, self.law.shape[1], log_probabilities)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])

@@ -1,7 +1,8 @@
 """The mean loss over pairs of texts, by importance sampling, where a mechanism's law is known only output by output.
 
 This holds for generated text, hidden coins, and what a provider and a reader see together. `importance.py` explains the
-method, and when a row says "at least". Single pairs get no figures here: each would need as many draws as the mean
+method, and when a row says "at least". Where pairs were drawn, the interval is over all that trials can draw: each draw
+is between the pair of another trial. Single pairs get no figures here: each would need as many draws as the mean
 over all pairs.
 """
 
@@ -59,7 +60,7 @@ def _sampled(group: Group, sampling: Sampling) -> Sampled:
     def stream(numbers: NDArray[np.int64]) -> Noise:
         return Noise.named(numbers, "exact loss", epsilon)
 
-    return sampled_mean(draw, group.weights, stream, sampling)
+    return sampled_mean(draw, group.weights, stream, sampling, trials=group.trials)
 
 
 def _row(group: Group, sampled: Sampled) -> dict[str, Any]:
@@ -69,4 +70,6 @@ def _row(group: Group, sampled: Sampled) -> dict[str, Any]:
     row["verdict"] = NO_CLAIM if group.request.mechanism.guarantee(group.epsilon) is None else NOT_CHECKED
     if sampled.method == AT_LEAST:
         row |= {"average": average.low, "error": None}
+    if group.pairs.sets is None:
+        row |= {"all_low": average.low, "all_high": average.high}
     return row

@@ -18,6 +18,10 @@ drawn from Q = S / k. w = (S - max P) / S has the mean e, and n draws prove a lo
 
 Only the mean over the sets is estimated, so each set is drawn in proportion to its weight in that mean. The interval is
 by betting.
+
+**All sets.** The sets are those of trials, few of all that there are. So a second interval is over all that trials can
+draw (`over_all`): from one draw a trial, whose w Z / k, or w, has the mean e over draws and trials together. It shows
+no more than about ln of the trials' number, as nothing is known of the sets that none of them has.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +40,13 @@ from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.importance import AT_LEAST, IMPORTANCE, Sampling, of_own_rewrites, stages
 from epsilometer.auditing.exact_loss.losses import Effort, Request
 from epsilometer.auditing.exact_loss.pairs import CandidateSets
-from epsilometer.auditing.exact_loss.rows import ALL, EQUAL
+from epsilometer.auditing.exact_loss.rows import ALL, ALPHA, EQUAL
 from epsilometer.core.between import tilted
 from epsilometer.core.guarantees import restored
 from epsilometer.core.laws import Laws, log_likelihood
 from epsilometer.core.mechanism import HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
+from epsilometer.text.words import words
 
 Array = NDArray[np.float64]
 _NAT = 1.0  # nats: the upper end of a wider interval is not worth stating
@@ -71,9 +76,15 @@ def mean_loss(
     """
     given: object = mechanism
     if isinstance(given, HasLaws):
-        weigh, log_scale = _by_laws(given.laws(texts), sets, epsilon)
+        weigh, log_scale = _Lawful(given.laws(texts), sets.numbers, epsilon).over_sets(sets.weights)
     else:
-        weigh, log_scale = _by_likelihood(mechanism, texts, sets, epsilon), 0.0
+        cdf = np.cumsum(sets.weights)
+
+        def weigh(noise: Noise) -> Array:
+            chosen = np.searchsorted(cdf, noise.uniforms(1, _CHOICE)[:, 0], side="right")
+            return _by_likelihood(mechanism, texts, sets.numbers[np.minimum(chosen, len(cdf) - 1)], (epsilon, noise))
+
+        log_scale = 0.0
     weights = np.empty(0)
     loss = Bracket(math.inf, math.inf)
     if np.isneginf(log_scale):  # no two texts of a set share an output
@@ -87,16 +98,51 @@ def mean_loss(
     return MeanLoss(loss, len(weights), IMPORTANCE if loss.high - loss.low <= _NAT else AT_LEAST)
 
 
+def over_all(
+    mechanism: Mechanism, texts: Sequence[str], sets: CandidateSets, epsilon: float, most: int
+) -> Bracket[float]:
+    """Returns a 99 % interval of the loss at the mean error over all sets that trials can draw.
+
+    From one draw for each of the first `most` trials.
+    """
+    given, trials, k = cast(object, mechanism), sets.trials[:most], sets.numbers.shape[1]
+    noise = Noise.named(np.arange(len(trials)), "exact loss", "all sets", epsilon)
+    if isinstance(given, HasLaws):
+        weights = _Lawful(given.laws(texts), sets.numbers, epsilon).one_each(trials, noise)
+        return _loss(Bracket(*interval(weights, ALPHA)), math.log((k - 1) / 2), k)
+    weights = _by_likelihood(mechanism, texts, sets.numbers[trials], (epsilon, noise))
+    return _loss(Bracket(*interval(weights, ALPHA)), 0.0, k)
+
+
 def among_sets(row: dict[str, Any], asked: Request, sets: CandidateSets, effort: Effort) -> dict[str, Any]:
     """Returns a row of `EXACT` with its bounds by pairs replaced by the average over sets of texts.
 
     The row of equal length then describes the sets whose texts all have equally many words. It is returned unchanged if
-    there are none, and so is any row whose bounds are already narrow.
+    there are none; of a row whose bounds are already narrow the average is kept.
     """
     share = 1.0
     if row["pairs"] == EQUAL:
         sets, share = sets.of_equal_length(asked.texts)
-    if not share or math.isinf(row["average_low"]) or row["average_high"] - row["average_low"] <= 2 * effort.width:
+    if not share:
+        return row
+    every = over_all(asked.mechanism, asked.texts, sets, restored(row["epsilon"]), most=effort.draws)
+    row = _compared(row, asked, sets, effort, share=share)
+    method = f"{row['method']}, {len(sets.numbers):,} of {_count(asked.texts, row['pairs'], sets):,} sets"
+    return row | {"all_low": every.low, "all_high": every.high, "method": method}
+
+
+def _count(texts: Sequence[str], group: str, sets: CandidateSets) -> int:
+    """Returns how many sets of so many texts there are, or of texts with equally many words."""
+    k = sets.numbers.shape[1]
+    counts = [len(texts)] if group == ALL else np.unique([len(words(text)) for text in texts], return_counts=True)[1]
+    return sum(math.comb(int(count), k) for count in counts)
+
+
+def _compared(
+    row: dict[str, Any], asked: Request, sets: CandidateSets, effort: Effort, *, share: float
+) -> dict[str, Any]:
+    """Returns the row with the average over the sets of the trials."""
+    if math.isinf(row["average_low"]) or row["average_high"] - row["average_low"] <= 2 * effort.width:
         return row
     sampling = Sampling(width=2 * effort.width, draws=effort.draws, first=min(_FIRST, effort.draws))
     mean = mean_loss(asked.mechanism, asked.texts, sets, restored(row["epsilon"]), sampling=sampling)
@@ -126,42 +172,62 @@ def _loss(mean: Bracket[float], log_scale: float, k: int) -> Bracket[float]:
     return Bracket(of(mean.high), of(mean.low))
 
 
-def _by_laws(laws: Laws, sets: CandidateSets, epsilon: float) -> tuple[Weigh, float]:
-    """Returns how to draw weights, and ln of the factor that turns their mean into the mean error."""
-    sides = list(combinations(range(sets.numbers.shape[1]), 2))
-    of_sets = np.concatenate([sets.numbers[:, list(side)] for side in sides])  # side by side, each [sets, 2]
-    pairs, place = np.unique(np.sort(of_sets, axis=1), axis=0, return_inverse=True)
-    one_of_each = Noise.named(-1 - np.arange(len(pairs)), "exact loss", "candidate sets", epsilon)
-    log_rho = tilted(laws, pairs, epsilon, one_of_each)[1].log_rho[place.ravel()]
-    with np.errstate(divide="ignore"):
-        log_shares = log_rho + np.tile(np.log(sets.weights), len(sides))
-    if np.isneginf(peak := log_shares.max()):
-        return (lambda noise: np.zeros(len(noise))), -math.inf
-    cdf = np.cumsum(np.exp(log_shares - peak))
+class _Lawful:
+    """Draws from between the laws of sets [n, k] of texts."""
 
-    def weigh(noise: Noise) -> Array:
-        at = np.minimum(noise.uniforms(1, _CHOICE)[:, 0] * cdf[-1], np.nextafter(cdf[-1], 0))
-        chosen = np.searchsorted(cdf, at, side="right")
-        units, _ = tilted(laws, of_sets[chosen], epsilon, noise)
-        candidates = sets.numbers[chosen % len(sets.numbers)]
-        log_p = np.stack([log_likelihood(laws, text, [units], [epsilon])[0] for text in candidates.T])
-        return _weight(log_p, np.logaddexp.reduce([(log_p[i] + log_p[j]) / 2 for i, j in sides]))
+    def __init__(self, laws: Laws, sets: NDArray[np.int64], epsilon: float) -> None:
+        self.laws, self.sets, self.epsilon = laws, sets, epsilon
+        self.sides = np.array(list(combinations(range(sets.shape[1]), 2)))
+        of_sets = np.concatenate([sets[:, side] for side in self.sides])  # side by side, each [sets, 2]
+        pairs, place = np.unique(np.sort(of_sets, axis=1), axis=0, return_inverse=True)
+        one_of_each = Noise.named(-1 - np.arange(len(pairs)), "exact loss", "candidate sets", epsilon)
+        log_rho = tilted(laws, pairs, epsilon, one_of_each)[1].log_rho[place.ravel()]
+        self.log_rho = log_rho.reshape(len(self.sides), len(sets))
 
-    return weigh, float(peak + math.log(cdf[-1]) - math.log(sets.numbers.shape[1]))
+    def over_sets(self, weights: Array) -> tuple[Weigh, float]:
+        """Returns how to draw weights, and ln of the factor that turns their mean into the sets' mean error."""
+        with np.errstate(divide="ignore"):
+            log_shares = (self.log_rho + np.log(weights)).ravel()
+        if np.isneginf(peak := log_shares.max()):
+            return (lambda noise: np.zeros(len(noise))), -math.inf
+        cdf = np.cumsum(np.exp(log_shares - peak))
+
+        def weigh(noise: Noise) -> Array:
+            at = np.minimum(noise.uniforms(1, _CHOICE)[:, 0] * cdf[-1], np.nextafter(cdf[-1], 0))
+            side, place = np.divmod(np.searchsorted(cdf, at, side="right"), len(self.sets))
+            return self._weights(side, place, noise)
+
+        return weigh, float(peak + math.log(cdf[-1]) - math.log(self.sets.shape[1]))
+
+    def one_each(self, trials: NDArray[np.int64], noise: Noise) -> Array:
+        """Returns [trials] weights in [0, 1], whose mean is the sets' mean error as a share of (k - 1) / 2."""
+        rho = np.exp(self.log_rho[:, trials])
+        cdf, weights = np.cumsum(rho, axis=0), np.zeros(len(trials))
+        some = np.flatnonzero(cdf[-1] > 0)
+        at = np.minimum(noise.uniforms(1, _CHOICE)[some, 0] * cdf[-1, some], np.nextafter(cdf[-1, some], 0))
+        side = (at >= cdf[:, some]).sum(axis=0)
+        weights[some] = self._weights(side, trials[some], noise[some]) * cdf[-1, some] / len(self.sides)
+        return np.minimum(weights, 1.0)
+
+    def _weights(self, side: NDArray[np.integer], place: NDArray[np.integer], noise: Noise) -> Array:
+        """Returns the weights w of draws between the two texts of these sides of these sets."""
+        candidates = self.sets[place]
+        pairs = np.take_along_axis(candidates, self.sides[side], axis=1)
+        units, _ = tilted(self.laws, pairs, self.epsilon, noise)
+        log_p = np.stack([log_likelihood(self.laws, text, [units], [self.epsilon])[0] for text in candidates.T])
+        return _weight(log_p, np.logaddexp.reduce([(log_p[i] + log_p[j]) / 2 for i, j in self.sides]))
 
 
-def _by_likelihood(mechanism: Mechanism, texts: Sequence[str], sets: CandidateSets, epsilon: float) -> Weigh:
-    cdf, k = np.cumsum(sets.weights), sets.numbers.shape[1]
-
-    def weigh(noise: Noise) -> Array:
-        which, slot = noise.uniforms(2, _CHOICE).T
-        candidates = sets.numbers[np.minimum(np.searchsorted(cdf, which, side="right"), len(cdf) - 1)]
-        sources = candidates[np.arange(len(candidates)), (slot * k).astype(int)]
-        rewrites = mechanism.rewrite([texts[i] for i in sources], epsilon, noise)
-        log_p = of_own_rewrites(mechanism, texts, candidates, rewrites, epsilon=epsilon)
-        return _weight(log_p.T, np.logaddexp.reduce(log_p.T))
-
-    return weigh
+def _by_likelihood(
+    mechanism: Mechanism, texts: Sequence[str], candidates: NDArray[np.int64], at: tuple[float, Noise]
+) -> Array:
+    """Returns the weights of rewrites of one text of each candidate set [n, k]; at: the budget and the streams."""
+    epsilon, noise = at
+    slot = (noise.uniforms(2, _CHOICE)[:, 1] * candidates.shape[1]).astype(int)
+    sources = candidates[np.arange(len(candidates)), slot]
+    rewrites = mechanism.rewrite([texts[i] for i in sources], epsilon, noise)
+    log_p = of_own_rewrites(mechanism, texts, candidates, rewrites, epsilon=epsilon)
+    return _weight(log_p.T, np.logaddexp.reduce(log_p.T))
 
 
 def _weight(log_p: Array, log_sum: Array) -> Array:

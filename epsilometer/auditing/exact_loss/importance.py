@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,11 +115,21 @@ def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[
     return [results[pair] for pair in range(pairs)]
 
 
-def sampled_mean(draw: Draw, weights: NDArray[np.float64], stream: Stream, sampling: Sampling) -> Sampled:
+def sampled_mean(
+    draw: Draw,
+    weights: NDArray[np.float64],
+    stream: Stream,
+    sampling: Sampling,
+    trials: NDArray[np.int64] | None = None,
+) -> Sampled:
     """Returns the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is between one pair.
 
-    A pair is chosen in proportion to the most that it can contribute to the mean: e^log_bound times its weight.
+    A pair is chosen in proportion to the most that it can contribute to the mean: e^log_bound times its weight. But
+    where the pairs themselves are those of trials, draw i is between the pair of trial i, `trials` [m] of them at most:
+    draws are then independent of each other over all pairs that trials can draw, and so the loss is of all of these.
     """
+    if trials is not None:
+        return _of_trials(draw, trials, stream, sampling)
     places = np.arange(len(weights))
     one_of_each = stream(-1 - places)  # draws that only serve to compute the bounds
     bounds = draw(places[:1], one_of_each[:1]).log_bound
@@ -136,6 +146,20 @@ def sampled_mean(draw: Draw, weights: NDArray[np.float64], stream: Stream, sampl
         return Between(between.log_rho - bounds[chosen] + total, between.loss, np.full(len(numbers), total))
 
     return sampled(draw_any, 1, stream, sampling)[0]
+
+
+def _of_trials(draw: Draw, trials: NDArray[np.int64], stream: Stream, sampling: Sampling) -> Sampled:
+    """Returns the loss at the mean error of all pairs that trials can draw, from one draw a trial."""
+    parts: list[Between] = []
+    most = min(sampling.draws, len(trials))
+    for count in stages(replace(sampling, draws=most, first=min(sampling.first, most))):
+        numbers = sum(len(part.loss) for part in parts) + np.arange(count)
+        between = draw(trials[numbers], stream(numbers))
+        parts.append(replace(between, log_bound=np.zeros(count)))  # of a pair that may come, nothing better is known
+        result = _judged(_joined(parts), sampling.alpha)
+        if _open(result.log_error) <= sampling.width:
+            break
+    return result
 
 
 def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> Draw | None:

@@ -9,15 +9,17 @@ import numpy as np
 import polars as pl
 
 from epsilometer.auditing.exact_loss.all_pairs import every_pair
-from epsilometer.auditing.exact_loss.measuring import Measured, applies, measure
+from epsilometer.auditing.exact_loss.losses import FULL
+from epsilometer.auditing.exact_loss.measuring import Measured, applies, measure, pairwise
 from epsilometer.auditing.exact_loss.pairs import FURTHEST, Pairs, all_of, furthest_pairs, of_trials
 from epsilometer.auditing.one_call import Named, as_mechanism, distinct, embed
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.sampling import sample
 from epsilometer.auditing.trials.unread import say, unread
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import check_epsilons, stored
+from epsilometer.core.guarantees import at_budget, check_epsilons, stored
 from epsilometer.core.mechanism import HasLaws, Mechanism, budgets
+from epsilometer.runtime.progress import note
 
 TRIALS = 2000
 
@@ -34,7 +36,8 @@ def exact_loss(
 
     texts, mechanism, epsilons, settings: as in `epsilometer.audit`. design: which pairs of texts are compared; at the
     default temperature, each text with the one most dissimilar to it. trials: if there are more pairs than this, the
-    distinct pairs of this many trials represent them all.
+    distinct pairs of this many trials represent them all, `method` says so, and `all_low` to `all_high` is a 99 %
+    interval of the average over all pairs, which a note gives as well.
     Returns a row for each epsilon and group of pairs ("all", and those of "equal length"), with the columns of `EXACT`
     from `epsilon` on. Losses are in nats: `average` is the loss of guessing between two texts, averaged over the pairs;
     `median`, `q95` and `worst` are over single pairs; `relative_epsilon` is the largest loss of any output. Where the
@@ -110,7 +113,12 @@ def measured(
         )
     at = [float(epsilon) for epsilon in budgets(given, epsilons)]
     say(unread(given, texts))
-    return measure(given, texts, at, chosen(texts, trials, as_installed(design)))
+    most = trials if pairwise(given) else max(trials, FULL.draws)  # a draw is between the pair of another trial
+    measured = measure(given, texts, at, chosen(texts, most, as_installed(design)))
+    for row in measured.losses.filter(pl.col("method").str.contains(", ")).to_dicts():
+        interval = f"{row['all_low']:.4g} to {row['all_high']:.4g} nats at 99 %"
+        note(f"{row['pairs']}{at_budget(row['epsilon'])}: {row['method']}; over all that trials can draw {interval}")
+    return measured
 
 
 def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pairs:

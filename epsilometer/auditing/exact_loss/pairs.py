@@ -3,13 +3,15 @@
 They are the pairs in an audit's candidate sets (`auditing/trials/sampling.py`). At a temperature of -10,000 or less the
 second candidate is the text most dissimilar to the first, so all pairs can be enumerated and nothing is left to chance
 (except that trials also draw texts whose cosine is within some 1e-4 of that text's). At 0 all pairs of texts are
-equally likely. Otherwise the distinct pairs of the trials that were drawn represent all the others.
+equally likely. Otherwise the distinct pairs of the trials that were drawn represent all the others, and what trials
+were drawn is kept: they are independent, which an interval over all pairs needs (`rows.over_all`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -26,17 +28,20 @@ class CandidateSets:
     """Distinct sets of k texts.
 
     numbers: int64 [n, k], the texts' numbers; weights: [n], the probability of each set; they sum to 1.
+    trials:  int64 [trials], which of the sets each trial has, in the order drawn.
     """
 
     numbers: NDArray[np.int64]
     weights: NDArray[np.float64]
+    trials: NDArray[np.int64]
 
     def of_equal_length(self, texts: Sequence[str]) -> tuple[CandidateSets, float]:
         """Returns the sets whose texts have equally many words, with weights that sum to 1, and their share of all."""
         lengths = _lengths(texts)[self.numbers]
         equal = (lengths == lengths[:, :1]).all(axis=1)
         share = float(self.weights[equal].sum())
-        return CandidateSets(self.numbers[equal], self.weights[equal] / (share or 1.0)), share
+        trials = (np.cumsum(equal) - 1)[self.trials[equal[self.trials]]]
+        return CandidateSets(self.numbers[equal], self.weights[equal] / (share or 1.0), trials), share
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,15 @@ class Pairs:
     weights:    [n], the probability of each pair; they sum to 1.
     equal:      [n], whether both texts have equally many words.
     sets:       the sets that the pairs come from, if these have k > 2 texts.
+    trials:     int64 [trials], which of the pairs each trial of two texts has, in the order drawn; None where the pairs
+                are all that trials draw.
     """
 
     numbers: NDArray[np.int64]
     weights: NDArray[np.float64]
     equal: NDArray[np.bool_]
     sets: CandidateSets | None = None
+    trials: NDArray[np.int64] | None = None
 
     @property
     def candidates(self) -> int:
@@ -62,16 +70,43 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def trials_among(self, places: NDArray[np.integer]) -> NDArray[np.int64] | None:
+        """Returns, for each trial with one of these pairs (ascending), its place among them; None if not drawn."""
+        if self.trials is None:
+            return None
+        return np.searchsorted(places, self.trials[np.isin(self.trials, places)])
+
+    def of_equal_length(self) -> Pairs:
+        """Returns the pairs whose texts have equally many words, with weights that sum to 1."""
+        places = np.flatnonzero(self.equal)
+        weights = self.weights[places]
+        equal = np.ones(len(places), bool)
+        trials = self.trials_among(places)
+        return Pairs(self.numbers[places], weights / weights.sum(), equal, sets=self.sets, trials=trials)
+
 
 def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
     """Returns the distinct pairs of candidates of trials, weighted by how often each occurs."""
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
     both = np.concatenate([np.stack(slot, axis=1) for slot in slots])
-    sets = None
-    if len(slots) > 1:
-        numbers, counts = np.unique(np.sort(trials.candidates, axis=1), axis=0, return_counts=True)
-        sets = CandidateSets(numbers.astype(np.int64), counts / counts.sum())
-    return _weighed(both, texts, sets)
+    pairs = _weighed(both, texts)
+    if len(slots) == 1:
+        return pairs
+    numbers, places, counts = np.unique(
+        np.sort(trials.candidates, axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    sets = CandidateSets(numbers.astype(np.int64), counts / counts.sum(), places.ravel())
+    return replace(pairs, sets=sets, trials=None)
+
+
+def of_audit(trials: Trials, texts: Sequence[str], most: int, pairwise: bool) -> Pairs:
+    """Returns the pairs of an audit's first trials (`first_trials`); sets of more than two texts are those of all.
+
+    pairwise: whether each pair is computed by itself; if not, draws are what costs, and the pairs are those of all
+    trials.
+    """
+    every = of_trials(trials, texts)
+    return replace(of_trials(first_trials(trials, texts, most), texts), sets=every.sets) if pairwise else every
 
 
 def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
@@ -93,7 +128,7 @@ def furthest_pairs(
     """Returns each text with the one most dissimilar to it, in its group if there are groups (`sampling.sample`)."""
     other = furthest(embeddings, groups)
     has = np.flatnonzero(other >= 0)
-    return _weighed(np.stack([has, other[has]], axis=1), texts)
+    return replace(_weighed(np.stack([has, other[has]], axis=1), texts), trials=None)
 
 
 def all_of(texts: Sequence[str], groups: NDArray[np.integer] | None = None) -> Pairs:
@@ -107,9 +142,16 @@ def all_of(texts: Sequence[str], groups: NDArray[np.integer] | None = None) -> P
     return Pairs(numbers, weights / weights.sum(), _equal(numbers, texts))
 
 
-def _weighed(pairs: NDArray[np.integer], texts: Sequence[str], sets: CandidateSets | None = None) -> Pairs:
-    distinct, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_counts=True)
-    return Pairs(distinct.astype(np.int64), counts / counts.sum(), _equal(distinct, texts), sets)
+def count_pairs(texts: Sequence[str]) -> tuple[int, int]:
+    """Returns how many pairs of texts there are, and how many of equally many words."""
+    _, counts = np.unique(_lengths(texts), return_counts=True)
+    return math.comb(len(texts), 2), sum(math.comb(count, 2) for count in counts.tolist())
+
+
+def _weighed(pairs: NDArray[np.integer], texts: Sequence[str]) -> Pairs:
+    distinct, places, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True, return_counts=True)
+    equal = _equal(distinct, texts)
+    return Pairs(distinct.astype(np.int64), counts / counts.sum(), equal, trials=places.ravel())
 
 
 def _equal(pairs: NDArray[np.integer], texts: Sequence[str]) -> NDArray[np.bool_]:

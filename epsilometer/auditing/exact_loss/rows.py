@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, describe
+from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.exact_loss.all_pairs import Relative
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_loss, guess_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
-from epsilometer.auditing.exact_loss.pairs import Pairs
+from epsilometer.auditing.exact_loss.pairs import Pairs, count_pairs
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.core.mechanism import law_of, releases
 
 Array = NDArray[np.float64]
 ALL, EQUAL = "all", "equal length"
+ALPHA = 0.01  # of an interval over all pairs
 _AGREE = 1e-6  # by how much a curve at level 0 may depart from the average beyond both brackets
 
 
@@ -47,6 +49,11 @@ class Group:
     def epsilon(self) -> float:
         """The budget."""
         return self.request.epsilons[self.number]
+
+    @property
+    def trials(self) -> NDArray[np.int64] | None:
+        """For each trial of the group, in the order drawn, the number of its pair in `places`; None if not drawn."""
+        return self.pairs.trials_among(self.places)
 
 
 def groups(request: Request, pairs: Pairs, number: int) -> Iterator[Group]:
@@ -83,8 +90,10 @@ def row(group: Group, losses: Losses) -> dict[str, Any]:
     middle = guess_loss(np.logaddexp(error.low, error.high) - math.log(2))
     worst = int(each.low.argmax())
     x, other = pairs.numbers[places[worst]]
+    average = average_loss(error, weights, pairs.candidates)
     return {
-        **head(group, average_loss(error, weights, pairs.candidates), losses.method),
+        **head(group, average, losses.method),
+        **of_all_pairs(group, error, average),
         "median": quantile(middle, weights, 0.5),
         "q95": quantile(middle, weights, 0.95),
         "worst": float(middle[worst]),
@@ -148,6 +157,42 @@ def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2)
     least = min(least, most)
     low, high = (math.inf if math.isinf(e) else more + math.log1p(-math.exp(e)) - e for e in (most, least))
     return Bracket(max(low, 0.0), high)
+
+
+def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float]) -> dict[str, Any]:
+    """Returns the columns that say how far the average is known over all pairs, and `method` where some were drawn.
+
+    log_error: of the group's pairs [n]. Empty for more than two candidates, whose sets `candidate_sets` compares.
+    """
+    if group.pairs.sets is not None:
+        return {}
+    if (trials := group.trials) is None:
+        return {"all_low": average.low, "all_high": average.high}
+    there = count_pairs(group.request.texts)[group.name == EQUAL]
+    every = over_all(log_error, trials, average, complete=len(group.places) == there)
+    method = {} if every == average else {"method": f"exact, {len(group.places):,} of {there:,} pairs"}
+    return {"all_low": every.low, "all_high": every.high, **method}
+
+
+def over_all(
+    log_error: Bracket[Array], trials: NDArray[np.integer], average: Bracket[float], complete: bool = False
+) -> Bracket[float]:
+    """Returns a 99 % interval of the average loss over all pairs that trials can draw, each as likely, in nats.
+
+    Twice the error of a trial's pair lies in [0, 1], and trials are independent, so that betting bounds the mean,
+    whenever the trials end. Beyond about ln of their number nothing is proved: one pair in so many that is hard to tell
+    apart would decide the average. log_error: ln e of the distinct pairs [n]; trials: which of these each trial has;
+    average: that of these pairs; complete: whether there are no others, so that the mean lies between the least and the
+    largest. Then, where all lose alike, it is the average that is returned.
+    """
+    least, most = (np.minimum(2 * np.exp(end[trials]), 1.0) for end in (log_error.low, log_error.high))
+    low, high = interval(least, ALPHA)[0], interval(most, ALPHA)[1]
+    if complete:
+        low, high = max(low, float(least.min())), min(high, float(most.max()))
+    with np.errstate(divide="ignore"):
+        ends = guess_loss(np.log([high / 2, low / 2]))
+    alike = complete and average.low - _AGREE <= ends[0] and ends[1] <= average.high + _AGREE
+    return average if alike else Bracket(float(ends[0]), float(ends[1]))
 
 
 def quantile(values: Array, weights: Array, share: float) -> float:

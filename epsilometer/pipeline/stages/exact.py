@@ -10,8 +10,8 @@ from functools import partial
 import polars as pl
 
 from epsilometer.auditing.exact_loss.losses import Crew, Effort
-from epsilometer.auditing.exact_loss.measuring import applies, measure
-from epsilometer.auditing.exact_loss.pairs import first_trials, of_trials
+from epsilometer.auditing.exact_loss.measuring import applies, measure, pairwise
+from epsilometer.auditing.exact_loss.pairs import of_audit
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
 from epsilometer.core import tables
 from epsilometer.project.cells import mechanism, trials
@@ -32,7 +32,7 @@ def main(name: str) -> None:
     losses, curves = pl.DataFrame(schema=dict(EXACT)), pl.DataFrame(schema=dict(EXACT_CURVES))
     if applies(built):
         texts = audited_texts(params, cell.dataset)
-        pairs = of_trials(first_trials(trials(cell.dataset), texts, params.exact.pairs), texts)
+        pairs = of_audit(trials(cell.dataset), texts, params.exact.pairs, pairwise(built))
         effort = Effort(params.exact.width, params.exact.all_pairs, params.exact.draws)
         crew = Crew(params.runtime.engine, partial(mechanism, params, name))
         measured = measure(built, texts, cell.budgets, pairs, effort=effort, crew=crew)

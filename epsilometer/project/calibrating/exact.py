@@ -20,8 +20,8 @@ from epsilometer.auditing.exact_loss.bracket import guess_losses
 from epsilometer.auditing.exact_loss.losses import FULL, Effort
 from epsilometer.auditing.exact_loss.measuring import pair_losses, request
 from epsilometer.auditing.exact_loss.one_call import TRIALS, chosen
-from epsilometer.auditing.exact_loss.pairs import Pairs, first_trials, of_trials
-from epsilometer.auditing.exact_loss.rows import average_loss
+from epsilometer.auditing.exact_loss.pairs import Pairs, count_pairs, of_audit
+from epsilometer.auditing.exact_loss.rows import average_loss, over_all
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.errors import LawError, UserError
 from epsilometer.core.mechanism import Mechanism, has_budget, law_of, releases
@@ -76,7 +76,7 @@ def of_cell(params: Params, cell: Cell, goal: Callable[[float, float], Goal], ma
     if cell.epsilons is None:
         raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
     built, texts = cells.build(params, cell), audited_texts(params, cell.dataset)
-    pairs = of_trials(first_trials(cells.trials(cell.dataset), texts, params.exact.pairs), texts)
+    pairs = of_audit(cells.trials(cell.dataset), texts, params.exact.pairs, pairwise=True)
     asked = goal(min(cell.epsilons), max(cell.epsilons))
     return Compared(built, texts, _matched(pairs, match), (asked.low, asked.high), effort=Effort(params.exact.width))
 
@@ -113,6 +113,8 @@ def row(
     notes = [reason(met, aim)]
     if sees not in releases(compared.mechanism):
         notes.append(f"of the {sees}, which are not released: the text loses at most as much")
+    if met.best is not None:
+        notes.append(among_drawn(compared, aim, met.best))
     interval = {"epsilon": met.best, "low": met.low, "high": met.high}
     said = "; ".join(filter(None, notes)) or None
     return {**of, "sees": sees, "status": met.status, **nothing, **interval, "reason": said}
@@ -138,6 +140,25 @@ def figure(compared: Compared, aim: Aim) -> Figure:
     return at
 
 
+def among_drawn(compared: Compared, aim: Aim, epsilon: float) -> str | None:
+    """What the figure at an epsilon leaves open about pairs that were not compared; None where all of them were."""
+    pairs = compared.pairs
+    if pairs.trials is None and pairs.sets is None:
+        return None
+    there = count_pairs(compared.texts)[bool(pairs.equal.all())]
+    some = f"of {len(pairs):,} of {there:,} pairs of texts"
+    if aim.measure != AVERAGE or pairs.trials is None:
+        return f"{some}, and another may lose more" if len(pairs) < there else None
+    asked = request(compared.mechanism, compared.texts, [epsilon], pairs, effort=compared.effort)
+    (losses,) = pair_losses(asked)
+    average = average_loss(losses.log_error, pairs.weights)
+    every = over_all(losses.log_error, pairs.trials, average, complete=len(pairs) == there)
+    if every == average:
+        return None
+    interval = f"{every.low:.3g} to {every.high:.3g} nats (99 %)"
+    return f"{some}; over all that trials can draw the average at epsilon {epsilon:.4g} is {interval}"
+
+
 def reason(met: Met, aim: Aim) -> str | None:
     """Why there is no epsilon, or what to think of it; None where there is nothing to say."""
     what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
@@ -156,10 +177,4 @@ def _matched(pairs: Pairs, match: str | None) -> Pairs:
         return pairs
     if not pairs.equal.any():
         raise UserError("no two texts of a pair have equally many words; match none compares those of any length")
-    weights = pairs.weights[pairs.equal]
-    return Pairs(
-        pairs.numbers[pairs.equal],
-        weights / weights.sum(),
-        np.ones(len(weights), bool),
-        sets=pairs.sets,
-    )
+    return pairs.of_equal_length()

@@ -254,7 +254,7 @@ def _exact_points(exact: pl.DataFrame, measure: tuple[str, str, str], top: float
             **{to: min(row[of], top) for to, of in (("loss", low), ("upper", high), ("point", dot))},
             **{f"{name}_in_words": unbounded(row[name]) for name in ("median", "q95", "worst", "relative_epsilon")},
             "in_words": exactly(row),
-            "above": not math.isfinite(row[high]) or row["method"] == AT_LEAST,
+            "above": not math.isfinite(row[high]) or row["method"].startswith(AT_LEAST),
             "solid": row["released"],
             "sees": f"{row['sees']}{'' if row['released'] else ', not released: an upper bound for the text'}",
         }

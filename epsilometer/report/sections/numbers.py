@@ -29,7 +29,7 @@ def rows(estimates: pl.DataFrame, exact: pl.DataFrame) -> list[dict[str, Any]]:
 
     exact: the average by the law of what is released, which no attack on that exceeds; None where it is not known.
     """
-    rows, known = estimates.to_dicts(), averages(exact.filter(pl.col("method") != AT_LEAST), pairs=ALL)
+    rows, known = estimates.to_dicts(), averages(exact.filter(~pl.col("method").str.starts_with(AT_LEAST)), pairs=ALL)
     before: tuple[str, str] | None = None
     for row in rows:
         group = (row["dataset"], row["attack"])

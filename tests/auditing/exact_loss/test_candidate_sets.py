@@ -27,7 +27,8 @@ from epsilometer.core.randomness import Noise
 OUTPUTS, WORDS = 4, "abcde"
 LOGITS = np.random.default_rng(0).normal(size=(len(WORDS), OUTPUTS))
 TEXTS = ["a b c", "c d e", "a b d", "b b", "e a a"]
-SETS = CandidateSets(np.array([[0, 1, 2], [1, 2, 4], [0, 3, 4]]), np.array([0.5, 0.3, 0.2]))
+UNUSED = np.empty(0, np.int64)  # trials, of which the mean over given sets knows nothing
+SETS = CandidateSets(np.array([[0, 1, 2], [1, 2, 4], [0, 3, 4]]), np.array([0.5, 0.3, 0.2]), UNUSED)
 
 
 class Lawful:
@@ -114,20 +115,22 @@ def test_any_laws(logits: list[float], epsilon: float) -> None:
 
 def test_a_likelihood_alone_against_enumeration_and_at_least() -> None:
     """False alarm 1e-9; at epsilon 40 the error is beyond what 3,200 draws show."""
-    texts, sets = list("01234"), CandidateSets(np.array([[0, 1, 2, 3], [1, 2, 3, 4]]), np.array([0.4, 0.6]))
+    texts, sets = list("01234"), CandidateSets(np.array([[0, 1, 2, 3], [1, 2, 3, 4]]), np.array([0.4, 0.6]), UNUSED)
     hidden = Hidden()
     sampling = Sampling(draws=3200, alpha=1e-9)
     errors = [error([hidden._log_p(texts[i], 2.0) for i in numbers]) for numbers in sets.numbers]
     e = float(sets.weights @ errors)
     result = mean_loss(hidden, texts, sets, 2.0, sampling=sampling)
     assert result.loss.low <= math.log(3 * (1 - e) / e) <= result.loss.high
-    separate = CandidateSets(np.array([[0, 2, 3]]), np.ones(1))
+    separate = CandidateSets(np.array([[0, 2, 3]]), np.ones(1), UNUSED)
     assert mean_loss(hidden, texts, separate, 60.0, sampling=sampling).method == AT_LEAST
 
 
 def test_texts_that_share_no_output_are_told_apart() -> None:
     texts = ["a", "a b", "a b c"]
-    result = mean_loss(Lawful(), texts, CandidateSets(np.array([[0, 1, 2]]), np.ones(1)), 1.0, sampling=Sampling())
+    result = mean_loss(
+        Lawful(), texts, CandidateSets(np.array([[0, 1, 2]]), np.ones(1), UNUSED), 1.0, sampling=Sampling()
+    )
     assert result.loss.low == result.loss.high == math.inf
     assert result.draws == 0
 
@@ -154,6 +157,6 @@ def test_rows_of_trials_with_more_candidates() -> None:
     whole, equal = table.iter_rows(named=True)
     assert whole["average_high"] - whole["average_low"] < 0.2
     assert whole["average_low"] - 0.1 <= truth(pairs.sets, 3.0) <= whole["average_high"] + 0.1
-    of_equal = CandidateSets(pairs.sets.numbers[[0, 2]], np.array([2, 1]) / 3)
+    of_equal = CandidateSets(pairs.sets.numbers[[0, 2]], np.array([2, 1]) / 3, UNUSED)
     assert equal["share"] == 0.75
     assert equal["average_low"] - 0.1 <= truth(of_equal, 3.0) <= equal["average_high"] + 0.1
