@@ -19,6 +19,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epsilometer.auditing.ceilings.one_call import ceiling
     from epsilometer.auditing.exact_loss.one_call import exact_curves, exact_loss, exact_pairs
     from epsilometer.auditing.one_call import audit
     from epsilometer.auditing.one_run.scores import one_run
@@ -36,6 +37,7 @@ __all__ = [
     "anonymity",
     "audit",
     "calibrate",
+    "ceiling",
     "compare",
     "exact_curves",
     "exact_loss",
@@ -51,6 +53,7 @@ _MODULES = {
     "anonymity": "utility.one_call",
     "audit": "auditing.one_call",
     "calibrate": "project.calibrating.losses",
+    "ceiling": "auditing.ceilings.one_call",
     "compare": "project.comparing",
     "exact_curves": "auditing.exact_loss.one_call",
     "exact_loss": "auditing.exact_loss.one_call",

@@ -39,7 +39,7 @@ AUDITING = [
     ["results", "one_run"],
     ["one_call"],
     ["deniability", "external", "known_loss", "one_claim", "planning", "publication", "units"],
-    ["calibration", "exact_loss", "gate"],
+    ["calibration", "ceilings", "exact_loss", "gate"],
     ["conformance", "gating", "truth", "worst_pair"],
 ]
 AUDITING_FLOOR = {name: i for i, floor in enumerate(AUDITING) for name in floor}

@@ -1,0 +1,53 @@
+"""A loss proved without an attack: whoever keeps so much worth must give so much away.
+
+For sets S of texts, drawn independently, with ceilings F_S (`frontier.py`) and any slope lambda > 0, let
+
+    m_S = max over q in [1/2, 1] of (F_S(q) - lambda q).
+
+The mean worth U_S of a mechanism on the audited pairs of S, whose best adversary names the source with probability p_S,
+is at most F_S(p_S) <= m_S + lambda p_S. So the mean success is p >= E[U_S - m_S] / lambda. As F_S(1) <= 1, the number
+U_S - m_S lies in [-2 + lambda / 2, lambda]: a betting interval for means of bounded numbers covers worth and drawn sets
+together (`estimation/betting.py`). lambda is chosen on the first half of the sets, the interval comes from the second.
+
+Assumptions: the trials of a set are fresh draws of that mechanism, sources as in `TextSet`, and worth is the cosine of
+sentence embeddings by the encoder behind F; an undefined worth counts -1. Where the released text shows more than a
+mechanism's law says, this loss may rightly exceed the law's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.ceilings.frontier import Frontier, loss_of
+from epsilometer.auditing.estimation.betting import interval
+from epsilometer.core.errors import UserError
+
+_SLOPES = np.geomspace(0.05, 4, 40)
+_LEAST = 2  # sets in each half
+
+
+def proved_loss(frontiers: Sequence[Frontier], worths: NDArray[np.float64], alpha: float = 0.01) -> float:
+    """The guess loss in nats that these worths prove, with probability 1 - alpha; 0 where they prove none.
+
+    worths: [sets], the mean worth of the trials of each set, NaN where it is undefined. Raises UserError for fewer than
+    four sets.
+    """
+    if len(frontiers) < 2 * _LEAST:
+        raise UserError(f"worth proves a loss from {2 * _LEAST} sets of texts on, got {len(frontiers)}; draw more")
+    kept = np.clip(np.nan_to_num(worths, nan=-1.0), -1, 1)
+    half = len(frontiers) // 2
+    slope = max(_SLOPES, key=lambda one: _success(frontiers[:half], kept[:half], one, alpha))
+    success = _success(frontiers[half:], kept[half:], slope, alpha)
+    return max(0.0, loss_of(success)) if success > 0.5 else 0.0
+
+
+def _success(frontiers: Sequence[Frontier], worths: NDArray[np.float64], slope: float, alpha: float) -> float:
+    """The lower end of the mean success at a slope that was fixed beforehand."""
+    low, high = -2 + slope / 2, slope
+    tops = np.array([(one.upper - slope * one.at).max() for one in frontiers])  # m_S, reached at a corner
+    values = np.clip((worths - tops - low) / (high - low), 0, 1)
+    bound, _ = interval(values, 2 * alpha, fixed=True)  # its lower end alone is stated, at alpha
+    return (low + (high - low) * bound) / slope

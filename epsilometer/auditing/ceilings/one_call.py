@@ -1,0 +1,98 @@
+"""The ceilings of some texts, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.ceilings.frontier import (
+    LARGEST,
+    Frontier,
+    TextSet,
+    frontier,
+    mean,
+    success_of,
+    under_pure_epsilon,
+)
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.models.locate import ENCODER
+from epsilometer.text.words import words
+
+LOSSES = (0.0, 0.5, 1.0, 2.0, 4.0)
+SCHEMA = {"nats": pl.Float64, "guess_loss": pl.Float64, "pure_epsilon": pl.Float64, "one_text": pl.Float64}
+
+
+def ceiling(
+    texts: Sequence[str],
+    losses: Sequence[float] = LOSSES,
+    *,
+    sets: int = 100,
+    size: int = 10,
+    equal_length: bool = False,
+    public: Sequence[str] = (),
+    encoder: str = ENCODER,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """The largest mean cosine between original and rewrite that any mechanism can have: a row for each loss.
+
+    Sets of `size` texts are drawn, each of them served by one mechanism, all of their pairs audited. Columns: nats;
+    guess_loss, the ceiling where the best adversary's average loss among two is that many nats; pure_epsilon, the one
+    under that pure epsilon between any two texts of a set; one_text, what the best one of the `public` texts keeps if
+    everybody gets it, null without any.
+
+    equal_length: a set's texts have equally many words. Raises UserError for losses below 0, and for fewer texts (of
+    equal length) than a set has.
+    """
+    from epsilometer.models.encoder import Encoder
+
+    if wrong := [loss for loss in losses if not loss >= 0]:
+        raise UserError(f"losses must be numbers >= 0, got {wrong[0]}")
+    distinct = list(dict.fromkeys(texts))
+    drawn = draw_sets(distinct, sets, size, equal_length=equal_length, seed=seed)
+    model = Encoder(encoder)
+    vectors = model.encode(distinct).astype(np.float64)
+    served = [TextSet.of_all_pairs(vectors[numbers]) for numbers in drawn]
+    whole = mean([frontier(one) for one in served])
+    pure = [float(np.mean([under_pure_epsilon(one, loss) for one in served])) for loss in losses]
+    kept = None
+    if public:
+        kept = float((model.encode(list(public)).astype(np.float64) @ vectors[np.concatenate(drawn)].T).mean(1).max())
+    by_guess = whole.ceiling(success_of(np.array(losses, np.float64))).tolist()
+    rows = [(float(loss), a, b, kept) for loss, a, b in zip(losses, by_guess, pure, strict=True)]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def draw_sets(
+    texts: Sequence[str], count: int, size: int, *, equal_length: bool = False, seed: int = 0
+) -> list[NDArray[np.int64]]:
+    """Sets of different texts, [size] numbers each: drawn uniformly, or, of equal length, around a text so drawn.
+
+    Raises UserError for a size that no ceiling is computed for, and where no set can be drawn.
+    """
+    if not 2 <= size <= LARGEST:
+        raise UserError(f"a ceiling is computed for sets of 2 to {LARGEST} texts, got a size of {size}")
+    if count < 1:
+        raise UserError(f"sets must be at least 1, got {count}")
+    lengths = np.array([len(words(text)) if equal_length else 0 for text in texts], np.int64)
+    groups = {int(length): np.flatnonzero(lengths == length) for length in np.unique(lengths)}
+    usable = np.concatenate([np.empty(0, np.int64), *(group for group in groups.values() if len(group) >= size)])
+    if not len(usable):
+        equal = " with equally many words" if equal_length else ""
+        raise UserError(f"no {size} of the {len(texts)} texts{equal} can be drawn; give more texts or a smaller size")
+    generator = Noise.named(1, seed, "ceiling", size).generator(0)
+    around = generator.choice(usable, count)
+    return [generator.choice(groups[int(lengths[i])], size, replace=False) for i in around]
+
+
+def share_of_possible(worth: float, loss: float, ceilings: Frontier, one_text: float) -> float:
+    """(U - c) / (F(l) - c): 0 for one public text given to everybody, 1 at the ceiling, below 0 for less than that.
+
+    worth and loss are those of the same trials; one_text: c, the worth of the best public text. NaN where the ceiling
+    is no higher than c.
+    """
+    room = float(ceilings.ceiling(success_of(loss))) - one_text
+    return (worth - one_text) / room if room > 0 else float("nan")

@@ -1,0 +1,142 @@
+"""Ceilings: never below any mechanism, reached by the one that they come from, and the formula for two texts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from epsilometer.auditing.ceilings.frontier import (
+    TextSet,
+    _solve,
+    frontier,
+    loss_of,
+    mean,
+    subsets,
+    success_of,
+    under_pure_epsilon,
+)
+from epsilometer.core.errors import UserError
+
+
+def unit(rng: np.random.Generator, count: int, dimensions: int) -> np.ndarray:
+    vectors = rng.standard_normal((count, dimensions)) + 0.5
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def random_set(rng: np.random.Generator, count: int) -> TextSet:
+    pairs = np.stack(np.triu_indices(count, 1), axis=1)
+    pairs = pairs[rng.random(len(pairs)) < 0.7] if count > 2 else pairs
+    pairs = pairs if len(pairs) else np.array([[0, 1]])
+    weights = rng.dirichlet(np.ones(len(pairs)))
+    return TextSet(unit(rng, count, 3), pairs, weights)
+
+
+def measured(texts: TextSet, law: np.ndarray, outputs: np.ndarray) -> tuple[float, float]:
+    """The best adversary's mean success, and the worth, of a channel [K, outputs] that releases unit vectors."""
+    largest = np.maximum(law[texts.pairs[:, 0]], law[texts.pairs[:, 1]]).sum(axis=1) / 2
+    worth = (texts.sources[:, None] * law * (texts.vectors @ outputs.T)).sum()
+    return float(largest @ texts.weights), float(worth)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(2, 8), st.floats(0.05, 5))
+def test_no_channel_is_above(seed: int, count: int, outputs: int, concentration: float) -> None:
+    rng = np.random.default_rng(seed)
+    texts = random_set(rng, count)
+    law = rng.dirichlet(np.full(outputs, concentration), count)
+    # The best output vector for this law: the weighted mean of the texts that it is for.
+    best = (texts.sources[:, None] * law).T @ texts.vectors
+    best /= np.maximum(np.linalg.norm(best, axis=1, keepdims=True), 1e-12)
+    success, worth = measured(texts, law, best)
+    assert worth <= frontier(texts).ceiling(success) + 1e-6
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.floats(0.1, 4))
+def test_no_channel_of_pure_epsilon_is_above(seed: int, count: int, epsilon: float) -> None:
+    rng = np.random.default_rng(seed)
+    texts = random_set(rng, count)
+    law = rng.dirichlet(np.ones(6), count)
+    share = 1.0  # mixed with the mean law until the worst ratio is e^epsilon
+    while np.log(law / law[:, None]).max() > epsilon:
+        share *= 0.9
+        law = share * law + (1 - share) * law.mean(axis=0)
+    best = (texts.sources[:, None] * law).T @ texts.vectors
+    best /= np.maximum(np.linalg.norm(best, axis=1, keepdims=True), 1e-12)
+    assert measured(texts, law, best)[1] <= under_pure_epsilon(texts, epsilon) + 1e-6
+
+
+@pytest.mark.parametrize("success", [0.5, 0.6, 0.75, 0.9, 1.0])
+@pytest.mark.parametrize("count", [2, 5, 8])
+def test_the_ceiling_is_reached_by_its_own_channel(count: int, success: float) -> None:
+    """A is released with probability w_A for every text in A; w by the programme itself, solved anew."""
+    from scipy.optimize import linprog
+
+    texts = TextSet.of_all_pairs(unit(np.random.default_rng(count), count, 4))
+    held, worths, met = subsets(count), texts.worths(), texts.met()
+    w = linprog(-worths, A_ub=met[None] / 2, b_ub=[success], A_eq=held.T, b_eq=np.ones(count)).x
+    law = w * held.T
+    outputs = held @ (texts.sources[:, None] * texts.vectors)
+    outputs /= np.linalg.norm(outputs, axis=1, keepdims=True)
+    reached, worth = measured(texts, law, outputs)
+    assert law.sum(axis=1) == pytest.approx(1)
+    assert reached <= success + 1e-6
+    ceiling = float(frontier(texts).ceiling(success))
+    assert worth <= ceiling + 1e-6
+    assert worth == pytest.approx(ceiling, abs=1.1e-3)
+
+
+@pytest.mark.parametrize("angle", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("loss", [0.0, 0.5, 1.0, 4.0])
+def test_two_texts_have_the_closed_form(angle: float, loss: float) -> None:
+    """F = tau + (1 - tau) cos(theta / 2), tau = tanh(l / 2)."""
+    texts = TextSet.of_all_pairs(np.array([[1.0, 0], [math.cos(angle), math.sin(angle)]]))
+    tau = math.tanh(loss / 2)
+    expected = tau + (1 - tau) * math.cos(angle / 2)
+    assert frontier(texts).ceiling(success_of(loss)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_bounds_of_a_frontier_enclose_solved_programmes() -> None:
+    texts = random_set(np.random.default_rng(5), 7)
+    bounds = frontier(texts)
+    for success in np.linspace(0.5, 1, 23):
+        exact, _ = _solve(texts.worths(), texts.met(), success)
+        assert np.interp(success, bounds.at, bounds.lower) - 1e-6 <= exact <= bounds.ceiling(success) + 1e-9
+
+
+def test_the_mean_over_sets_is_the_best_division_of_success() -> None:
+    """Against a grid of all divisions of the success between two sets."""
+    rng = np.random.default_rng(1)
+    first, second = (frontier(random_set(rng, 5)) for _ in range(2))
+    both = mean([first, second])
+    for success in (0.55, 0.7, 0.9):
+        left = np.linspace(max(0.5, 2 * success - 1), min(1, 2 * success - 0.5), 2001)
+        best = (first.ceiling(left) + second.ceiling(2 * success - left)).max() / 2
+        assert both.ceiling(success) == pytest.approx(best, abs=1e-4)
+
+
+def test_connected_pairs_bind() -> None:
+    """Five disjoint pairs of ten texts allow more than all 45 pairs among them."""
+    vectors = unit(np.random.default_rng(0), 10, 8)
+    apart = TextSet(vectors, np.arange(10).reshape(5, 2), np.full(5, 0.2))
+    every = TextSet.of_all_pairs(vectors)
+    assert frontier(apart).ceiling(success_of(1.0)) > frontier(every).ceiling(success_of(1.0)) + 0.03
+
+
+def test_read_backwards() -> None:
+    bounds = frontier(random_set(np.random.default_rng(2), 6))
+    for loss in (0.3, 1.0, 3.0):
+        worth = float(bounds.ceiling(success_of(loss)))
+        assert loss_of(bounds.needed(worth)) == pytest.approx(loss, abs=1e-6)
+    assert bounds.needed(-1.0) == 0.5
+    assert bounds.needed(1.1) == math.inf
+
+
+@pytest.mark.parametrize("count", [1, 13])
+def test_sets_that_are_too_small_or_large_are_refused(count: int) -> None:
+    with pytest.raises(UserError, match=f"sets of 2 to 12 texts, got {count}"):
+        TextSet(unit(np.random.default_rng(0), count, 3), np.array([[0, 0]]), np.ones(1))
