@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.attacks.identification import KIND
+from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.claims.verdicts import trial_claims
 from epsilometer.auditing.estimation.posteriors import DEPARTS
@@ -96,7 +97,9 @@ def audit(
     Returns one row per epsilon and attack, with the columns of `AUDIT`: what the attack sees, its successes, `loss` (in
     nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it; how much of the texts the
     mechanism reads, and how many serve as distractors, which is said on standard error as well. The table prints the
-    six columns `losses.SHORT` and holds all: `table.columns`.
+    six columns `losses.SHORT` and holds all: `table.columns`. Where the mechanism has laws its claim is checked against
+    the worst case too (`claims.judging`): `overall` is the one verdict on the claim, by all guesses and that together,
+    `overall_by` whose it is, `verdict` that of the row's guesses alone.
     Of several attacks the `strongest` has a row of its own (Bonferroni), chosen among those that see what is released;
     where some see more, `strongest_inside` is chosen among all. The adversaries share the same trials.
     Raises UserError for values outside their range, before any model loads.
@@ -107,6 +110,7 @@ def audit(
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
     epsilons = [float(epsilon) for epsilon in budgets(made_by, epsilons)]  # 5 and 5.0 name one stream
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
+    worst = worst_cases(made_by, epsilons)
     sampled, embedded = draw(texts, trials, design)
     say(unread(made_by, texts))
     if design.temperature and design.candidates != "all":
@@ -117,8 +121,8 @@ def audit(
         )
     streams = [Noise.named(trials, design.seed, "rewrite", epsilon) for epsilon in epsilons]
     rewrites = rewrite_all(made_by, Job(texts, sampled.source, epsilons, streams), paced=True)
-    pool = Pool(texts, embedded)
-    return attacked(pool, sampled, dict(zip(epsilons, rewrites, strict=True)), chosen, mechanism=made_by, design=design)
+    by_epsilon, pool = dict(zip(epsilons, rewrites, strict=True)), Pool(texts, embedded)
+    return attacked(pool, sampled, by_epsilon, chosen, mechanism=made_by, design=design, worst=worst)
 
 
 def distinct(texts: Sequence[str]) -> list[str]:
@@ -264,12 +268,13 @@ def attacked(
     attacks: Mapping[str, Attack],
     mechanism: Mechanism | None = None,
     design: Design = STANDARD,
+    worst: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """The audit's table for rewrites that exist: one row per epsilon and attack that applies to the mechanism.
 
     rewrites: of all trials, by epsilon. mechanism: what made them, None where it is unknown. Of the design, alpha
-    and seed matter. Where several attacks apply, a row `strongest` follows, and `strongest_inside` where not all see
-    what is released.
+    and seed matter. worst: from `worst_cases`, whose verdicts count too. Where several attacks apply, a row `strongest`
+    follows, and `strongest_inside` where not all see what is released.
     """
     texts, candidates = pool.texts, trials.candidates
     applied = {n: one for n, one in attacks.items() if not isinstance(one, Selective) or one.applies(mechanism)}
@@ -303,7 +308,8 @@ def attacked(
     left = unread(mechanism, texts)
     on_texts = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share, **variety(candidates)}
     table = pl.DataFrame([row | on_texts for row in shown], schema=dict(AUDIT), orient="row")
-    return Losses(table.sort("epsilon", maintain_order=True))
+    checked = worst_cases(None, []) if worst is None else worst
+    return Losses(judged(table.sort("epsilon", maintain_order=True), checked))
 
 
 def _guesses(

@@ -62,12 +62,18 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "departs": pl.Boolean,  # whether that refutes the law, alpha divided by the tests of the audit
 }
 
+OVERALL: Schema = {  # the one verdict on a row's claim (`verdicts.overall`), and whose it is
+    "overall": pl.String,
+    "overall_by": pl.String,
+}
+
 AUDIT: Schema = {  # as ESTIMATES, of the one call (`one_call.audit`): of one mechanism on the texts that it is given
     **{name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")},
     "unknown_words": pl.Float64,  # the share of words outside the mechanism's vocabulary
     "cut_texts": pl.Float64,  # the share of texts longer than its limit; null without one
     "distinct": pl.Int64,  # texts that serve as distractors
     "five_commonest": pl.Float64,  # the share of places that the five commonest of them take
+    **OVERALL,
 }
 
 CLAIMS: Schema = {  # what `worst_case` found; the words x, x' and y of the witness are null where inputs are private
@@ -182,6 +188,7 @@ UNIT_LOSSES: Schema = {  # what the audit over units (`units`) proves; a row an 
     "p_value": pl.Float64,
     "verdict": pl.String,
     "best_attack": pl.String,
+    **OVERALL,
 }
 
 WORST_PAIRS: Schema = {  # the pair of texts at which a search found most lost (`worst_pair`), a row a group of pairs

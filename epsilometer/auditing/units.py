@@ -22,6 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.claims import verdicts
+from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.estimation.abstention import halves, levels
 from epsilometer.auditing.one_call import (
@@ -117,8 +118,8 @@ def audit_units(
 
     texts, mechanism, epsilons, attacks, settings: as `epsilometer.audit`. trials: texts that are rewritten at each
     epsilon. Of the design, alpha and seed matter. Returns a row an epsilon and attack, schema `UNIT_LOSSES`, and one
-    for the `strongest`, at alpha / m for m attacks that see what is released. Raises UserError for values outside
-    their range.
+    for the `strongest`, at alpha / m for m attacks that see what is released; `overall` as in `epsilometer.audit`.
+    Raises UserError for values outside their range.
     """
     texts = distinct(texts)
     if epsilons is not None:
@@ -127,6 +128,7 @@ def audit_units(
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
     _able(chosen, made_by, {TEXT, UNITS})  # refused before anything is rewritten
     given = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
+    worst = worst_cases(made_by, given)
     coins = Coins.flip(texts, trials, design.seed)
     streams = [Noise.named(trials, design.seed, "units", "rewrite", epsilon) for epsilon in given]
     rewrites = rewrite_all(made_by, Job(coins.texts, np.arange(trials), given, streams), paced=True)
@@ -141,7 +143,7 @@ def audit_units(
         rows += _rows(coins, made_by, epsilon, guesses, seen=seen, alpha=design.alpha)
     if left := [name for name in applicable(chosen, made_by) if name not in {row["attack"] for row in rows}]:
         note(f"not run: {', '.join(left)}, which compare no single words of this mechanism")
-    return pl.DataFrame(_judged(rows, design.alpha), schema=dict(UNIT_LOSSES))
+    return judged(pl.DataFrame(_judged(rows, design.alpha), schema=dict(UNIT_LOSSES)), worst)
 
 
 def _able(attacks: Mapping[str, Attack], mechanism: Mechanism, views: Set[str]) -> dict[str, Attack]:

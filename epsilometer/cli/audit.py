@@ -253,7 +253,7 @@ def _shown(columns: str | None, *, units: bool, worst: bool, rates: bool) -> Seq
 
     proved = ("loss", "ceiling", "worst_output", "claimed", "verdict", "claim")
     pair = ("x", "other", "place", "other_place", "method", "attack", "trials", "successes")
-    guessed = ("rewrites", "coins", "guesses", "right", "loss", "ceiling", "covered", "claimed", "verdict", "claim")
+    guessed = ("rewrites", "coins", "guesses", "right", "loss", "ceiling", "covered", "claimed", "overall", "claim")
     if units:
         return chosen(columns, list(UNIT_LOSSES), ("epsilon", "attack", "sees", *guessed))
     if worst:

@@ -169,13 +169,12 @@ def doctor(as_json: Json = False) -> None:
 
 def report(as_json: Json = False) -> None:
     """Print where the report is, and its estimates."""
-    from epsilometer.auditing.schemas import ESTIMATES
-    from epsilometer.core import tables
     from epsilometer.report import page
+    from epsilometer.report.export import read
 
-    shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "verdict"]
+    shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "overall"]
     _need_project()
-    estimates = tables.read("data/estimates.parquet", ESTIMATES)
+    estimates = read(Path())
     page.refresh()
     if not page.PAGE.is_file():
         raise UserError(f"{page.PAGE} does not exist; `dvc repro` makes it")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import overall
+from epsilometer.auditing.claims.verdicts import overall, with_overall
 from epsilometer.auditing.results.losses import presented
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT
 from epsilometer.core import tables
@@ -49,24 +49,24 @@ def _files(run: Path, name: str) -> list[Path]:
 
 
 def read(run: Path) -> pl.DataFrame:
-    """The estimates of the audit in a folder: schema `ESTIMATES`, and `overall`."""
+    """The estimates of the audit in a folder: schema `ESTIMATES`, and the verdicts of `verdicts.with_overall`.
+
+    An audit without the stages `claims` and `exact` is judged by its guesses alone.
+    """
     estimates = tables.read(run / "data/estimates.parquet", ESTIMATES)
-    return with_overall(estimates, tables.read(run / "data/claims.parquet", CLAIMS), read_exact(run))
+    return with_overall(estimates, overall(estimates, read_claims(run), read_exact(run)))
+
+
+def read_claims(run: Path) -> pl.DataFrame:
+    """The worst cases of the audit in a folder: schema `CLAIMS`, without rows where there are none."""
+    path = run / "data/claims.parquet"
+    return tables.read(path, CLAIMS) if path.is_file() else pl.DataFrame(schema=dict(CLAIMS))
 
 
 def read_exact(run: Path) -> pl.DataFrame:
     """The exact losses of the audit in a folder: schema `EXACT`, without rows where there are none."""
     files = [path for path in sorted((run / "data/exact").glob("*.parquet")) if path.suffixes[-2:-1] != [".curves"]]
     return pl.concat([pl.DataFrame(schema=dict(EXACT)), *(tables.read(path, EXACT) for path in files)])
-
-
-def with_overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
-    """Estimates with `overall`: the one verdict of the row's claim.
-
-    It is that of all attacks, data sets and exact figures together (`verdicts.overall`).
-    """
-    verdicts = overall(estimates, claims, exact).select("mechanism", "epsilon", overall="verdict")
-    return estimates.join(verdicts, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")
 
 
 def write(table: pl.DataFrame, path: Path, suffix: str | None = None, columns: Sequence[str] | None = None) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 import psutil
 
-from epsilometer.auditing.claims.verdicts import NO_CLAIM
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, overall, with_overall
 from epsilometer.auditing.exact_loss.rows import ALL
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.schemas import ABLATIONS, CLAIMS, ESTIMATES, SWEEPS
@@ -24,7 +24,7 @@ from epsilometer.core import tables
 from epsilometer.project.params import Params
 from epsilometer.project.paths import varied_path
 from epsilometer.report import page, training_markdown
-from epsilometer.report.export import markup, with_overall
+from epsilometer.report.export import markup
 from epsilometer.report.results import Results
 from epsilometer.report.sections import anonymity, exact_loss, origin
 from epsilometer.report.sections.worth import spread
@@ -65,13 +65,14 @@ def sections(results: Results) -> list[Section]:
     params = results.params
     estimates = results.table("data/estimates.parquet", ESTIMATES)
     claims = results.table("data/claims.parquet", CLAIMS)
+    verdicts = overall(estimates, claims, results.exact)
     downstream = [f"data/downstream/{name}.parquet" for name in ("clean", *params.downstream)]
     sweeps = [varied_path("sweeps", name) for name in params.sweeps]
     ablations = [varied_path("ablations", name) for name in params.ablations]
     every = [
-        *losses(with_overall(estimates, claims, results.exact), results.exact),
-        *exact_losses(results.exact, estimates),
-        worst_cases(claims),
+        *losses(with_overall(estimates, verdicts), results.exact),
+        *exact_losses(with_overall(results.exact, verdicts), estimates),
+        worst_cases(with_overall(claims, verdicts)),
         closeness(results.table("data/similarities.parquet", SIMILARITIES), params.audit.alpha),
         *identifiers(results.table("data/leakage.parquet", LEAKAGE)),
         *learnt(results.tables(downstream, DOWNSTREAM)),
@@ -93,7 +94,7 @@ def hardware() -> str:
 def losses(estimates: pl.DataFrame, exact: pl.DataFrame) -> Iterator[Section]:
     """A section a data set: the strongest attack on what is released, then each attack, then the claim's verdict.
 
-    estimates: as `export.with_overall` gives them; exact: schema `EXACT`.
+    estimates: as `verdicts.with_overall` gives them; exact: schema `EXACT`.
     """
     lawful = set(exact.select("dataset", *CELL).iter_rows())
     for (dataset,), table in estimates.group_by("dataset", maintain_order=True):
@@ -142,7 +143,7 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Secti
                 "rank sampled": _rank(row["sampled_rank"]),
                 "rank exact": _rank(row["exact_rank"]),
                 "method": row["method"],
-                "claim": row["verdict"],
+                "claim": row["overall"],
                 "sampled, all": _number(every[row["mechanism"], row["epsilon"]]["sampled"]),
                 "average, all": every[row["mechanism"], row["epsilon"]]["exactly"],
             }
@@ -162,7 +163,7 @@ def worst_cases(claims: pl.DataFrame) -> Section:
             "claimed": _number(row["claimed"]),
             "worst": _number(row["worst"]),
             "audited": "yes" if row["audited"] else "no",
-            "verdict": row["verdict"],
+            "verdict": row["overall"],
         }
         for row in claims.filter(pl.col("verdict") != NO_CLAIM).to_dicts()
     ]

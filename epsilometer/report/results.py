@@ -10,7 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.schemas import ESTIMATES, EXACT, EXACT_CURVES, REWRITES, TRIALS
+from epsilometer.auditing.claims.verdicts import overall
+from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT, EXACT_CURVES, REWRITES, TRIALS
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
@@ -68,6 +69,11 @@ class Results:
                 "there are no estimates to report; name at least one mechanism and one attack in params.yaml"
             )
         return estimates.sort("dataset", "attack", "mechanism", "epsilon")
+
+    @property
+    def verdicts(self) -> pl.DataFrame:
+        """One verdict a claim, as every section shows it (`verdicts.overall`)."""
+        return overall(self.estimates, self.table("data/claims.parquet", CLAIMS), self.exact)
 
     def trials(self, dataset: str) -> Trials:
         """The trials of a data set."""

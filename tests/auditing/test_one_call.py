@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy.special import log_softmax
 
 import epsilometer
 import epsilometer.auditing.one_call
@@ -12,6 +16,7 @@ from epsilometer.attacks.identification import KIND
 from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.auditing.claims.verdicts import (
     NOT_REFUTED,
+    NOT_TESTABLE,
     VIOLATED,
     expected_successes,
     p_value,
@@ -19,10 +24,12 @@ from epsilometer.auditing.claims.verdicts import (
     verdict,
 )
 from epsilometer.auditing.estimation.successes import success_bound
+from epsilometer.auditing.one_call import Pool
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.trials.design import Design
-from epsilometer.auditing.trials.sampling import sample
-from epsilometer.core.attack import Context
+from epsilometer.auditing.trials.sampling import Trials, sample
+from epsilometer.auditing.units import audit_units
+from epsilometer.core.attack import Attack, Context
 from epsilometer.core.component import names
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
@@ -31,6 +38,7 @@ from epsilometer.mechanisms.controls.randomized_response import RandomizedRespon
 from tests.support.broken.halved import Halved
 from tests.support.broken.noise_reused import NoiseReused
 from tests.support.broken.rare_words_pass import RareWordsPass
+from tests.support.spelled import Spelled
 
 TEXTS = [f"please book table {i} for {n} people" for i, n in zip(range(30), "abcdefghij" * 3, strict=True)]
 
@@ -63,9 +71,26 @@ def test_columns_and_their_order() -> None:
     table = epsilometer.audit(
         TEXTS, Identity(), [1, 2], ["lexical", "length", "likelihood"], trials=50, design=Design(temperature=0)
     )
-    assert table.columns == [*list(ESTIMATES)[2:], "unknown_words", "cut_texts", "distinct", "five_commonest"]
+    beside = ["unknown_words", "cut_texts", "distinct", "five_commonest", "overall", "overall_by"]
+    assert table.columns == [*list(ESTIMATES)[2:], *beside]
     names = ("lexical", "length", "strongest")
     assert table.select("epsilon", "attack").rows() == [(e, name) for e in (1, 2) for name in names]
+
+
+@pytest.mark.parametrize("law", [[0.0, -1.0], [0.0, -25.0]])
+@pytest.mark.parametrize("audit", [epsilometer.audit, audit_units])
+def test_a_claim_that_guesses_cannot_test_is_judged_by_its_worst_case(
+    audit: Callable[..., pl.DataFrame], law: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """10 nats a word are claimed, beyond any 40 guesses: one law keeps that, the other loses 25 between two words."""
+    broken = law[1] < -10
+    mechanism = Spelled(np.asarray(log_softmax([law, law[::-1]], axis=1)), claimed=10.0)
+    texts = [" ".join(letters) for letters in product("ab", repeat=3)]
+    table = audit(texts, mechanism, [1.0], ["lexical"], trials=40, design=Design(temperature=0))
+    assert set(table["verdict"]) == {NOT_TESTABLE}  # by guesses alone
+    assert set(table["overall"]) == {VIOLATED if broken else NOT_REFUTED}
+    assert set(table["overall_by"]) == {"exact check"}
+    assert ("loses 25 nats where 10 are claimed" in capsys.readouterr().err) == broken
 
 
 def test_embeddings_choose_candidates_and_attack() -> None:
@@ -95,8 +120,14 @@ def test_settings_reach_mechanism_attacks_and_metrics() -> None:
 def test_all_attacks_that_need_no_large_model_run_by_default(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = {}
-    monkeypatch.setattr(epsilometer.auditing.one_call, "attacked", lambda *given, **_: asked.update(given[3]))
+    asked: dict[str, Attack] = {}
+    attacked = epsilometer.auditing.one_call.attacked
+
+    def recorded(pool: Pool, trials: Trials, rewrites: Any, attacks: Any, **more: Any) -> pl.DataFrame:
+        asked.update(attacks)
+        return attacked(pool, trials, rewrites, {"length": attacks["length"]}, **more)
+
+    monkeypatch.setattr(epsilometer.auditing.one_call, "attacked", recorded)
     epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, design=Design(temperature=0))
     assert set(asked) == {*names(KIND)} - {"channel", "judge"}
     assert capsys.readouterr().err.splitlines() == [

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from epsilometer.auditing.schemas import AUDIT, ESTIMATES
+from epsilometer.auditing.schemas import AUDIT, CLAIMS, ESTIMATES
 from epsilometer.cli import main
 from epsilometer.cli import project as commands
 from epsilometer.core import tables
@@ -504,7 +504,7 @@ def test_report_prints_estimates_and_place(
     assert code == 2
     assert "data/estimates.parquet does not exist; `dvc repro` makes it" in err
     row = {name: "x" if dtype == pl.String else 1 for name, dtype in ESTIMATES.items()}
-    row |= {"loss": 0.25, "upper": math.inf, "p_value": None, "expected": None}
+    row |= {"loss": 0.25, "upper": math.inf, "p_value": None, "expected": None, "verdict": "not testable"}
     tables.write(pl.DataFrame([row], schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
     assert call(capsys, "report")[0] == 2
     Path("reports").mkdir()
@@ -513,9 +513,15 @@ def test_report_prints_estimates_and_place(
     report = json.loads(out)
     assert code == 0
     assert report["report"] == str(tmp_path / "reports/audit.html")
-    assert report["estimates"] == [row | {"upper": None}]
+    assert report["estimates"] == [row | {"upper": None, "overall": "not testable", "overall_by": None}]
     _, out, _ = call(capsys, "report")
     assert "0.25" in out
+    assert "not testable" in out
+    check = {"mechanism": "x", "epsilon": 1.0, "claim": "x", "verdict": "violated", "method": "exact"}
+    tables.write(pl.DataFrame([check], schema=dict(CLAIMS)), "data/claims.parquet", CLAIMS)
+    _, out, _ = call(capsys, "report")  # as the page, which counts the worst case too
+    assert "violated" in out
+    assert "not testable" not in out
     assert out.endswith("reports/audit.html\n")
 
 

@@ -39,8 +39,8 @@ def run(folder: Path, estimates: pl.DataFrame, claims: pl.DataFrame | None = Non
 def test_all_columns_and_the_one_verdict_of_the_claim(tmp_path: Path) -> None:
     estimates = frame(*ROWS)
     table = export.read(run(tmp_path, estimates, checks(BROKEN)))
-    assert table.columns == [*ESTIMATES, "overall"]
-    assert table.drop("overall").equals(estimates)
+    assert table.columns == [*ESTIMATES, "overall", "overall_by"]
+    assert table.drop("overall", "overall_by").equals(estimates)
     at_five = table.filter(pl.col("epsilon") == 5.0)
     assert set(at_five["verdict"]) == {NOT_REFUTED}  # of the test
     assert set(at_five["overall"]) == {VIOLATED}  # of the claim, which the exact check refutes

@@ -194,3 +194,12 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
         .with_columns(by=pl.when(pl.col("verdict").is_in([VIOLATED, NOT_REFUTED])).then("by"))
         .sort(claim)
     )
+
+
+def with_overall(table: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
+    """A table of mechanisms and epsilons with the one verdict of each row's claim, and whose: `overall`, `overall_by`.
+
+    verdicts: as `overall` gives them.
+    """
+    one = verdicts.select("mechanism", "epsilon", overall="verdict", overall_by="by")
+    return table.join(one, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")

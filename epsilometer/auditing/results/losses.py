@@ -10,7 +10,7 @@ import polars as pl
 from epsilometer.core.errors import unknown
 from epsilometer.core.rounding import written
 
-SHORT = ("epsilon", "attack", "success_rate", "loss", "upper", "verdict")
+SHORT = ("epsilon", "attack", "success_rate", "loss", "upper", "overall")
 ALL = "all"
 
 

@@ -17,14 +17,22 @@ from prefect.artifacts import (
 )
 from prefect.settings import PREFECT_HOME
 
-from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
+from epsilometer.auditing.claims.verdicts import (
+    NO_CLAIM,
+    NOT_CHECKED,
+    NOT_REFUTED,
+    NOT_TESTABLE,
+    VIOLATED,
+    overall,
+    with_overall,
+)
 from epsilometer.auditing.results.diagnostics import STRONGEST
-from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
+from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
 from epsilometer.pipeline.flows import PROJECT
 from epsilometer.pipeline.flows.output import run
 from epsilometer.report import page
-from epsilometer.report.export import read_exact
+from epsilometer.report.export import read_claims, read_exact
 from epsilometer.report.wording import budget
 from epsilometer.utility.schemas import ATTACKERS
 
@@ -47,16 +55,16 @@ def publish(folder: Path) -> None:
     estimates = folder / "data/estimates.parquet"
     if estimates.is_file():
         table = tables.read(estimates, ESTIMATES)
+        judged = overall(table, read_claims(folder), read_exact(folder))
+        rows = with_overall(table, judged).with_columns(verdict="overall").to_dicts()
         create_table_artifact(
             key=prefixed(folder, "calibration"),
-            table=[{name: _shown(row[name]) for name in _COLUMNS} for row in table.to_dicts()],
+            table=[{name: _shown(row[name]) for name in _COLUMNS} for row in rows],
             description="Empirical privacy loss in nats, beside the claim. A loss of 0 is no evidence, not privacy.",
         )
-        claims = folder / "data/claims.parquet"
-        checked = tables.read(claims, CLAIMS) if claims.is_file() else pl.DataFrame(schema=dict(CLAIMS))
         create_markdown_artifact(
             key=prefixed(folder, "verdicts"),
-            markdown=verdicts(table, checked, read_exact(folder)),
+            markdown=verdicts(judged),
             description="The claims against the measurements. Not refuted is not proven.",
         )
     anonymity = [tables.read(path, ATTACKERS) for path in sorted(folder.glob("data/anonymity/*/attackers.parquet"))]
@@ -89,13 +97,13 @@ def prefixed(folder: Path, key: str) -> str:
     return re.sub("[^a-z0-9]+", "-", f"{folder.as_posix().lower()}-{key}").lstrip("-")
 
 
-def verdicts(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) -> str:
-    """One verdict a claim in Markdown, from the audit and exact figures together; violated claims first."""
-    judged = overall(estimates, claims, exact).filter(pl.col("verdict") != NO_CLAIM)
+def verdicts(judged: pl.DataFrame) -> str:
+    """One verdict a claim in Markdown, violated claims first; judged: as `verdicts.overall` gives them."""
+    claimed = judged.filter(pl.col("verdict") != NO_CLAIM)
     order = pl.col("verdict").replace_strict(_ORDER, range(len(_ORDER)), return_dtype=pl.Int64)
     rows = [
         f"| {row['verdict']} | {row['mechanism']} | {budget(row['epsilon'])} | {row['by'] or row['reason'] or ''} |"
-        for row in judged.sort(order, "mechanism", "epsilon").to_dicts()
+        for row in claimed.sort(order, "mechanism", "epsilon").to_dicts()
     ]
     return "\n".join(["| verdict | mechanism | epsilon | by, or why not |", "|---|---|---|---|", *rows])
 

@@ -6,7 +6,14 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_TESTABLE, VIOLATED, divisor, smallest_p_value
+from epsilometer.auditing.claims.verdicts import (
+    NO_CLAIM,
+    NOT_TESTABLE,
+    VIOLATED,
+    divisor,
+    smallest_p_value,
+    with_overall,
+)
 from epsilometer.auditing.results.diagnostics import CHOSEN
 from epsilometer.report.results import Results
 from epsilometer.report.rows import REACH
@@ -17,14 +24,14 @@ from epsilometer.report.wording import at_budgets, listed
 
 def section(results: Results) -> Section:
     """The claims that were tested, those that no test could refute, and who claims nothing."""
-    estimates = results.estimates
+    estimates, verdicts = results.estimates, results.verdicts
     return Section(
         id="claims",
         link="Claims",
         template="claims.html.j2",
         context={
-            "claims": tested(estimates, results.params.audit.alpha),
-            "untestable": untestable(estimates),
+            "claims": tested(estimates, verdicts, results.params.audit.alpha),
+            "untestable": untestable(estimates, verdicts),
             "unclaimed": unclaimed(estimates),
             "reach": REACH,
             "exact": claims_sentence(results.exact),
@@ -32,8 +39,11 @@ def section(results: Results) -> Section:
     )
 
 
-def tested(estimates: pl.DataFrame, alpha: float) -> dict[str, Any]:
-    """Each testable claim with its hardest test (the one that came nearest to refuting it); violated claims first."""
+def tested(estimates: pl.DataFrame, verdicts: pl.DataFrame, alpha: float) -> dict[str, Any]:
+    """Each testable claim with its hardest test (the one that came nearest to refuting it); violated claims first.
+
+    overall: the one verdict on the claim, whose the tests here may be one part; verdicts: as `verdicts.overall` gives.
+    """
     judged = _judged(estimates)
     tested = judged.filter(pl.col("verdict") != NOT_TESTABLE).with_columns(
         excess=(pl.col("successes") - pl.col("expected")) / pl.col("trials"),
@@ -46,7 +56,8 @@ def tested(estimates: pl.DataFrame, alpha: float) -> dict[str, Any]:
         )
         .sort("p_value", "excess", "dataset", "attack", descending=[False, True, False, False])
         .unique(claim, keep="first", maintain_order=True)
-        .sort(pl.col("violations") == 0, "mechanism", "epsilon")
+        .pipe(with_overall, verdicts)
+        .sort(pl.col("overall") != VIOLATED, "mechanism", "epsilon")
     )
     least = [smallest_p_value(*row) for row in judged.select("trials", "expected").iter_rows()]
     shared = divisor(least, alpha)
@@ -60,12 +71,15 @@ def tested(estimates: pl.DataFrame, alpha: float) -> dict[str, Any]:
     }
 
 
-def untestable(estimates: pl.DataFrame) -> list[dict[str, Any]]:
-    """The claims that no test of this audit could refute: the largest loss that one could, and the trials it takes."""
+def untestable(estimates: pl.DataFrame, verdicts: pl.DataFrame) -> list[dict[str, Any]]:
+    """The claims that no guesses here could refute: the largest loss that they could, and the trials it takes.
+
+    overall: the one verdict on the claim; verdicts: as `verdicts.overall` gives them.
+    """
     claim = ["mechanism", "epsilon", "claim"]
     never = _judged(estimates).filter((pl.col("verdict") == NOT_TESTABLE).all().over(claim))
     rows = never.group_by(claim, maintain_order=True).agg(pl.min("allowed", "trials_needed"), pl.max("refutable"))
-    return rows.sort("mechanism", "epsilon").to_dicts()
+    return rows.pipe(with_overall, verdicts).sort("mechanism", "epsilon").to_dicts()
 
 
 def unclaimed(estimates: pl.DataFrame) -> str:

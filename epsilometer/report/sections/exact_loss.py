@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
+from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED, with_overall
 from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.exact_loss.risk import largest_success
 from epsilometer.auditing.exact_loss.rows import ALL, EQUAL
@@ -34,7 +34,7 @@ _NEAR = 0.25  # nats below the ceiling within which a sampled loss says no more 
 
 def section(results: Results) -> Section | None:
     """Average, quantiles and worst pair of every law, what they mean in words; absent where no law is known."""
-    exact, estimates = results.exact, results.estimates
+    estimates, exact = results.estimates, with_overall(results.exact, results.verdicts)
     if exact.is_empty():
         return None
     control = pl.col("mechanism").is_in(estimates.filter("control")["mechanism"].unique().to_list())

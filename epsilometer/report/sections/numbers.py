@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from epsilometer.auditing.claims.verdicts import with_overall
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
 from epsilometer.auditing.exact_loss.rows import ALL
 from epsilometer.report.results import Results
@@ -15,12 +16,13 @@ from epsilometer.report.section import Section
 
 
 def section(results: Results) -> Section:
-    """The table behind the curves."""
+    """The table behind the curves, with the one verdict on each claim."""
+    estimates = with_overall(results.estimates, results.verdicts)
     return Section(
         id="numbers",
         link="All numbers",
         template="numbers.html.j2",
-        context={"rows": rows(results.estimates, results.exact), "unread": unread(results), "inf": math.inf},
+        context={"rows": rows(estimates, results.exact), "unread": unread(results), "inf": math.inf},
     )
 
 

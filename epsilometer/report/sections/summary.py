@@ -13,11 +13,11 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.exact_loss.rows import ALL
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
-from epsilometer.auditing.schemas import CLAIMS, OUTPUTS
+from epsilometer.auditing.schemas import OUTPUTS
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, REACH, averages, by_equal_length, hardly_read, strongest
 from epsilometer.report.section import Section
@@ -52,7 +52,7 @@ def section(results: Results) -> Section:
         context={
             "summary": summary(
                 estimates,
-                overall(estimates, results.table("data/claims.parquet", CLAIMS), results.exact),
+                results.verdicts,
                 params.utility.target,
                 results.table(known_loss.PATH, known_loss.INSTRUMENT),
                 outputs=results.table("data/outputs.parquet", OUTPUTS),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import altair as alt
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED, with_overall
 from epsilometer.auditing.schemas import CLAIMS, DENIABILITY
 from epsilometer.report.figures import Figure, Specification, by_name, epsilon_axis, specify, styles
 from epsilometer.report.results import Results
@@ -32,7 +32,9 @@ def section(results: Results) -> Section | None:
         link="Worst cases",
         template="worst_case.html.j2",
         context={
-            "worst": claimed.sort(pl.col("verdict") != VIOLATED, "mechanism", "epsilon").to_dicts(),
+            "worst": with_overall(claimed, results.verdicts)
+            .sort(pl.col("overall") != VIOLATED, "mechanism", "epsilon")
+            .to_dicts(),
             "worst_sentence": sentence(claims),
             "deniability": deniability,
         },

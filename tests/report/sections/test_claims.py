@@ -15,7 +15,7 @@ def test_violated_claims_stand_first() -> None:
     assert text.index("✕ violated") < text.index("0 of 4")
     # 900 and 700 of 1,000 allowed are testable with 1,000 right guesses, and 995 are not: 3 x 4 + 3 x 4 of 36 tests.
     assert "24 of 36 tests could come out either way. Each of them is at level 0.01 / 24 = 4 × 10⁻⁴" in text
-    tested, not_testable = text.split("Not testable at this number of trials")
+    tested, not_testable = text.split("Not testable by so many guesses")
     assert "mvc" not in tested
     assert not_testable.count("mvc") == 3
     assert f"4.63{trials_needed(0.995, LEVEL):,}" in not_testable

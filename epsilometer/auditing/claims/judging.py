@@ -1,0 +1,46 @@
+"""The one verdict on each claim of an audit that is one call: its guesses and the worst case by its laws together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.claims.verdicts import VIOLATED, describe, overall, with_overall
+from epsilometer.auditing.claims.worst_case import check_claim
+from epsilometer.auditing.schemas import CLAIMS, EXACT, OVERALL
+from epsilometer.core.guarantees import at_budget, stored
+from epsilometer.core.mechanism import HasInputs, Mechanism
+from epsilometer.runtime.progress import note
+
+_INPUTS = 500  # enumerated in all pairs; of more a sample is, so that an audit waits for seconds at most
+
+
+def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.DataFrame:
+    """Returns the worst case of the claim at each epsilon, schema `CLAIMS`; no rows where laws or inputs are not known.
+
+    Deterministic, so that no test pays for it. What breaks its claim is said on standard error.
+    """
+    rows: list[dict[str, Any]] = []
+    if mechanism is not None and isinstance(mechanism, HasInputs) and callable(getattr(mechanism, "laws", None)):
+        for epsilon in epsilons:
+            finding = check_claim(mechanism, epsilon, inputs=_INPUTS)
+            claim = describe(mechanism.guarantee(epsilon))
+            rows.append(
+                {"epsilon": stored(epsilon), "claim": claim, "verdict": finding.verdict, "reason": finding.reason}
+            )
+            if finding.verdict == VIOLATED:
+                note(
+                    f"the law goes beyond the claim{at_budget(epsilon)}: between two of {finding.inputs:,} inputs it "
+                    f"loses {finding.worst:.6g} nats where {finding.claimed:.6g} are claimed"
+                )
+    return pl.DataFrame(rows, schema=dict(CLAIMS))
+
+
+def judged(table: pl.DataFrame, worst: pl.DataFrame) -> pl.DataFrame:
+    """Returns the rows of an audit of one mechanism with `overall` and `overall_by`; worst: from `worst_cases`."""
+    named = table.drop(OVERALL, strict=False).with_columns(mechanism=pl.lit(None, pl.String))
+    tests = named.select("mechanism", "epsilon", "claim", "verdict", refutable=pl.lit(None, pl.Float64))
+    verdicts = overall(tests, worst, pl.DataFrame(schema=dict(EXACT)))
+    return with_overall(named, verdicts).drop("mechanism")
