@@ -82,7 +82,7 @@ def test_audit_of_a_shipped_mechanism(capsys: pytest.CaptureFixture[str], texts:
     assert "length alone proves" in notes[2]  # of equally many words
     code, out, _ = call(capsys, *arguments)
     header, first, _, strongest, *_ = out.split("\n")
-    assert header.split() == ["epsilon", "attack", "success_rate", "loss", "upper", "verdict"]
+    assert header.split() == ["epsilon", "attack", "success_rate", "loss", "upper", "overall"]
     assert first.split()[:4] == ["0.5", "lexical", "1", "≥"]  # all guesses were right, and nothing bounds the loss
     assert first.endswith("∞  no claim")
     assert strongest.split()[1:3] == ["strongest:", "lexical"]

@@ -133,7 +133,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\\bottomrule" in Path("two.tex").read_text(encoding="utf-8")
     assert pl.read_csv(StringIO(runner.invoke(cli.app, ["export", "--csv"]).output)).columns == [*export.SHORT]
     everything = runner.invoke(cli.app, ["export", "--csv", "--columns", "all"])
-    assert pl.read_csv(StringIO(everything.output)).columns == [*ESTIMATES, "overall"]
+    assert pl.read_csv(StringIO(everything.output)).columns == [*ESTIMATES, "overall", "overall_by"]
     printed = runner.invoke(cli.app, ["export", "--markdown", "--table", "claims", "--columns", "mechanism,verdict"])
     assert printed.output.splitlines()[2].split() == ["|", "mvc", "|", VIOLATED, "|"]
     assert runner.invoke(cli.app, ["export", "rows.txt", "--json", "--run", str(second)]).exit_code == 0
