@@ -21,8 +21,6 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 def supervised(work: Callable[[], int]) -> int:
     """Returns the exit code of the work, 2 where its process ended without one; a signal ends both processes."""
-    if not hasattr(os, "fork"):
-        return work()
     answer, tell = os.pipe()
     alive, life = os.pipe()  # closed by whatever ends this process
     child = os.fork()
