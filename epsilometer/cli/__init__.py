@@ -47,7 +47,7 @@ def _run(words: Sequence[str]) -> int:
 
 def _own(words: Sequence[str]) -> bool:
     """Whether a command runs stages: those end with the run that started them, and say themselves what went wrong."""
-    return words[:1] in (["stage"], ["repro"])
+    return next((word for word in words if not word.startswith("-")), None) in ("stage", "repro")
 
 
 def _call(words: Sequence[str]) -> int:

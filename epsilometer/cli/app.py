@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from typing import Annotated
+
 import typer
 
 from epsilometer.cli import (
@@ -21,13 +24,28 @@ from epsilometer.cli import (
     project,
     rewrite,
 )
+from epsilometer.core.file_names import SHOW, names_shown
 
 app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Measure how much privacy a text privatization mechanism really gives.",
 )
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    show_errors: Annotated[
+        bool, typer.Option("--show-errors", help="Show what may quote a private text: errors and prints of others.")
+    ] = False,
+) -> None:
+    """Measure how much privacy a text privatization mechanism really gives."""
+    if show_errors:
+        os.environ[SHOW] = "1"  # also for the processes that are started
+        context.with_resource(names_shown(True))
+
+
 for command in (
     audit.audit,
     exact.exact,

@@ -117,10 +117,14 @@ def test_a_publication_holds_rewrites_alone(capfd: pytest.CaptureFixture[str]) -
     assert SECRET not in err
 
 
+@pytest.mark.parametrize("by", ["the environment", "the option"])
 @pytest.mark.parametrize("body", [FAILS["an error"], WRITES["standard error"]], ids=["raised", "written"])
-def test_all_is_shown_on_demand(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    monkeypatch.setenv(SHOW, "1")
-    assert run(on_texts(AUDIT, body)) == (2 if "raise" in body else 0)
+def test_all_is_shown_on_demand(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, body: str, by: str
+) -> None:
+    monkeypatch.setenv(SHOW, "1" if by == "the environment" else "")  # which the option sets
+    option = ["--show-errors"] if by == "the option" else []
+    assert run([*option, *on_texts(AUDIT, body)]) == (2 if "raise" in body else 0)
     assert SECRET in capfd.readouterr().err
 
 
