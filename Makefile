@@ -13,6 +13,7 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := $(CURDIR)/.venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 FOLDER := $(if $(PROFILE),runs/$(PROFILE),.)
 PORT ?= 4200
 SHELL := /bin/bash
@@ -55,19 +56,22 @@ bench: setup
 	@python -m benchmarks
 
 docs: setup
-	@pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@$(PIP) --constraint constraints.txt --no-build-isolation --editable '.[docs]'
 	@python docs/build.py
 
 # By content, not by time, which clocks and unpackers set as they like; one at a time.
 setup:
 	@mkdir -p .venv; exec 9> .venv/.lock; if command -v flock > /dev/null; then flock 9; fi; \
-	cat pyproject.toml constraints.txt | cmp -s - .venv/.ready || $(MAKE) --no-print-directory install
+	cat pyproject.toml constraints.txt requirements.lock | cmp -s - .venv/.ready || $(MAKE) --no-print-directory install
 
+# First what the lock file has hashes for, then what is pinned by version alone: torch, of which each platform has a
+# build of its own, and what it brings.
 install:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
-	@cat pyproject.toml constraints.txt > .venv/.ready
+	$(PIP) --require-hashes --no-deps --requirement requirements.lock
+	$(PIP) --constraint constraints.txt --no-build-isolation --editable '.[test]'
+	@cat pyproject.toml constraints.txt requirements.lock > .venv/.ready
 
 # A profile runs beside the others: a copy of the stages, and its own parameters, data and lock.
 profile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,44 @@ def test_workflows_read_and_run_what_exists(file: Path) -> None:
         for word in step.get("run", "").split():
             if word.startswith((".ci/", "tests/")):
                 assert (ROOT / word).is_file()
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda file: file.name)
+def test_actions_are_named_by_commit(file: Path) -> None:
+    used = re.findall(r"uses: (\S+)(.*)", file.read_text())
+    assert used
+    for action, comment in used:
+        assert action == "./" or re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action), action
+        assert action == "./" or re.fullmatch(r"  # v\d+\.\d+\.\d+", comment), "the version, for readers"
+
+
+def test_the_image_is_named_by_digest_and_does_not_run_as_root() -> None:
+    lines = [line.split() for line in (ROOT / "Dockerfile").read_text().splitlines()]
+    bases = [line[1] for line in lines if line[:1] == ["FROM"]]
+    assert all(re.fullmatch(r"[\w.:/-]+@sha256:[0-9a-f]{64}", base) for base in bases)
+    last = [line[1] for line in lines if line[:1] == ["USER"]][-1]
+    assert last not in ("root", "0")
+    commands = [" ".join(line) for line in lines]
+    assert commands.index(f"USER {last}") < commands.index("RUN make setup")
+
+
+def pinned(text: str) -> dict[str, str]:
+    """Versions by name, as indices write names."""
+    lines = re.findall(r"^([\w.-]+)==([^\s;\\]+)", text, re.MULTILINE)
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in lines}
+
+
+def test_all_that_is_installed_has_hashes_but_torch() -> None:
+    constraints, lock = ((ROOT / name).read_text() for name in ("constraints.txt", "requirements.lock"))
+    versions = pinned(constraints)
+    del versions["torch"]  # its local builds have hashes of their own
+    assert pinned(lock) == versions
+    entries = re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", lock, flags=re.MULTILINE).strip())
+    assert len(entries) == len(versions)
+    for entry in entries:
+        assert re.fullmatch(r"\S+( \\\n    --hash=sha256:[0-9a-f]{64})+", entry), entry[:80]
+    install = (ROOT / "Makefile").read_text().partition("\ninstall:")[2].partition("\n\n")[0]
+    assert install.index("--require-hashes --no-deps --requirement requirements.lock") < install.index("--editable")
 
 
 def test_no_private_text_gets_into_the_image() -> None:

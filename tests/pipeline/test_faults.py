@@ -511,10 +511,11 @@ def test_clocks_that_go_wrong(project: Project) -> None:
 
 def test_set_up_goes_by_content(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
-    for name in ("pyproject.toml", "constraints.txt"):
+    names = ("pyproject.toml", "constraints.txt", "requirements.lock")
+    for name in names:
         (tmp_path / name).write_text(name)
     (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv/.ready").write_text("pyproject.tomlconstraints.txt")
+    (tmp_path / ".venv/.ready").write_text("".join(names))
     make = ["make", "setup", "PYTHON=false"]
     os.utime(tmp_path / "pyproject.toml", (4_000_000_000, 4_000_000_000))
     assert subprocess.run(make, cwd=tmp_path, capture_output=True).returncode == 0
