@@ -37,10 +37,10 @@ def proved_loss(frontiers: Sequence[Frontier], worths: NDArray[np.float64], alph
     """
     if len(frontiers) < 2 * _LEAST:
         raise UserError(f"worth proves a loss from {2 * _LEAST} sets of texts on, got {len(frontiers)}; draw more")
-    kept = np.clip(np.nan_to_num(worths, nan=-1.0), -1, 1)
+    bounded = np.clip(np.nan_to_num(worths, nan=-1.0), -1, 1)
     half = len(frontiers) // 2
-    slope = max(_SLOPES, key=lambda one: _success(frontiers[:half], kept[:half], one, alpha))
-    success = _success(frontiers[half:], kept[half:], slope, alpha)
+    slope = max(_SLOPES, key=lambda one: _success(frontiers[:half], bounded[:half], one, alpha))
+    success = _success(frontiers[half:], bounded[half:], slope, alpha)
     return max(0.0, loss_of(success)) if success > 0.5 else 0.0
 
 

@@ -34,7 +34,6 @@ def ceiling(
     size: int = 10,
     equal_length: bool = False,
     public: Sequence[str] = (),
-    encoder: str = ENCODER,
     seed: int = 0,
 ) -> pl.DataFrame:
     """The largest mean cosine between original and rewrite that any mechanism can have: a row for each loss.
@@ -44,6 +43,7 @@ def ceiling(
     under that pure epsilon between any two texts of a set; one_text, what the best one of the `public` texts keeps if
     everybody gets it, null without any.
 
+    Embeddings are those of the default encoder.
     equal_length: a set's texts have equally many words. Raises UserError for losses below 0, and for fewer texts (of
     equal length) than a set has.
     """
@@ -52,17 +52,19 @@ def ceiling(
     if wrong := [loss for loss in losses if not loss >= 0]:
         raise UserError(f"losses must be numbers >= 0, got {wrong[0]}")
     distinct = list(dict.fromkeys(texts))
-    drawn = draw_sets(distinct, sets, size, equal_length=equal_length, seed=seed)
-    model = Encoder(encoder)
+    numbers_of = draw_sets(distinct, sets, size, equal_length=equal_length, seed=seed)
+    model = Encoder(ENCODER)
     vectors = model.encode(distinct).astype(np.float64)
-    served = [TextSet.of_all_pairs(vectors[numbers]) for numbers in drawn]
+    served = [TextSet.of_all_pairs(vectors[numbers]) for numbers in numbers_of]
     whole = mean([frontier(one) for one in served])
     pure = [float(np.mean([under_pure_epsilon(one, loss) for one in served])) for loss in losses]
-    kept = None
+    one_text = None
     if public:
-        kept = float((model.encode(list(public)).astype(np.float64) @ vectors[np.concatenate(drawn)].T).mean(1).max())
+        one_text = float(
+            (model.encode(list(public)).astype(np.float64) @ vectors[np.concatenate(numbers_of)].T).mean(1).max()
+        )
     by_guess = whole.ceiling(success_of(np.array(losses, np.float64))).tolist()
-    rows = [(float(loss), a, b, kept) for loss, a, b in zip(losses, by_guess, pure, strict=True)]
+    rows = [(float(loss), a, b, one_text) for loss, a, b in zip(losses, by_guess, pure, strict=True)]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 

@@ -155,5 +155,5 @@ class Exemplars:
         """As `RewritesGrid`: texts are embedded once."""
         repeated = texts if isinstance(texts, Repeated) else Repeated(texts, np.arange(len(texts)))
         used, source = np.unique(repeated.numbers, return_inverse=True)
-        drawn = sample(self.laws([repeated.texts[i] for i in used]), source, epsilons, noises)
-        return [Rewrites(Repeated(self.chosen.texts, units.values), units) for units in drawn]
+        releases = sample(self.laws([repeated.texts[i] for i in used]), source, epsilons, noises)
+        return [Rewrites(Repeated(self.chosen.texts, units.values), units) for units in releases]

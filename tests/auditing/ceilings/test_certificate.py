@@ -38,9 +38,9 @@ def test_it_exceeds_the_exact_loss_no_more_often_than_alpha() -> None:
     pool = [(one, frontier(one)) for one in sets(rng, 60)]
     proved = []
     for _ in range(200):
-        drawn = [pool[i] for i in rng.integers(len(pool), size=200)]
-        worths = np.array([coin(rng, one, 1.0) for one, _ in drawn])
-        proved.append(proved_loss([bounds for _, bounds in drawn], worths, alpha=0.1))
+        sampled = [pool[i] for i in rng.integers(len(pool), size=200)]
+        worths = np.array([coin(rng, one, 1.0) for one, _ in sampled])
+        proved.append(proved_loss([bounds for _, bounds in sampled], worths, alpha=0.1))
     assert sum(loss > 1.0 for loss in proved) <= 40
     assert np.median(proved) > 0.3
 

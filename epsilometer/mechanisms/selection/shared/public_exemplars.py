@@ -86,7 +86,7 @@ class Exemplars:
         texts = table.drop_nulls("exemplar").sort("exemplar")["text"].to_list()
         if not len(texts) == len(vectors) == count:
             raise UserError(f"{folder}: its files do not belong together; choose the exemplars anew")
-        return cls(texts, vectors, table["text"].to_list(), encoder, seed)
+        return cls(texts, vectors, table["text"].to_list(), encoder=encoder, seed=seed)
 
 
 def choose(public: Sequence[str], count: int, encoder: str = ENCODER, seed: int = 0) -> Exemplars:
@@ -115,7 +115,7 @@ def choose(public: Sequence[str], count: int, encoder: str = ENCODER, seed: int 
         row[places] = -np.inf
         places.append(int(row.argmax()))
     places.sort()
-    return Exemplars([distinct[i] for i in places], vectors[places], distinct, encoder, seed)
+    return Exemplars([distinct[i] for i in places], vectors[places], distinct, encoder=encoder, seed=seed)
 
 
 def embed(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float64]:
