@@ -7,7 +7,6 @@ command.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -57,7 +56,7 @@ def _call(words: Sequence[str]) -> int:
         stage(*words[1:])
         return 0
     from epsilometer.cli.app import app
-    from epsilometer.core.file_names import SHOW, names_shown
+    from epsilometer.core.file_names import names_shown
 
-    with names_shown(sys.stderr.isatty() or bool(os.environ.get(SHOW))):
+    with names_shown(sys.stderr.isatty()):
         return int(app(words, standalone_mode=False) or 0)

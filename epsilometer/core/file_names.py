@@ -6,6 +6,7 @@ terminal alone; in stages, flows and whatever else is logged they count them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -18,7 +19,7 @@ _shown = True
 
 @contextmanager
 def names_shown(shown: bool) -> Iterator[None]:
-    """Whether messages of this process quote names from files meanwhile; outside of this they do."""
+    """Whether messages of this process quote names from files meanwhile; outside of this, and with SHOW, they do."""
     global _shown
     before, _shown = _shown, shown
     try:
@@ -27,10 +28,14 @@ def names_shown(shown: bool) -> Iterator[None]:
         _shown = before
 
 
+def _quoted() -> bool:
+    return _shown or bool(os.environ.get(SHOW))
+
+
 def listed(names: Collection[object], noun: str) -> str:
     """As "columns 'a', 'b'", at most eight of them; where names are withheld as "2 columns". noun: in the singular."""
     plural = noun if len(names) == 1 else f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    if not (_shown and names):
+    if not (_quoted() and names):
         return f"{len(names) or 'no'} {plural}"
     some = ", ".join(repr(str(name)) for name in list(names)[:_SOME])
     return f"{plural} {some} and {len(names) - _SOME} more" if len(names) > _SOME else f"{plural} {some}"
@@ -39,12 +44,12 @@ def listed(names: Collection[object], noun: str) -> str:
 def quoted_error(error: BaseException) -> str:
     """What a library says of a damaged file, its first line; withheld, the type of its error."""
     kind = type(error).__name__
-    return f"{kind}: {str(error).partition(chr(10))[0]}" if _shown else kind
+    return f"{kind}: {str(error).partition(chr(10))[0]}" if _quoted() else kind
 
 
 def absent(kind: str, name: object, names: Collection[object]) -> UserError:
     """The error for a name that is not among those of a file."""
-    if _shown:
+    if _quoted():
         return unknown(kind, name, map(str, names))
     return UserError(f"unknown {kind} {str(name)!r}; the file's names are shown on a terminal, or with {SHOW}=1")
 

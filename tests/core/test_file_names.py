@@ -104,6 +104,7 @@ def test_a_command_quotes_names_on_a_terminal_alone(tmp_path: Path, terminal: bo
     text = said(["audit", "a.csv", "--mechanism", "identity"], tmp_path, terminal)
     assert "unknown text column 'text'" in text
     assert (WORD in text) is terminal
+    assert WORD in said(["--show-errors", "audit", "a.csv", "--mechanism", "identity"], tmp_path, terminal)
 
 
 def test_a_file_that_is_fine_is_read_as_before(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
         if "DVC_ROOT" in os.environ:  # DVC runs it, and not always below `repro`
             keep_private(Path(os.environ["DVC_ROOT"]))
         _say_why()
-        with names_shown(written is None), guarded(), recorded("/".join(label.split())):
+        with names_shown(False), guarded(), recorded("/".join(label.split())):
             main(*arguments)
     except UserError as error:
         say(f"error: {error}")

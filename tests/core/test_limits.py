@@ -1,0 +1,32 @@
+"""Bounds: each has a message and a variable, and the page that lists them has them all."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from epsilometer.core import limits
+from epsilometer.core.errors import UserError
+from epsilometer.core.limits import Limit
+from tests.support.places import ROOT
+
+LIMITS = [value for value in vars(limits).values() if isinstance(value, Limit)]
+
+
+def test_the_page_lists_every_bound_with_its_default() -> None:
+    page = (ROOT / "docs/reliability.md").read_text()
+    listed: dict[str, str] = {}
+    for names, values in re.findall(r"^\| (`EPSILOMETER_[^|]*) \| ([\d, ]+) \|", page, re.MULTILINE):
+        listed |= dict(zip(re.findall(r"\w+", names), values.split(", "), strict=True))
+    assert listed == {limit.variable: str(limit.default) for limit in LIMITS}
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1e9", "", "many", "9" * 5000, "\u0663"])
+def test_a_variable_that_is_no_number_is_named(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("EPSILOMETER_YAML_NODES", text)
+    with pytest.raises(UserError, match="EPSILOMETER_YAML_NODES must be a whole number > 0, got"):
+        _ = limits.YAML_NODES.value
+    monkeypatch.setenv("EPSILOMETER_YAML_NODES", "7")
+    assert limits.YAML_NODES.value == 7
+    assert "set EPSILOMETER_YAML_NODES (now 7) to more" in limits.YAML_NODES.remedy
