@@ -242,6 +242,8 @@ EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a b
     "claimed": pl.Float64,  # for the pair with the least slack
     "claimed_delta": pl.Float64,
     "delta_at_claim": pl.Float64,  # the largest over the pairs, rounded up
+    "delta_at_4_low": pl.Float64,  # delta at 4 nats, the mean over pairs and directions: the tail beside the average
+    "delta_at_4": pl.Float64,  # its upper end
     "verdict": pl.String,
     "method": pl.String,  # "exact", "importance", or "at least"; where pairs were drawn, "exact, N of M pairs"
     "error": pl.Float64,  # half of the width of average_low to average_high

@@ -28,7 +28,7 @@ from epsilometer.runtime.withholding import withheld
 
 _SHOWN = (
     "epsilon", "pairs", "compared", "average", "error", "all_low", "all_high", "median", "q95", "worst",
-    "relative_epsilon", "delta_at_claim", "method", "seconds",
+    "relative_epsilon", "delta_at_claim", "delta_at_4", "method", "seconds",
 )  # fmt: skip
 
 

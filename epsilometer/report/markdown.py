@@ -140,6 +140,7 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Secti
                 "95 %": _number(row["q95"]),
                 "worst pair": _number(row["worst"]),
                 "relative epsilon": _number(row["relative_epsilon"]),
+                "delta at 4 nats": _number(row["delta_at_4"]),
                 "rank sampled": _rank(row["sampled_rank"]),
                 "rank exact": _rank(row["exact_rank"]),
                 "method": row["method"],

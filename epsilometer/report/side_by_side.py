@@ -21,7 +21,7 @@ LEVEL = 0.01  # of all rows together
 ROW = list(Row._fields)  # names an estimate
 EXACT_ROW = ["dataset", "mechanism", "epsilon", "pairs"]
 _ENDS = ["average_low", "average_high"]
-_EXACT = ["compared", "average", *_ENDS, "worst", "relative_epsilon", "delta_at_claim", "verdict"]
+_EXACT = ["compared", "average", *_ENDS, "worst", "relative_epsilon", "delta_at_claim", "delta_at_4", "verdict"]
 _COMPARED = ["trials", "candidates", "claim", "verdict", "loss", "point", "upper"]
 _MOVED = {"dataset": pl.String, "mechanism": pl.String, "epsilon": pl.Float64, "attack": pl.String} | {
     "p_value": pl.Float64,

@@ -41,7 +41,7 @@ def test_losses_of_randomised_response_by_hand(capsys: pytest.CaptureFixture[str
     code, out, _ = call(capsys, *arguments)
     assert out.split("\n")[0].split() == [
         "epsilon", "pairs", "compared", "average", "error", "all_low", "all_high", "median", "q95", "worst",
-        "relative_epsilon", "delta_at_claim", "method", "seconds",
+        "relative_epsilon", "delta_at_claim", "delta_at_4", "method", "seconds",
     ]  # fmt: skip
 
 

@@ -37,6 +37,7 @@ def losses(averages: Mapping[Cell, float], latents: Sequence[str] = (), verdict:
                     "worst_x": 0, "worst_other": 1,
                     "relative_epsilon": math.inf if more else 10 * average, "relative_method": "all pairs",
                     "claim": f"{epsilon:g} per word", "claimed": 40.0, "claimed_delta": 0.0, "delta_at_claim": 0.0,
+                    "delta_at_4_low": 0.001, "delta_at_4": 0.002,
                     "verdict": verdict, "method": "exact", "error": 0.01,
                 }
             )  # fmt: skip

@@ -18,7 +18,7 @@ from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.importance import AT_LEAST, Sampled, Sampling, draws, sampled_mean
 from epsilometer.auditing.exact_loss.losses import LEVELS, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
-from epsilometer.auditing.exact_loss.rows import Group, average_loss, curve_rows, groups, head
+from epsilometer.auditing.exact_loss.rows import Group, average_loss, curve_rows, groups, head, tail
 from epsilometer.core.mechanism import DrawsBetween, HasLikelihood, Mechanism
 from epsilometer.core.randomness import Noise
 
@@ -45,9 +45,10 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
         for group in groups(request, pairs, number):
             if sampled is None or len(group.places) < len(pairs):  # otherwise the group has the same pairs as the last
                 sampled = _sampled(group, sampling)
-            losses.append(_row(group, sampled))
             error = Bracket(*(float(np.exp(end)) for end in (sampled.log_error.low, sampled.log_error.high)))
-            curves += curve_rows(group, sampled.deltas(LEVELS), error)
+            of_group = curve_rows(group, sampled.deltas(LEVELS), error)
+            losses.append(_row(group, sampled) | tail(of_group))
+            curves += of_group
     return losses, curves
 
 

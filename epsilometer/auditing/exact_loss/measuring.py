@@ -15,7 +15,7 @@ from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, rai
 from epsilometer.auditing.exact_loss.candidate_sets import among_sets
 from epsilometer.auditing.exact_loss.losses import ALONE, FULL, Crew, Effort, Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
-from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, groups, relative_row, row
+from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, groups, relative_row, row, tail
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import HasLaws, Mechanism
@@ -105,8 +105,9 @@ def _tables(asked: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[st
     for number, (one, known) in enumerate(zip(by_epsilon, relatives, strict=True)):
         for group in groups(asked, pairs, number):
             largest = _relative(group, one, known[group.name == EQUAL])
-            losses.append(row(group, one) | ({} if largest is None else relative_row(largest)))
-            curves += curve(group, one)
+            of_group = curve(group, one)
+            losses.append(row(group, one) | tail(of_group) | ({} if largest is None else relative_row(largest)))
+            curves += of_group
     return losses, curves
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFU
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.exact_loss.all_pairs import Relative
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_loss, guess_losses
-from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
+from epsilometer.auditing.exact_loss.losses import LEVELS, TAIL, Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs, count_pairs
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
@@ -129,6 +129,17 @@ def curve_rows(
     worst = [None] * len(LEVELS) if worst_high is None else worst_high.tolist()
     columns = zip(LEVELS.tolist(), delta.low.tolist(), delta.high.tolist(), worst, strict=True)
     return [of | dict(zip(("level", "delta_low", "delta_high", "worst_high"), one, strict=True)) for one in columns]
+
+
+def tail(curve_of_group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the columns of the tail, from the group's rows of `EXACT_CURVES`.
+
+    An average loss says nothing of how much few outputs give away: a mechanism that releases the text itself with
+    probability .46 has an average loss of one nat, and this delta is .46. Pure epsilon up to 4 makes it 0, and no
+    post-processing raises it.
+    """
+    (at,) = (row for row in curve_of_group if row["level"] == TAIL)
+    return {"delta_at_4_low": at["delta_low"], "delta_at_4": at["delta_high"]}
 
 
 def relative_row(relative: Relative) -> dict[str, Any]:

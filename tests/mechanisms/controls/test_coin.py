@@ -11,6 +11,7 @@ import epsilometer
 from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.coin import Coin
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 
 TEXTS = ("a short text", "another one", "a third of more words", "the last")
 LEVELS = [0.5, 1.0, 2.0, 4.0]
@@ -92,3 +93,20 @@ def test_an_audit_measures_the_budget_and_does_not_refute_the_claim() -> None:
     for row in table.iter_rows(named=True):
         assert 0.8 < row["loss_at_delta_0"] <= 1.0
         assert row["verdict"] == "not refuted"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_tail_shows_what_the_average_loss_does_not(coin: Coin, level: float) -> None:
+    table = epsilometer.exact_loss(list(TEXTS), coin, [level], design=epsilometer.Design(temperature=0))
+    row = table.filter(pairs="all").row(0, named=True)
+    assert row["average"] == pytest.approx(level)
+    assert row["delta_at_4_low"] == pytest.approx(math.tanh(level / 2)) == pytest.approx(row["delta_at_4"])
+
+
+def test_a_pure_epsilon_up_to_4_has_no_tail() -> None:
+    response = RandomizedResponse(resource=TEXTS)
+    table = epsilometer.exact_loss(list(TEXTS), response, [3.9, 6.0], design=epsilometer.Design(temperature=0))
+    below, above = table.filter(pairs="all")["delta_at_4"].to_list()
+    expected = (math.exp(6) - math.exp(4)) / (math.exp(6) + len(TEXTS) - 1)
+    assert below == pytest.approx(0, abs=1e-9)
+    assert above == pytest.approx(expected, rel=0.05)
