@@ -102,8 +102,8 @@ def _traits(text: str, inputs: Sequence[str]) -> Iterator[str]:
         yield _containing(text[i : i + 3])
     for length in (1, 2, 4):
         yield f"any text that begins with {text[:length]}"
-    yield f"any text of {len(parts)} words"
-    yield f"any text of {len(text)} characters"
+    yield f"any text of {len(parts)} word" + "s" * (len(parts) != 1)
+    yield f"any text of {len(text)} character" + "s" * (len(text) != 1)
 
 
 def _containing(part: str) -> str:
