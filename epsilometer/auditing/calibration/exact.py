@@ -2,7 +2,9 @@
 
 The figure (a loss in nats, or a delta) is computed at any epsilon as a bracket that contains it. Below the answer's
 `low` it is less than the target and above `high` it is more, both beyond its error, provided that it rises with
-epsilon. Points are chosen on the power law through the ends of the interval; every third halves it, whatever the curve.
+epsilon. Both ends of the range are computed first; where the figure falls through the target between them, the same
+search runs over 1 / epsilon, so that it is above the target at `low` and below it at `high`. Points are chosen on the
+power law through the ends of the interval; every third halves it, whatever the curve.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class Met:
 
     status: FOUND, UNDECIDED (the figure's error leaves a wider interval than asked for), OUTSIDE (the target is not met
     between the smallest and the largest epsilon, so that `low` is 0 or `high` infinite) or FALLING (the figure is above
-    the target at the smallest epsilon and below it at the largest). figures: what was computed, by epsilon.
+    the target at the smallest epsilon and below it at the largest: it falls through the target in between). figures:
+    what was computed, by epsilon.
     """
 
     status: str
@@ -43,14 +46,44 @@ def meet(figure: Figure, target: float, low: float, high: float, *, width: float
 
     width: high / low of the interval to stop at, > 1. watch: called after every figure.
     """
-    figures = {low: figure(low), high: figure(high)}
-    first, last = _side(figures[low], target), _side(figures[high], target)
+    ends = {low: figure(low), high: figure(high)}
+    first, last = _side(ends[low], target), _side(ends[high], target)
+    if first > 0 > last:
+        turned = _between(
+            {1 / epsilon: value for epsilon, value in ends.items()},
+            lambda reversed_epsilon: figure(1 / reversed_epsilon),
+            target,
+            width=width,
+            watch=lambda left, right: watch(1 / right, 1 / left),
+        )
+        figures = dict(sorted((1 / point, value) for point, value in turned.figures.items()))
+        return Met(FALLING, 1 / turned.high, 1 / turned.low, turned.best and 1 / turned.best, figures=figures)
     if first > 0:
-        return Met(FALLING if last < 0 else OUTSIDE, 0.0, low, None, figures=figures)
+        return Met(OUTSIDE, 0.0, low, None, figures=ends)
     if last < 0:
-        return Met(OUTSIDE, high, math.inf, None, figures=figures)
-    below, above = low, high
-    unsure = [epsilon for epsilon, side in ((low, first), (high, last)) if side == 0]  # the figure's error decides
+        return Met(OUTSIDE, high, math.inf, None, figures=ends)
+    return _between(ends, figure, target, width=width, watch=watch)
+
+
+def advice(met: Met, what: str, *ends: str) -> str:
+    """Why a search that is OUTSIDE or FALLING ended so, and what to do; ends: the figure at both ends, in words."""
+    falls = met.figures[min(met.figures)][0] > met.figures[max(met.figures)][1]
+    low, high = (f"{what} is {end}" for end in ends)
+    if met.status == FALLING:
+        return f"{low} and falls: {ends[1]}; below the interval it is above the target, and beyond it below"
+    beyond = "raise high to search beyond it" if (met.low == 0) == falls else "lower low to search below it"
+    if falls:
+        return f"{low} and falls: {ends[1]}; {beyond}"
+    return f"{low if met.low == 0 else high}; {beyond}"
+
+
+def _between(
+    ends: Mapping[float, tuple[float, float]], figure: Figure, target: float, *, width: float, watch: Watch
+) -> Met:
+    """The search between two points, at the lower of which the figure is not above the target and then not below it."""
+    figures = dict(ends)
+    below, above = min(ends), max(ends)
+    unsure = [point for point in (below, above) if _side(ends[point], target) == 0]  # the figure's error decides
     while above / below > width:
         watch(below, above)
         if unsure:

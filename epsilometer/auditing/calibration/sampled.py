@@ -29,6 +29,9 @@ tenth of each wealth bets on the success rate of that epsilon alone instead, wha
 trials, not validity. Of several attacks the strongest counts: before c all lie at or below p*, so each has an equal
 part of the wealth; after c at least one lies at or above p*, so only the smallest of their wealths counts.
 
+**A loss that falls** from above the target at the smallest epsilon to below it at a larger one is searched once more on
+fresh trials, between these two and from the other side: for c, above which no success probability exceeds p*.
+
 **Where to draw**: both ends first, then three epsilons between them, then where two epsilons contradict a rising curve;
 otherwise at the two ends of the interval, of the requested width, that the posterior expects to settle soonest.
 """
@@ -110,9 +113,9 @@ class Calibrated:
 
     status: "found" (the interval is as narrow as asked for), "undecided" (the trials ran out first), "outside" (the
     target is not reached between the smallest and the largest epsilon, so that `low` or `high` is infinite or 0 and
-    `best` None), "falling" (the loss is above the target at the smallest epsilon and below it at a larger one) or "not
-    monotone" (it is above the target at one epsilon and below it at a larger one; the interval is that of the largest
-    epsilon below which no measured one exceeds the target).
+    `best` None), "falling" (the loss is above the target at the smallest epsilon and below it at a larger one: it falls
+    through the target in between) or "not monotone" (it is above the target at one epsilon and below it at a larger
+    one; the interval is that of the largest epsilon below which no measured one exceeds the target).
     trials: rewrites spent. points: what was measured, by epsilon. contradiction: of a curve that falls somewhere the
     two points that show it, by epsilon. attacks: their names, in the order of the points' numbers, where they have any.
     by: HITS or POSTERIORS, what the interval rests on; departs: whether hits refuted the mechanism's law.
@@ -178,33 +181,40 @@ def calibrate(
     grid = np.geomspace(low, high, steps + 1)
     curves = _Curves(target, candidates, delta, step=math.log(high / low) / steps, steps=steps)
     draws = _Draws(attacks, steps, design.alpha, lawful)
-    last, spent, contradiction = steps, 0, None
+    last, spent, contradiction, falls = steps, 0, None, False
     while True:  # a round: a search among the epsilons up to the last, on fresh trials
         evidence = draws.evidence(curves, last)
-        while spent < budget and (place := evidence.next()) is not None:
+        while spent < budget and (at := evidence.next()) is not None:
+            place = last - at if falls else at
             first = int(draws.trials[:, place].max())
             trusted = draws.by == POSTERIORS
             count = min(max((_BATCH // 2 if first else _LOOK) if trusted else _BATCH, first // 8), budget - spent)
-            asked = evidence.unsettled(place)
+            asked = evidence.unsettled(at)
             draws.add(place, asked, measure(float(grid[place]), first, count, asked), count)
             if trusted and draws.departs:  # the search begins anew, by the hits of all that was drawn
-                last, contradiction, evidence = steps, None, draws.evidence(curves, steps, replayed=True)
+                last, contradiction, falls = steps, None, False
+                evidence = draws.evidence(curves, steps, replayed=True)
             else:
-                evidence.add(*draws.values(-1))
+                evidence.add(at, *draws.values(-1)[1:])
             spent += count
-            below, above = evidence.ends()
+            below, above = _ends(evidence, last, falls=falls)
             watch(spent, float(grid[max(below, 0)]), float(grid[min(above, last)]))
-        if evidence.open().any() or not (pair := evidence.contradiction()):
+        pair = evidence.contradiction()
+        if falls or evidence.open().any() or not pair:
             break
         contradiction, last = contradiction or pair, evidence.first_above()
-        if last == 0:
-            break
-    ends, outside = _ends(evidence, grid, last)
-    best = None if outside else min(max(float(low * math.exp(evidence.expected() * curves.step)), ends[0]), ends[1])
+        if last == 0:  # it falls between the first epsilon and another
+            falls, last = True, pair[1]
+    status, below, above, outside = _outcome(evidence, last, falls=falls, contradicted=bool(contradiction))
+    if status == UNDECIDED and outside:
+        contradiction = pair
+    ends = float(grid[below]) if below >= 0 else 0.0, float(grid[above]) if above <= last else math.inf
+    crossing = last - evidence.expected() if falls else evidence.expected()
+    best = None if outside else min(max(float(low * math.exp(crossing * curves.step)), ends[0]), ends[1])
     points = {place: draws.point(place, float(grid[place]), goal, candidates) for place in draws.places()}
     return Calibrated(
         target,
-        _status(evidence, last, bool(contradiction), outside),
+        status,
         *ends,
         best=best,
         trials=spent,
@@ -215,21 +225,26 @@ def calibrate(
     )
 
 
-def _ends(evidence: _Evidence, grid: NDArray[np.float64], last: int) -> tuple[tuple[float, float], bool]:
-    """Returns the ends of the interval, 0 and infinity where none is known, and whether it leads out of the range."""
-    below, above = (-1, 0) if last == 0 else evidence.ends()
-    low = float(grid[below]) if below >= 0 else 0.0
-    high = float(grid[above]) if above <= last else math.inf
-    return (low, high), above == 0 or below == last
+def _ends(evidence: _Evidence, last: int, *, falls: bool) -> tuple[int, int]:
+    """The places around the crossing, -1 and last + 1 where none is known; falls: they were counted from the last."""
+    below, above = evidence.ends()
+    return (last - above, last - below) if falls else (below, above)
 
 
-def _status(evidence: _Evidence, last: int, contradicted: bool, outside: bool) -> str:
-    """What the search came to; last: the place above which the loss was seen to fall, 0 where it falls everywhere."""
+def _outcome(evidence: _Evidence, last: int, *, falls: bool, contradicted: bool) -> tuple[str, int, int, bool]:
+    """The status, the places around the crossing, and whether no epsilon of the range is known to meet the target.
+
+    last: the place up to which was searched; contradicted: whether the loss was seen to fall.
+    """
+    below, above = _ends(evidence, last, falls=falls)
+    if falls:  # the first place was seen above the target, the last below it
+        return FALLING, max(below, 0), min(above, last), False
+    outside = above == 0 or below == last
     if contradicted:
-        return FALLING if last == 0 else NOT_MONOTONE
-    if outside:
-        return OUTSIDE
-    return FOUND if evidence.is_narrow() else UNDECIDED
+        return NOT_MONOTONE, below, above, outside
+    if outside:  # a loss that seems to fall may meet the target for all that
+        return (UNDECIDED, -1, last + 1, True) if evidence.contradiction() else (OUTSIDE, below, above, True)
+    return FOUND if evidence.is_narrow() else UNDECIDED, below, above, False
 
 
 class _Draws:
@@ -333,6 +348,7 @@ class _Evidence:
         self._below, self._above = np.zeros((2, len(_PARTS), attacks, last + 1))
         self._crossing: list[float | None] = [None] * attacks  # expected, place
         self.wealth = np.zeros(last + 2)  # ln, of the bettor against each cell
+        self._refuted = np.zeros(last + 2, bool)
 
     def add(self, place: int, asked: Sequence[int], batches: Sequence[_Values]) -> None:
         """Settle the bets on a batch at one place: of each attack its distinct numbers, and how often each came."""
@@ -352,6 +368,7 @@ class _Evidence:
             self._trials[attack, place] += times.sum()
             self._coins[attack, place] = self._worth(attack, place)
         self.wealth = self._total()
+        self._refuted |= self.wealth >= self._limit  # for good, however poor the bettor becomes
 
     def _worth(self, attack: int, place: int) -> float:
         """How many coins say as much as one of these numbers; 1 where all are 0 or 1."""
@@ -366,7 +383,7 @@ class _Evidence:
 
     def open(self) -> NDArray[np.bool_]:
         """Returns [last + 2]: the cells that are not refuted."""
-        return self.wealth < self._limit
+        return ~self._refuted
 
     def ends(self) -> tuple[int, int]:
         """The places around the cells that are not refuted, -1 and last + 1 where there is none."""
@@ -408,16 +425,21 @@ class _Evidence:
         unseen = [place for place in scan if not self._trials[:, place].any()]
         if unseen and unseen[0] in (0, self._last):
             return unseen[0]
+        clear = self._clear()
         if pair := self.contradiction():
-            return min(pair, key=lambda place: abs(self._clear()[place]))
+            return min(pair, key=lambda place: abs(clear[place]))
         below, above = self.ends()
+        if above == 0 and clear[self._last] <= _CLEAR:  # a loss that falls may lie below the target there
+            return self._last
+        if below == self._last and clear[0] >= -_CLEAR:
+            return 0
         if above == 0 or self.is_narrow():
             return None
         return unseen[0] if unseen else None if below == self._last else self._soonest()
 
     def _soonest(self) -> int:
         """An end of the interval that is expected to be settled with the fewest trials, or an end of the range."""
-        missing = np.maximum(self._limit - self.wealth, 0)
+        missing = np.where(self._refuted, 0, self._limit - self.wealth)
         strongest = min(range(len(self._crossing)), key=self._mean)
         posterior = np.exp(self._posterior(strongest))
         seen = np.flatnonzero(self._trials[strongest])

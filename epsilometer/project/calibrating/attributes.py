@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.calibration.exact import Met, meet
+from epsilometer.auditing.calibration.exact import Met, advice, meet
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
@@ -122,12 +122,8 @@ class Looks:
 
 def reason(met: Met, spent: int) -> str | None:
     """Why there is no epsilon, or what to think of it; None where there is nothing to say."""
-    ends = (min(met.figures), max(met.figures))
-    low, high = (
-        f"the attribute loss is {met.figures[at][0]:.3g} to {met.figures[at][1]:.3g} at epsilon {at:g}" for at in ends
-    )
-    if met.status == OUTSIDE:
-        return f"{low}; lower low to search below it" if met.low == 0 else f"{high}; raise high to search beyond it"
-    if met.status == FALLING:
-        return f"{low} and falls: {high}; no epsilon keeps it below the target from there down"
+    if met.status in (OUTSIDE, FALLING):
+        ends = (min(met.figures), max(met.figures))
+        said = (f"{met.figures[at][0]:.3g} to {met.figures[at][1]:.3g} at epsilon {at:g}" for at in ends)
+        return advice(met, "the attribute loss", *said)
     return None if met.status == FOUND else f"{spent} rewrites of so many texts did not decide; test on more texts"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from epsilometer.auditing import one_call as api
-from epsilometer.auditing.calibration.exact import WIDTH, Figure, Met, meet
+from epsilometer.auditing.calibration.exact import WIDTH, Figure, Met, advice, meet
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
 from epsilometer.auditing.exact_loss.bracket import guess_losses
 from epsilometer.auditing.exact_loss.losses import FULL, Effort
@@ -162,13 +162,9 @@ def among_drawn(compared: Compared, aim: Aim, epsilon: float) -> str | None:
 def reason(met: Met, aim: Aim) -> str | None:
     """Why there is no epsilon, or what to think of it; None where there is nothing to say."""
     what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
-    ends = (min(met.figures), max(met.figures))
-    low, high = (f"{what} is {sum(met.figures[at]) / 2:.3g} at epsilon {at:g}" for at in ends)
-    if met.status == OUTSIDE:
-        below = met.low == 0
-        return f"{low}; lower low to search below it" if below else f"{high}; raise high to search beyond it"
-    if met.status == FALLING:
-        return f"{low} and falls: {high}; no epsilon keeps it below the target from there down"
+    if met.status in (OUTSIDE, FALLING):
+        ends = (min(met.figures), max(met.figures))
+        return advice(met, what, *(f"{sum(met.figures[at]) / 2:.3g} at epsilon {at:g}" for at in ends))
     return None if met.status == FOUND else "the rounding of the loss leaves so wide an interval"
 
 

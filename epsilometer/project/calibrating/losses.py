@@ -5,6 +5,7 @@ A row that cannot be searched says why, and the others go on.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,17 @@ from scipy.stats import fisher_exact
 
 from epsilometer.attacks.identification import KIND
 from epsilometer.auditing import one_call as api
-from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Calibrated, Goal, Watch, unwatched
+from epsilometer.auditing.calibration.sampled import (
+    FALLING,
+    FOUND,
+    OUTSIDE,
+    UNDECIDED,
+    Calibrated,
+    Goal,
+    Point,
+    Watch,
+    unwatched,
+)
 from epsilometer.auditing.calibration.search import search as find_epsilon
 from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.one_call import Named
@@ -249,31 +260,45 @@ def reason(calibrated: Calibrated, matched: bool) -> str | None:
     matched: whether the candidates were of equal length already.
     """
     first, last = calibrated.points[0], calibrated.points[-1]
-    if calibrated.status == OUTSIDE and calibrated.low == 0:
-        if not matched and (length := _length(calibrated)):
-            return (
-                f"length alone gives {length[0]:.2f} nats at epsilon {first.epsilon:g} and {length[1]:.2f} at "
-                f"{last.epsilon:g}, so that no epsilon meets {calibrated.target:g} where texts keep their length; "
-                "match words searches for what leaks beyond it"
-            )
-        return (
-            f"the loss is {first.loss:.2f} nats already at the smallest epsilon, {first.epsilon:g}; "
-            "lower low to search below it"
-        )
     if calibrated.status == OUTSIDE:
-        largest = f"the loss is {last.loss:.2f} nats at the largest epsilon, {last.epsilon:g}"
-        return f"{largest}; raise high to search beyond it"
+        above, both = calibrated.low == 0, f"{_said(first, first.loss)} and {_said(last, last.loss)}"
+        if above and not matched and (length := _length(calibrated)):
+            return (
+                f"length alone gives {_said(first, length[0])} and {_said(last, length[1])}, so that no epsilon meets "
+                f"{calibrated.target:g} where texts keep their length; match words searches for what leaks beyond it"
+            )
+        if _falls(first, last):
+            return f"the loss falls: {both}; {'raise high' if above else 'lower low'} to search beyond that"
+        if above:
+            return f"the loss is {_said(first, first.loss)} already, the smallest; lower low to search below it"
+        return f"the loss is {_said(last, last.loss)}, the largest; raise high to search beyond it"
     if calibrated.contradiction:
-        high, low = calibrated.contradiction
-        seen = f"{high.loss:.2f} nats at epsilon {high.epsilon:g} and {low.loss:.2f} at {low.epsilon:g}"
+        high, low = (_said(point, point.loss) for point in calibrated.contradiction)
         if calibrated.status == FALLING:
-            return f"the loss falls where it should rise: {seen}; no epsilon keeps it below the target from there down"
+            return f"the loss falls where it should rise: {high} and {low}; beyond the interval it is below the target"
+        if calibrated.status == UNDECIDED:
+            return f"the loss seems to fall: {high} and {low}; {calibrated.trials} rewrites leave it open; raise budget"
         if calibrated.best is None:
-            return f"the loss does not rise throughout: {seen}; it is above the target already at {first.epsilon:g}"
-        return f"the loss does not rise throughout: {seen}; below the interval no measured epsilon exceeds the target"
+            return f"the loss does not rise throughout: {high} and {low}; it is above the target at {first.epsilon:g}"
+        return f"the loss does not rise throughout: {high} and {low}; below the interval none exceeds the target"
     if calibrated.status == FOUND:
         return None
     return f"{calibrated.trials} rewrites did not decide; raise budget to allow more"
+
+
+def _said(point: Point, loss: float) -> str:
+    """A loss at an epsilon, in words; where every guess was right nothing limits it."""
+    shown = f"{loss:.2f} nats" if loss < math.inf else f"more than {max(point.trials)} trials can show"
+    return f"{shown} at epsilon {point.epsilon:g}"
+
+
+def _falls(first: Point, last: Point) -> bool:
+    """Whether the strongest attack is right less often at the last epsilon than at the first, beyond chance."""
+    counts = []
+    for point in (first, last):
+        i = point.losses.index(point.loss)
+        counts.append([point.successes[i], point.trials[i] - point.successes[i]])
+    return first.loss > last.loss and fisher_exact(counts).pvalue <= _ALIKE
 
 
 def _row(of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]]) -> dict[str, Any]:

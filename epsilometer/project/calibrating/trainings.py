@@ -32,6 +32,7 @@ from epsilometer.attacks.reconstruction.candidates import Pool
 from epsilometer.auditing.calibration.exact import WIDTH as EXACT_WIDTH
 from epsilometer.auditing.calibration.exact import Met, meet
 from epsilometer.auditing.calibration.sampled import (
+    FALLING,
     FOUND,
     NOT_MONOTONE,
     OUTSIDE,
@@ -210,6 +211,8 @@ def _reason(met: Met | Calibrated, aim: Aim) -> str | None:
     """Why there is no level; None where there is."""
     if met.status == FOUND:
         return None
+    if met.status == FALLING:
+        return "the loss grows with the noise; under more noise than that of the interval it is above the target"
     if met.status == OUTSIDE:
         if met.low == 0:
             return f"the loss is above {aim.target:g} nats under the loudest noise searched; ask for more"

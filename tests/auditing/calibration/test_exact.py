@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsilometer.auditing.calibration.exact import Figure, Met, meet
+from epsilometer.auditing.calibration.exact import Figure, Met, advice, meet
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, UNDECIDED
 
 
@@ -56,11 +56,41 @@ def test_it_asks_for_few_figures() -> None:
 
 @pytest.mark.parametrize(
     ("ends", "status", "low", "high"),
-    [((2.0, 3.0), OUTSIDE, 0.0, 1.0), ((0.1, 0.5), OUTSIDE, 2.0, math.inf), ((2.0, 0.5), FALLING, 0.0, 1.0)],
+    [((2.0, 3.0), OUTSIDE, 0.0, 1.0), ((0.1, 0.5), OUTSIDE, 2.0, math.inf), ((3.0, 2.0), OUTSIDE, 0.0, 1.0)],
 )
 def test_where_there_is_none(ends: tuple[float, float], status: str, low: float, high: float) -> None:
     met = search(lambda epsilon: (ends[epsilon > 1.5],) * 2, 1.0, low=1.0, high=2.0)
     assert (met.status, met.low, met.high, met.best) == (status, low, high, None)
+
+
+@given(crossing=st.floats(0.01, 100), exponent=st.floats(0.2, 6), error=st.floats(0, 0.3))
+def test_where_the_figure_falls_the_crossing_is_found(crossing: float, exponent: float, error: float) -> None:
+    """loss = (c / epsilon)^b: above the target 1 below c, and below it beyond."""
+    seen = []
+
+    def figure(epsilon: float) -> tuple[float, float]:
+        seen.append(epsilon)
+        loss = (crossing / epsilon) ** exponent
+        return loss * math.exp(-error), loss * math.exp(error)
+
+    met = search(figure, 1.0)
+    assert met.status == FALLING
+    assert met.best is not None
+    assert met.low <= crossing <= met.high
+    assert met.low <= met.best <= met.high
+    assert met.high / met.low <= max(1.01, math.exp(2 * error / exponent) * 1.01)
+    assert list(met.figures) == pytest.approx(sorted(seen))
+    assert seen[:2] == [0.001, 1000.0]  # both ends first
+
+
+@pytest.mark.parametrize(
+    ("ends", "remedy"),
+    [((3.0, 2.0), "raise high"), ((2.0, 3.0), "lower low"), ((0.2, 0.1), "lower low"), ((0.1, 0.2), "raise high")],
+)
+def test_the_remedy_follows_the_direction_of_the_curve(ends: tuple[float, float], remedy: str) -> None:
+    met = search(lambda epsilon: (ends[epsilon > 1.5],) * 2, 1.0, low=1.0, high=2.0)
+    assert met.status == OUTSIDE
+    assert remedy in advice(met, "the loss", "A", "B")
 
 
 def test_infinite_and_vanishing_figures_are_halved_between() -> None:
