@@ -22,7 +22,7 @@ _DISK = {
     errno.EPERM: "it may not write where it must; give the folder's permissions back (chmod u+w, chattr -i)",
     errno.EIO: "the disk reports an error; have it looked at",
 }
-_FULL = os.strerror(errno.ENOSPC)  # for libraries that report it without its number
+_FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # of libraries that keep its number back
 
 
 class UserError(ValueError):
@@ -51,4 +51,4 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
 
 def disk_trouble(error: BaseException) -> str | None:
     """The disk's complaint and its remedy; None where the error is not the disk's. Quotes no text."""
-    return _DISK.get(errno.ENOSPC if _FULL in str(error) else getattr(error, "errno", None) or 0)
+    return _DISK.get(errno.ENOSPC if _FULL.search(str(error)) else getattr(error, "errno", None) or 0)

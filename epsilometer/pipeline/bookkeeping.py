@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from epsilometer.pipeline.dvc_files import parsed
 
 Say = Callable[[str], None]
 _HASH = {"version", "checksum", "size", "hash_info"}  # a row of the memory of hashes
+_BEGUN = re.compile(r".*\.[\w-]{22}\.tmp")  # as DVC names a file until it is whole
 _CHANGES = (  # of all kinds, as they run triggers, whose text may be damaged as well
     "INSERT INTO Cache(key, raw, store_time, access_time, size) VALUES ('', 1, 0, 0, 1)",
     "UPDATE Cache SET size = 2, value = '' WHERE key = ''",
@@ -67,6 +69,17 @@ def remove_damaged_runs(repo: Repo, say: Say) -> None:
             file.unlink()
             with suppress(OSError):  # it has others
                 file.parent.rmdir()
+
+
+def remove_begun_copies(project: Path, folder: Path) -> None:
+    """Remove what DVC had begun to copy when the disk was full: it would count as part of a folder that is an output.
+
+    Not in a cache elsewhere, to which others may be copying.
+    """
+    for place in (folder / "data", folder / "reports", project / ".dvc/cache"):
+        for file in place.rglob("*.tmp"):
+            if _BEGUN.fullmatch(file.name):
+                file.unlink()
 
 
 def remove_idle_marks(repo: Repo, say: Say) -> None:

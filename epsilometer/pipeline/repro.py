@@ -8,13 +8,17 @@ and lets DVC make those again. Ends with the process that started it.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gc
 import importlib.util
 import logging
 import os
 import re
+import shutil
+import sqlite3
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,15 +26,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+import psutil
 from dvc.cli import main as dvc
 from dvc.dvcfile import Lockfile
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
 from epsilometer.core.atomic import write_text
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, disk_trouble
 from epsilometer.pipeline import INTERRUPTED, RUNNER
-from epsilometer.pipeline.bookkeeping import Say, remove_damaged_runs, remove_idle_marks, remove_wrong_memory
+from epsilometer.pipeline.bookkeeping import (
+    Say,
+    remove_begun_copies,
+    remove_damaged_runs,
+    remove_idle_marks,
+    remove_wrong_memory,
+)
 from epsilometer.pipeline.busy import deferred
 from epsilometer.pipeline.dvc_files import digest, digests, recorded
 from epsilometer.pipeline.guard.parent import end_with_parent
@@ -41,6 +52,9 @@ from epsilometer.runtime.unfinished import abandoned
 
 _NAMED = 5  # damaged files, before the rest are counted
 _PAUSE = 0.2  # seconds between looks whether another run has ended
+_PATIENCE = 10.0  # seconds that DVC may wait for space on a full disk
+_ROOM = 1 << 18  # bytes; with less than these free, a database cannot grow, and the disk counts as full
+_KEPT = "then run again; what the finished stages made is kept"
 _STOPPED = re.compile(r"exited with (130|-2)$")  # a stage ended by Ctrl-C, after `guard.entry` ran or before
 
 
@@ -75,6 +89,7 @@ def held(folder: Path, say: Say) -> Iterator[None]:
         finally:
             del os.environ[RUNNER]
             with repo.lock:
+                remove_begun_copies(Path(repo.root_dir), folder)
                 put_in_order(folder / "dvc.lock")
 
 
@@ -92,7 +107,7 @@ def repair(repo: Repo, folder: Path, say: Say) -> None:
     - dvc.lock is written in place; a half written one is moved aside, and stages are then restored from DVC's cache of
       runs, of which damaged records are deleted. It is put in order.
     - So is DVC's list of busy files; it is deleted where it is damaged, or where its processes have all ended.
-    - Files that a killed stage had begun to write are deleted.
+    - Files that a killed stage, or DVC, had begun to write are deleted.
     - Files that have other bytes than dvc.lock records are named, and DVC's memory of hashes is emptied if there are
       any, or if it is wrong, so that it reads all of them again.
     - Files in DVC's cache are read again, and deleted if damaged, before DVC relies on them.
@@ -101,6 +116,7 @@ def repair(repo: Repo, folder: Path, say: Say) -> None:
         _put_aside_half_written(repo, folder / "dvc.lock", say)
         remove_idle_marks(repo, say)
         remove_damaged_runs(repo, say)
+        remove_begun_copies(Path(repo.root_dir), folder)
         put_in_order(folder / "dvc.lock")
         for begun in (folder / "data").rglob(".*.partial"):
             if abandoned(begun, int(begun.suffixes[-2][1:])):
@@ -158,17 +174,41 @@ def _read(paths: Iterable[str]) -> dict[str, str]:
         return {path: md5 for hashes in pool.map(digests, there) for path, md5 in hashes.items()}
 
 
-class _Interruption(logging.Filter):
-    """Notes whether DVC, or a stage below it, was interrupted, and suppresses DVC's own message about that."""
+class _Ending(logging.Filter):
+    """Notes whether DVC, or a stage below it, was interrupted, and what the disk answered to DVC; suppresses DVC's own
+    message about either.
+    """
 
-    noticed = False
+    interrupted = False
+    trouble: str | None = None
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, KeyboardInterrupt) or (error and _STOPPED.search(str(error.__cause__))):
-            self.noticed = True
+            self.interrupted = True
             return False
+        while error is not None:
+            if (trouble := disk_trouble(error)) is not None:
+                self.trouble = trouble
+                return False
+            error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         return True
+
+
+def _watch_disk() -> None:
+    """End this process where the disk has been full for so long that DVC, which has no stage running, waits for space.
+
+    It tries for ever to note a file in its memory.
+    """
+    full = 0.0
+    while True:
+        time.sleep(_PAUSE)
+        at_work = shutil.disk_usage(os.curdir).free >= _ROOM or psutil.Process().children()
+        full = 0.0 if at_work else full + _PAUSE
+        if full >= _PATIENCE:
+            remove_begun_copies(Path(Repo.find_root()), Path())
+            print(f"error: {disk_trouble(OSError(errno.ENOSPC, ''))}, {_KEPT}", file=sys.stderr, flush=True)
+            os._exit(1)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -180,17 +220,28 @@ def main(arguments: Sequence[str]) -> None:
             os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
             corrupted = logging.getLogger("dvc_data.hashfile.db")
             corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
+            logging.getLogger(f"{corrupted.name}.local").setLevel(
+                logging.INFO
+            )  # and not what else it says at this level
             corrupted.addHandler(logging.StreamHandler())
-            interruption = _Interruption()
-            logging.getLogger("dvc.cli").addFilter(interruption)
+            ending = _Ending()
+            for handler in logging.getLogger("dvc").handlers:  # which its other loggers have as well
+                handler.addFilter(ending)
+            threading.Thread(target=_watch_disk, name="watch-disk", daemon=True).start()
             with quick(), deferred():
                 code = dvc(["--wait-for-lock", "repro", *arguments])
-        if interruption.noticed:
+        if ending.interrupted:
             raise KeyboardInterrupt
+        if code and ending.trouble:
+            sys.exit(f"error: {ending.trouble}, {_KEPT}")
         if code:
             sys.exit(code)
     except (DvcException, UserError) as error:
         sys.exit(f"error: {error}")
+    except (OSError, sqlite3.Error) as error:
+        if (trouble := disk_trouble(error)) is None:
+            raise
+        sys.exit(f"error: {trouble}, {_KEPT}")
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         sys.exit(130)

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from epsilometer.pipeline.dvc_files import digest, listed
 from epsilometer.pipeline.repro import put_in_order
 from epsilometer.pipeline.stages import model
 from epsilometer.project import checking, params
+from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime import checksums
 from epsilometer.text.vectors import write_arrays
 from tests.support.dvc_project import make_project
@@ -634,6 +636,46 @@ def test_a_full_disk_under_data(project: Project) -> None:
         assert project.results() == project.outputs
     finally:
         subprocess.run(["umount", "-l", str(data)], check=True)
+
+
+@pytest.mark.parametrize("room", [100, 900, 2450], ids=["before", "stage", "dvc"])
+def test_a_disk_that_is_full_with_all_that_dvc_has_on_it(project: Project, tmp_path: Path, room: int) -> None:
+    """One line, whoever meets it; nothing half copied stays, of which DVC would count two files of an output as four.
+
+    room: kB for what is made and copied, 2,000 and as many again.
+    """
+    mount("-t", "tmpfs", "-o", "size=64m", "tmpfs", str(tmp_path))
+    try:
+        shutil.copytree(project.folder, tmp_path, dirs_exist_ok=True)
+        for name in ("data", ".dvc/cache", ".dvc-site/repo"):
+            shutil.rmtree(tmp_path / name)
+        (tmp_path / "dvc.lock").unlink()
+        moved = copy(project)
+        moved.folder = tmp_path
+        moved.environment = project.environment | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+        keep_private(tmp_path)
+        used = shutil.disk_usage(tmp_path).used
+        mount("-o", f"remount,size={used + (room << 10)}", "tmpfs", str(tmp_path))
+        said = moved.run(fails=True)
+        assert "there is no space left on the disk that it writes to; free some, then run again" in said
+        assert "Traceback" not in said
+        assert not [*tmp_path.rglob("*.tmp")]
+        mount("-o", "remount,size=64m", "tmpfs", str(tmp_path))
+        moved.run()
+        assert moved.results().keys() == project.outputs.keys()
+        assert {name for name, made in moved.results().items() if made != project.outputs[name]} == set()
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def test_what_dvc_had_begun_to_copy_into_an_output_is_no_part_of_it(project: Project) -> None:
+    begun = [project.folder / "data/folder" / f".{'x' * 22}.tmp", project.folder / f"data/folder/x.npy.{'_' * 22}.tmp"]
+    for file in begun:
+        file.write_bytes(b"half")
+    (project.folder / "data/sum.json").unlink()
+    assert "Running stage" not in project.run()
+    assert not any(file.exists() for file in begun)
+    assert project.results() == project.outputs
 
 
 def test_a_limit_on_the_size_of_files(project: Project) -> None:
