@@ -14,6 +14,7 @@ import epsilometer
 import epsilometer.auditing.one_call
 from epsilometer.attacks.identification import KIND
 from epsilometer.attacks.identification.lexical import LexicalAttack
+from epsilometer.auditing.claims.judging import worst_cases
 from epsilometer.auditing.claims.verdicts import (
     NOT_REFUTED,
     NOT_TESTABLE,
@@ -32,6 +33,7 @@ from epsilometer.auditing.units import audit_units
 from epsilometer.core.attack import Attack, Context
 from epsilometer.core.component import names
 from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
@@ -91,6 +93,17 @@ def test_a_claim_that_guesses_cannot_test_is_judged_by_its_worst_case(
     assert set(table["overall"]) == {VIOLATED if broken else NOT_REFUTED}
     assert set(table["overall_by"]) == {"exact check"}
     assert ("loses 25 nats where 10 are claimed" in capsys.readouterr().err) == broken
+
+
+def test_an_audit_draws_nothing_to_judge_a_delta() -> None:
+    """Draws may err, and no test of an audit pays for them: its guesses alone judge a claim with a delta."""
+
+    class WithDelta(Spelled):
+        def guarantee(self, epsilon: float) -> Guarantee:
+            return Guarantee(10 * epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, delta=0.1)
+
+    mechanism = WithDelta(np.asarray(log_softmax([[0.0, -1.0], [-1.0, 0.0]], axis=1)), claimed=10.0)
+    assert worst_cases(mechanism, [1.0, 2.0]).is_empty()
 
 
 def test_embeddings_choose_candidates_and_attack() -> None:

@@ -164,13 +164,13 @@ def describe(guarantee: Guarantee | None) -> str:
 
 
 def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
-    """One verdict a claim, from the audit, the exact check of units and the exact loss of texts together.
+    """One verdict a claim, from the audit, the check of units and the exact loss of texts together.
 
     estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. What any of them violates is violated; else
     what any tested is not refuted; else not testable, not checked or no claim, in this order.
     Returns a row a mechanism and epsilon: mechanism, epsilon, claim, verdict, by (whose verdict it is: "audit", "exact
-    check", "exact loss", or several, joined by "and"; null where nothing could be tested), reason (why a claim is not
-    testable or not checked, and what speaks against noise; else null).
+    check", "draws", "exact loss", or several, joined by "and"; null where nothing could be tested), reason (why a claim
+    is not testable or not checked, what draws could not see, and what speaks against noise; else null).
     """
     claim = ["mechanism", "epsilon"]
     most = pl.col("refutable").max().over(claim)
@@ -179,7 +179,8 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
     audited = estimates.select(
         *claim, "claim", "verdict", by=pl.lit("audit"), reason=pl.when(verdict=NOT_TESTABLE).then(untested)
     )
-    checked = claims.select(*claim, "claim", "verdict", by=pl.lit("exact check"), reason="reason")
+    by = pl.when(pl.col("draws").is_null()).then(pl.lit("exact check")).otherwise(pl.lit("draws"))
+    checked = claims.select(*claim, "claim", "verdict", by=by, reason="reason")
     computed = exact.select(*claim, "claim", "verdict", by=pl.lit("exact loss"), reason=pl.lit(None, pl.String))
     return (
         pl.concat([audited, checked, computed])

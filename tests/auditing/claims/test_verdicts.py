@@ -161,6 +161,13 @@ def test_the_exact_loss_of_texts_decides_where_nothing_else_does() -> None:
         assert (row["verdict"], row["by"]) == (together, by)
 
 
+def test_a_check_by_draws_is_not_called_exact() -> None:
+    cell = {"mechanism": "m", "epsilon": 2.0, "claim": "2 per word"}
+    claims = pl.DataFrame([cell | {"verdict": NOT_REFUTED, "draws": 2000}], schema=dict(CLAIMS))
+    (row,) = overall(pl.DataFrame(schema=dict(ESTIMATES)), claims, NO_EXACT).to_dicts()
+    assert (row["verdict"], row["by"]) == (NOT_REFUTED, "draws")
+
+
 def _why(verdict: str) -> str | None:
     return f"why {verdict}" if verdict in (NOT_TESTABLE, NOT_CHECKED) else None
 
