@@ -91,9 +91,11 @@ class _Texts:
     seed: int
 
     def check(self, cell: str | None) -> None:
-        """Refuse two sources, or none."""
+        """Refuse two sources, or none, and what a cell would leave out."""
         if sum(source is not None for source in (self.mechanism, self.command, cell)) != 1:
             raise UserError("give one of --mechanism, --command and --cell")
+        if cell is not None and (self.file or self.attacks or self.settings):
+            raise UserError("--cell brings its texts, attacks and settings; leave out FILE, --attacks and --set")
         if cell is None and self.file is None:
             raise UserError("give a FILE of texts (only --cell needs none)")
 

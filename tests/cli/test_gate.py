@@ -107,6 +107,12 @@ def test_an_attack_without_a_limit_leaves_it_open(project, capsys) -> None:
     assert gate(*command, "--max-loss", "1") == 1, "another limit counts"
 
 
+def test_attacks_beside_a_cell_are_refused(project, capsys) -> None:
+    """They would not be run, for a cell has those of its project."""
+    assert run("gate", "--cell", "a", "--attacks", "lexical", "--max-loss", "1") == 2
+    assert "leave out FILE, --attacks and --set" in capsys.readouterr().err
+
+
 def test_an_attack_that_cannot_judge_is_refused(project, capsys) -> None:
     assert run("gate", "texts.txt", "--mechanism", "tells.py", "--attacks", "length,likelihood", "--max-loss", "1") == 2
     assert "likelihood cannot attack tells.py" in capsys.readouterr().err
