@@ -7,6 +7,7 @@ code that means something else: passed, or leaks more.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 import threading
@@ -28,6 +29,7 @@ def supervised(work: Callable[[], int]) -> int:
         os.close(life)
         threading.Thread(target=_end_with_parent, args=(alive,), name="end-with-parent", daemon=True).start()
         heed_interrupts()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump of its memory would hold texts
         code = work()
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):  # nobody reads it any more

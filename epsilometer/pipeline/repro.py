@@ -8,14 +8,12 @@ and lets DVC make those again. Ends with the process that started it.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import gc
 import importlib.util
 import logging
 import os
 import re
-import shutil
 import sqlite3
 import sys
 import threading
@@ -26,7 +24,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-import psutil
 from dvc.cli import main as dvc
 from dvc.dvcfile import Lockfile
 from dvc.exceptions import DvcException
@@ -44,6 +41,7 @@ from epsilometer.pipeline.bookkeeping import (
 )
 from epsilometer.pipeline.busy import deferred
 from epsilometer.pipeline.dvc_files import digest, digests, recorded
+from epsilometer.pipeline.ending import KEPT, Ending, watch_disk
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.lockfile import quick
 from epsilometer.pipeline.opening import note, opened
@@ -52,10 +50,6 @@ from epsilometer.runtime.unfinished import abandoned
 
 _NAMED = 5  # damaged files, before the rest are counted
 _PAUSE = 0.2  # seconds between looks whether another run has ended
-_PATIENCE = 10.0  # seconds that DVC may wait for space on a full disk
-_ROOM = 1 << 18  # bytes; with less than these free, a database cannot grow, and the disk counts as full
-_KEPT = "then run again; what the finished stages made is kept"
-_STOPPED = re.compile(r"exited with (130|-2)$")  # a stage ended by Ctrl-C, after `guard.entry` ran or before
 
 
 @contextmanager
@@ -174,43 +168,6 @@ def _read(paths: Iterable[str]) -> dict[str, str]:
         return {path: md5 for hashes in pool.map(digests, there) for path, md5 in hashes.items()}
 
 
-class _Ending(logging.Filter):
-    """Notes whether DVC, or a stage below it, was interrupted, and what the disk answered to DVC; suppresses DVC's own
-    message about either.
-    """
-
-    interrupted = False
-    trouble: str | None = None
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, KeyboardInterrupt) or (error and _STOPPED.search(str(error.__cause__))):
-            self.interrupted = True
-            return False
-        while error is not None:
-            if (trouble := disk_trouble(error)) is not None:
-                self.trouble = trouble
-                return False
-            error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-        return True
-
-
-def _watch_disk() -> None:
-    """End this process where the disk has been full for so long that DVC, which has no stage running, waits for space.
-
-    It tries for ever to note a file in its memory.
-    """
-    full = 0.0
-    while True:
-        time.sleep(_PAUSE)
-        at_work = shutil.disk_usage(os.curdir).free >= _ROOM or psutil.Process().children()
-        full = 0.0 if at_work else full + _PAUSE
-        if full >= _PATIENCE:
-            remove_begun_copies(Path(Repo.find_root()), Path())
-            print(f"error: {disk_trouble(OSError(errno.ENOSPC, ''))}, {_KEPT}", file=sys.stderr, flush=True)
-            os._exit(1)
-
-
 def main(arguments: Sequence[str]) -> None:
     """The command line; exits as `dvc repro` does where that fails."""
     gc.set_threshold(100_000)  # what DVC makes stays; looking for garbage among it took a tenth of the time
@@ -220,20 +177,18 @@ def main(arguments: Sequence[str]) -> None:
             os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
             corrupted = logging.getLogger("dvc_data.hashfile.db")
             corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
-            logging.getLogger(f"{corrupted.name}.local").setLevel(
-                logging.INFO
-            )  # and not what else it says at this level
+            logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # and no more at that level
             corrupted.addHandler(logging.StreamHandler())
-            ending = _Ending()
+            ending = Ending()
             for handler in logging.getLogger("dvc").handlers:  # which its other loggers have as well
                 handler.addFilter(ending)
-            threading.Thread(target=_watch_disk, name="watch-disk", daemon=True).start()
+            threading.Thread(target=watch_disk, name="watch-disk", daemon=True).start()
             with quick(), deferred():
                 code = dvc(["--wait-for-lock", "repro", *arguments])
         if ending.interrupted:
             raise KeyboardInterrupt
         if code and ending.trouble:
-            sys.exit(f"error: {ending.trouble}, {_KEPT}")
+            sys.exit(f"error: {ending.trouble}, {KEPT}")
         if code:
             sys.exit(code)
     except (DvcException, UserError) as error:
@@ -241,7 +196,7 @@ def main(arguments: Sequence[str]) -> None:
     except (OSError, sqlite3.Error) as error:
         if (trouble := disk_trouble(error)) is None:
             raise
-        sys.exit(f"error: {trouble}, {_KEPT}")
+        sys.exit(f"error: {trouble}, {KEPT}")
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         sys.exit(130)

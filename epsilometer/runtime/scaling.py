@@ -18,7 +18,6 @@ import socket
 import tempfile
 import threading
 import time
-import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import track
+from epsilometer.runtime.withholding import kind_of, traceback_of
 
 if TYPE_CHECKING:  # loaded where it is used: an audit reads its settings in processes that compute nothing
     import numpy as np
@@ -315,11 +315,11 @@ class _Worker:
 
 def _portable(error: Exception) -> Exception:
     """The error, if it can be pickled; with a note on where it happened, which quotes nothing."""
-    trace = "".join(traceback.format_tb(error.__traceback__))
+    trace = traceback_of(error)
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
-        error = RuntimeError(f"{type(error).__name__} in a worker")
+        error = RuntimeError(f"{kind_of(error)} in a worker")
     error.add_note(f"in a worker on Ray:\n{trace}")
     return error
 

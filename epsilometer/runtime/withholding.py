@@ -89,7 +89,7 @@ def in_one_line(error: BaseException) -> str:
         return f"{trouble}, then run again"
     if shows():
         return "".join(traceback.format_exception(error)).rstrip()
-    return f"{_kind(error)}{_place(error)}: message {WHY}"
+    return f"{kind_of(error)}{_place(error)}: message {WHY}"
 
 
 def traceback_of(error: BaseException) -> str:
@@ -98,10 +98,10 @@ def traceback_of(error: BaseException) -> str:
     """
     through = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
     lines = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in through]
-    return "\n".join([*lines, _kind(error)])
+    return "\n".join([*lines, kind_of(error)])
 
 
-def _kind(error: BaseException) -> str:
+def kind_of(error: BaseException) -> str:
     """The nearest type that a module has under its name; one that was defined on the way may be named by a text."""
     for kind in type(error).__mro__:
         if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind:

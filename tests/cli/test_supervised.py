@@ -45,6 +45,12 @@ def test_a_command_ends_with_its_own_code(tmp_path: Path, code: int) -> None:
     assert process.returncode == code
 
 
+def test_a_crash_leaves_no_memory_behind(tmp_path: Path) -> None:
+    process = started(tmp_path, "import resource; return resource.getrlimit(resource.RLIMIT_CORE) != (0, 0)")
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize(
     "body",
     ["os._exit(0)", "os._exit(1)", "os.kill(os.getpid(), signal.SIGSEGV)", "os.abort()", LEFT_BEHIND],

@@ -61,6 +61,8 @@ RAISES = {
     "an error": "raise ValueError(text)",
     "lines": "raise ValueError('two\\n' + text)",
     "an exit": "sys.exit(text)",
+    "its class": "raise type(text, (ValueError,), {})('x')",
+    "the line": "raise ValueError('zyxomma petiolatum')",
     "no exception": "raise type('Own', (BaseException,), {})(text)",
     "a cause": "try:\n    raise ValueError(text)\nexcept ValueError as error:\n    raise RuntimeError('x') from error",
     "a context": "try:\n    raise ValueError(text)\nexcept ValueError:\n    raise RuntimeError('x')",

@@ -242,17 +242,17 @@ def memory(project: Project, name: str = "hashes/local") -> Path:
 
 
 @pytest.mark.parametrize(
-    "where", [".dvc-site/repo/*/hashes/local/cache.db", ".dvc-site/repo/*/links/cache.db", ".dvc/tmp/rwlock"]
+    "pattern", [".dvc-site/repo/*/hashes/local/cache.db", ".dvc-site/repo/*/links/cache.db", ".dvc/tmp/rwlock"]
 )
 @pytest.mark.parametrize("text", [b"\xff\x00" * 5000, b""], ids=["garbage", "nothing"])
-def test_bookkeeping_that_cannot_be_read_is_named_and_made_again(project: Project, where: str, text: bytes) -> None:
+def test_bookkeeping_that_cannot_be_read_is_named_and_made_again(project: Project, pattern: str, text: bytes) -> None:
     (project.folder / ".dvc/tmp/rwlock").touch()
-    (file,) = project.folder.glob(where)
+    (file,) = project.folder.glob(pattern)
     for beside in file.parent.glob("cache.db-*"):
         beside.unlink()
     file.write_bytes(text)
     said = project.run()
-    assert "is damaged; deleted" in said or (text == b"" and "cache.db" in where)  # an empty database is a new one
+    assert "is damaged; deleted" in said or (text == b"" and "cache.db" in pattern)  # an empty database is a new one
     assert "Running stage" not in said
     assert project.results() == project.outputs
 
@@ -663,7 +663,7 @@ def test_a_disk_that_is_full_with_all_that_dvc_has_on_it(project: Project, tmp_p
         mount("-o", "remount,size=64m", "tmpfs", str(tmp_path))
         moved.run()
         assert moved.results().keys() == project.outputs.keys()
-        assert {name for name, made in moved.results().items() if made != project.outputs[name]} == set()
+        assert {name for name, content in moved.results().items() if content != project.outputs[name]} == set()
     finally:
         subprocess.run(["umount", "-l", str(tmp_path)], check=True)
 

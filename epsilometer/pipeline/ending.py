@@ -1,0 +1,61 @@
+"""How a run of DVC ends: by Ctrl-C or on a full disk with one line, where DVC would say others, or nothing for ever."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import psutil
+from dvc.repo import Repo
+
+from epsilometer.core.errors import disk_trouble
+from epsilometer.pipeline.bookkeeping import remove_begun_copies
+
+KEPT = "then run again; what the finished stages made is kept"  # after what the disk's trouble is
+_STOPPED = re.compile(r"exited with (130|-2)$")  # a stage ended by Ctrl-C, after `guard.entry` ran or before
+_PATIENCE = 10.0  # seconds that DVC may wait for space on a full disk
+_ROOM = 1 << 18  # bytes; with less than these free, a database cannot grow, and the disk counts as full
+_PAUSE = 0.2  # seconds between looks at it
+
+
+class Ending(logging.Filter):
+    """Notes whether DVC, or a stage below it, was interrupted, and what the disk answered to DVC; suppresses DVC's own
+    message about either.
+    """
+
+    interrupted = False
+    trouble: str | None = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, KeyboardInterrupt) or (error and _STOPPED.search(str(error.__cause__))):
+            self.interrupted = True
+            return False
+        while error is not None:
+            if (trouble := disk_trouble(error)) is not None:
+                self.trouble = trouble
+                return False
+            error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        return True
+
+
+def watch_disk() -> None:
+    """End this process where the disk has been full for so long that DVC, which has no stage running, waits for space.
+
+    It tries for ever to note a file in its memory.
+    """
+    full = 0.0
+    while True:
+        time.sleep(_PAUSE)
+        at_work = shutil.disk_usage(os.curdir).free >= _ROOM or psutil.Process().children()
+        full = 0.0 if at_work else full + _PAUSE
+        if full >= _PATIENCE:
+            remove_begun_copies(Path(Repo.find_root()), Path())
+            print(f"error: {disk_trouble(OSError(errno.ENOSPC, ''))}, {KEPT}", file=sys.stderr, flush=True)
+            os._exit(1)
