@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from epsilometer.attacks.identification import KIND
 from epsilometer.auditing.claims.judging import judged, worst_cases
+from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.claims.verdicts import trial_claims
 from epsilometer.auditing.estimation.posteriors import DEPARTS
@@ -279,12 +280,14 @@ def attacked(
     texts, candidates = pool.texts, trials.candidates
     applied = {n: one for n, one in attacks.items() if not isinstance(one, Selective) or one.applies(mechanism)}
     counts = np.array([len(words(text)) for text in texts])
+    fits = law_fit(mechanism, texts, trials.source, list(rewrites.values()), epsilons=list(rewrites))
+    fit_p = dict(zip(rewrites, fits, strict=True))
     rows = estimates(
         (
             Attacked(
                 of={},
                 epsilon=epsilon,
-                stated=stated(mechanism, epsilon, texts),
+                stated=stated(mechanism, epsilon, texts, fit_p[epsilon]),
                 trials=trials,
                 words=counts,
                 claims=None if mechanism is None else trial_claims(mechanism, epsilon, texts, candidates),

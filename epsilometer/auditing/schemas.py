@@ -59,7 +59,8 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "posterior_point": pl.Float64,  # null, as are the other two, without a law, and where the sampler departs from it
     "posterior_upper": pl.Float64,
     "departure_p": pl.Float64,  # how likely hits are so far from their posteriors under the law; null without one
-    "departs": pl.Boolean,  # whether that refutes the law, alpha divided by the tests of the audit
+    "fit_p": pl.Float64,  # how likely outputs are so far from the law (`goodness_of_fit`); the same for all attacks
+    "departs": pl.Boolean,  # whether either refutes the law, alpha divided by the tests of the audit
 }
 
 OVERALL: Schema = {  # the one verdict on a row's claim (`verdicts.overall`), and whose it is

@@ -21,7 +21,8 @@ class Stated:
     """claim: in words; claimed: whether there is one; delta: of the claim, 0 without one; per_unit: its epsilon (nats)
     where that belongs to a token, word or triple and multiplies no distance, else None; control: whether the mechanism
     is there to check the audit; releases: what it gives out, in alphabetical order; unknown_words, cut_texts: of the
-    audited texts the shares that it does not take in, None where it has no such limit.
+    audited texts the shares that it does not take in, None where it has no such limit; fit_p: how likely outputs as far
+    from its law as those of the trials are by that law (`law_fit`), None where it states none.
     """
 
     claim: str = describe(None)
@@ -32,9 +33,10 @@ class Stated:
     releases: tuple[str, ...] = (TEXT,)
     unknown_words: float | None = None
     cut_texts: float | None = None
+    fit_p: float | None = None
 
 
-def stated(mechanism: Mechanism | None, epsilon: float, texts: Sequence[str]) -> Stated:
+def stated(mechanism: Mechanism | None, epsilon: float, texts: Sequence[str], fit_p: float | None = None) -> Stated:
     """Returns what a mechanism states at an epsilon; None, an unknown mechanism, claims nothing and gives the text.
 
     texts: the audited ones.
@@ -52,6 +54,7 @@ def stated(mechanism: Mechanism | None, epsilon: float, texts: Sequence[str]) ->
         releases=tuple(sorted(releases(mechanism))),
         unknown_words=left.unknown_share,
         cut_texts=left.cut_share,
+        fit_p=fit_p,
     )
 
 

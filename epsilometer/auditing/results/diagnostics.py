@@ -132,16 +132,22 @@ def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
 
 
 def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """Returns a sentence about the clearest case of hits that the mechanism's law makes all but impossible, or None."""
-    cases = [(row["departure_p"], attack, row) for attack, curve in curves.items() for row in curve if row["departs"]]
+    """Returns a sentence about the clearest case of hits or outputs that the law makes all but impossible, or None."""
+    cases = [
+        (p, of, attack, row)
+        for attack, curve in curves.items()
+        for row in curve
+        if row["departs"]
+        for of, p in (("hits", row["departure_p"]), ("outputs", row["fit_p"]))
+        if p is not None
+    ]
     if not cases:
         return None
-    p, attack, row = min(cases, key=lambda case: case[0])
+    p, of, attack, row = min(cases, key=lambda case: case[0])
     at = "" if row["epsilon"] is None else f" at ε = {row['epsilon']:g}"
-    return (
-        f"{DEPARTS}: by it {row['successes']} hits of the attack {attack} in {row['trials']} trials{at} "
-        f"have p = {p:.2g}. In doubt is what rests on it: exact losses, posteriors, what the likelihood attack misses"
-    )
+    what = f"{row['successes']} hits of the attack {attack}" if of == "hits" else "outputs so far from it"
+    doubted = "In doubt is what rests on it: exact losses, posteriors, what the likelihood attack misses"
+    return f"{DEPARTS}: by it {what} in {row['trials']} trials{at} have p = {p:.2g}. {doubted}"
 
 
 def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:

@@ -35,6 +35,7 @@ from epsilometer.auditing.trials.sampling import Trials, matched
 from epsilometer.core.attack import Guesses
 from epsilometer.core.guarantees import stored
 
+_CELL = ("dataset", "mechanism", "epsilon")  # that share a test of outputs
 _POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
 
 
@@ -106,6 +107,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
             "worst_output": _worst_output(attacked, among, alpha) if prior is None else None,
             **_rates(attacked, of, one.alpha),
             **_by_law(attacked.guesses[of].posteriors, one),
+            "fit_p": stated.fit_p,
             "trials": count,
             "candidates": candidates,
             "successes": one.successes,
@@ -171,7 +173,8 @@ def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None 
     own = [row for row in table if row["attack"] not in CHOSEN]
     tests = [row for row in own if row["expected"] is not None]
     shared = divisor([smallest_p_value(row["trials"], row["expected"]) for row in tests], alpha)
-    laws = sum(row["departure_p"] is not None for row in own)
+    fits = {tuple(row.get(name) for name in _CELL) for row in own if row["fit_p"] is not None}
+    laws = sum(row["departure_p"] is not None for row in own) + len(fits)
     return [
         {
             **row,
@@ -192,13 +195,14 @@ def _by_law(posteriors: NDArray[np.float64] | None, one: Estimate) -> dict[str, 
 
 
 def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
-    """Returns the column `departs`: whether this row shows that the sampler departs from its law; level: of each test.
+    """Returns the column `departs`: whether hits or outputs show a sampler that departs from its law; level: of a test.
 
     If it does, the columns that rest on the law are nulled as well.
     """
-    if row["departure_p"] is None:
+    p_values = [p for p in (row["departure_p"], row["fit_p"]) if p is not None]
+    if not p_values:
         return {"departs": None}
-    departs = row["departure_p"] <= level
+    departs = min(p_values) <= level
     return {"departs": departs} | (dict.fromkeys(_POSTERIOR) if departs else {})
 
 

@@ -10,6 +10,7 @@ from functools import partial
 
 import polars as pl
 
+from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.claims.stated import stated, write
 from epsilometer.auditing.claims.verdicts import trial_claims
 from epsilometer.auditing.schemas import REWRITES
@@ -18,6 +19,7 @@ from epsilometer.core import tables
 from epsilometer.core.mechanism import HasLatents
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import mechanism, trials
+from epsilometer.project.cells import rewrites as read_rewrites
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited_texts, latents_path, rewrites_path, stated_path
 
@@ -77,4 +79,7 @@ def main(name: str) -> None:
                     }
                 )
                 writer.write(table if rewrites.outcomes is None else table.hstack(rewrites.outcomes.table()))
-    write({epsilon: stated(built, epsilon, texts) for epsilon in cell.budgets}, stated_path(name))
+    outputs = [read_rewrites(name, epsilon)[0] for epsilon in cell.budgets]
+    fits = law_fit(built, texts, cell_trials.source, outputs, epsilons=cell.budgets)
+    statements = {epsilon: stated(built, epsilon, texts, p) for epsilon, p in zip(cell.budgets, fits, strict=True)}
+    write(statements, stated_path(name))

@@ -1,0 +1,29 @@
+"""Whether the outputs of an audit's trials are those of the law that the mechanism states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.estimation.goodness_of_fit import outputs_fit
+from epsilometer.core.mechanism import HasLaws, Mechanism, Rewrites
+
+
+def law_fit(
+    mechanism: Mechanism | None,
+    texts: Sequence[str],
+    source: NDArray[np.integer],
+    rewrites: Sequence[Rewrites],
+    *,
+    epsilons: Sequence[float],
+) -> list[float | None]:
+    """Returns for each epsilon how likely units so far from the law are under it; None without laws or units.
+
+    source: [trials], numbers of texts; rewrites: of all trials, an epsilon each.
+    """
+    units = [one.units for one in rewrites if one.units is not None]
+    if not isinstance(mechanism, HasLaws) or len(units) < len(rewrites):
+        return [None] * len(epsilons)
+    return list(outputs_fit(mechanism.laws(texts), source, units, epsilons))

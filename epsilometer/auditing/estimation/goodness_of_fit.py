@@ -1,0 +1,112 @@
+"""Whether units are drawn from the law that is stated for them: a test of outputs, beside that of hits (`posteriors`).
+
+Hits tell candidates apart, and so say nothing of an output that a law has and the sampler never gives, or the other way
+round. Here outputs are counted in events that are fixed before any output is read, each with its probability p_i under
+the law of every draw i:
+
+- of one law (a word, say): its outputs in descending order of probability, cut into twentieths of its mass;
+- of all laws together: all outputs beyond such a place in the order of their law, beyond the last hundredth and
+  thousandth too, which a sampler cuts off that never gives rare outputs;
+- of all laws together: each output that has a fiftieth of all that is expected.
+
+The number of draws in an event is a sum of independent Bernoulli variables. At its mean + 1 and above, or its mean - 1
+and below, a binomial variable of the same mean has the heavier tail (Hoeffding 1956, theorem 4), so the p-value holds
+exactly. The three kinds, and too many or too few in each, share the level evenly; the events of a kind by their number,
+without those in which no count could be a finding (Tarone 1990).
+
+Laws are computed for those rows that most draws come from, as far as a million entries go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr, betainc
+
+from epsilometer.core.laws import Laws
+from epsilometer.core.ragged import Ragged
+
+Array = NDArray[np.float64]
+_ENTRIES = 1 << 20  # of the laws that are looked at, an epsilon
+_PLACES = np.append(np.arange(1, 20) / 20, [0.99, 0.999])  # borders in a law's mass, the likeliest outputs first
+_SHARE = 0.02  # of all that is expected, from which on an output is an event by itself
+_LEVEL = 1e-3  # no larger level is of interest: what cannot reach it is no test
+
+
+def outputs_fit(
+    laws: Laws, source: NDArray[np.integer], units: Sequence[Ragged], epsilons: Sequence[float]
+) -> list[float]:
+    """Returns for each epsilon the p-value of the units of trials under the laws of their texts.
+
+    source: [trials], each trial's text; units: for each epsilon those of all trials. 0 where a text has other than as
+    many units as its law has rows, or an output is impossible; 1 where there are no units.
+    """
+    wanted = laws.rows.take(source)
+    rows, first, counts = np.unique(wanted.values, return_inverse=True, return_counts=True)
+    most = max(1, _ENTRIES // laws.outputs)
+    chosen = np.sort(np.argsort(-counts, kind="stable")[:most])
+    number = np.full(len(rows), -1)
+    number[chosen] = np.arange(len(chosen))
+    of_draws = number[first.ravel()]
+    p_values = []
+    tables = laws.log_probabilities(rows[chosen], epsilons) if len(rows) else ([] for _ in epsilons)
+    for log_p, one in zip(tables, units, strict=True):
+        if not np.array_equal(one.lengths, wanted.lengths):
+            p_values.append(0.0)
+        elif not len(rows):
+            p_values.append(1.0)
+        else:
+            used = of_draws >= 0
+            p_values.append(_p_value(np.exp(log_p), of_draws[used], one.values[used]))
+    return p_values
+
+
+def _p_value(law: Array, rows: NDArray[np.integer], outputs: NDArray[np.integer]) -> float:
+    """law: [rows, outputs]; rows, outputs: [draws], the row and the output of each draw."""
+    if not (law[rows, outputs] > 0).all():
+        return 0.0
+    order = np.argsort(-law, axis=1)
+    mass = np.take_along_axis(law, order, axis=1)
+    place, size = np.empty(law.shape, np.int64), len(_PLACES) + 1
+    np.put_along_axis(place, order, np.searchsorted(_PLACES, np.cumsum(mass, axis=1) - mass / 2), axis=1)
+    cells = place + size * np.arange(len(law))[:, None]
+    of_places = np.bincount(cells.ravel(), law.ravel(), len(law) * size).reshape(-1, size)  # [rows, places]
+    draws = np.bincount(rows, minlength=len(law))
+    seen = np.bincount(cells[rows, outputs], minlength=len(law) * size).reshape(-1, size)
+    expected = draws @ law
+    often = np.flatnonzero(expected >= _SHARE * len(rows))
+    one, count = np.repeat(draws, size), len(rows)
+    kinds = [
+        (seen.ravel(), one, (draws[:, None] * of_places).ravel()),
+        (_beyond(seen.sum(axis=0)), np.full(size - 1, count), _beyond(draws @ of_places)),
+        (np.bincount(outputs, minlength=law.shape[1])[often], np.full(len(often), count), expected[often]),
+    ]
+    p_values = [least for kind in kinds for least in (_too_few(*kind), _too_many(*kind))]
+    return min(1.0, len(p_values) * min(p_values))
+
+
+def _beyond(each: NDArray[Any]) -> NDArray[Any]:
+    """[places] -> [places - 1]: the sums from each place on, the first left out, where they are of everything."""
+    return np.asarray(each[::-1].cumsum()[::-1][1:])
+
+
+def _too_few(successes: NDArray[np.integer], trials: NDArray[np.integer], means: Array) -> float:
+    share = np.clip(means / np.maximum(trials, 1), 0.0, 1.0)
+    p = np.where(successes <= means - 1, bdtr(successes, trials, share), 1.0)
+    return _together(p, np.where(means >= 1, bdtr(0, trials, share), 1.0))
+
+
+def _too_many(successes: NDArray[np.integer], trials: NDArray[np.integer], means: Array) -> float:
+    share = np.clip(means / np.maximum(trials, 1), 0.0, 1.0)
+    p = np.where(successes >= means + 1, betainc(np.maximum(successes, 1), trials - successes + 1, share), 1.0)
+    return _together(p, np.where(trials >= means + 1, betainc(np.maximum(trials, 1), 1, share), 1.0))
+
+
+def _together(p_values: Array, least: Array) -> float:
+    """The least p-value, times the number of those that could be a finding. least: [events], of any count."""
+    tests = max(1, int((least <= _LEVEL).sum()))
+    able = least <= _LEVEL / tests
+    return float(min(1.0, tests * p_values[able].min(initial=1.0)))
