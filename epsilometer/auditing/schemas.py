@@ -196,7 +196,7 @@ WORST_PAIRS: Schema = {  # the pair of texts at which a search found most lost (
     "epsilon": pl.Float64,
     "pairs": pl.String,  # of texts, "all" or of "equal length"; or of a text and itself, "one word" exchanged
     "compared": pl.Int64,  # pairs that the search began with
-    "method": pl.String,  # "sampled"; also "exact" where the law of what is released is known
+    "method": pl.String,  # "sampled"; also "exact, by its stated law" where the law of what is released is known
     "attack": pl.String,  # the best in the search; null where the loss is exact, as are what counts trials
     "trials": pl.Int64,  # fresh ones, of this pair alone
     "successes": pl.Int64,

@@ -56,7 +56,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.text.words import words, write
 
 ANY, EQUAL, ONE_WORD = "all", "equal length", "one word"
-SAMPLED, EXACT = "sampled", "exact"
+SAMPLED, EXACT = "sampled", f"exact, {verdicts.BY_LAW}"
 
 
 @dataclass(frozen=True)

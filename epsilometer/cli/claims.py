@@ -44,6 +44,7 @@ def claims(
         "epsilon": worst.epsilon,
         "claim": checked.claim,
         "verdict": worst.verdict,
+        "by": "its stated law" if worst.method in ("exact", "largest found") else None,
         "reason": worst.reason,
         "method": worst.method,
         "claimed": worst.claimed,

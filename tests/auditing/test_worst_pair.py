@@ -12,7 +12,7 @@ from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.exact_loss.one_call import exact_loss
 from epsilometer.auditing.trials.design import Design
-from epsilometer.auditing.worst_pair import ANY, EQUAL, ONE_WORD, audit_worst, exchanged, whole
+from epsilometer.auditing.worst_pair import ANY, EQUAL, EXACT, ONE_WORD, audit_worst, exchanged, whole
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.text.words import words
@@ -58,14 +58,14 @@ def test_randomised_response_loses_epsilon_at_every_pair() -> None:
     for method, loss, verdict in table.filter(pairs=ANY).select("method", "loss", "verdict").iter_rows():
         assert (0.7 if method == "sampled" else 0.97) < loss <= 1
         assert verdict == NOT_REFUTED
-    assert table.filter(pairs=ANY, method="exact")["worst_output"].item() == pytest.approx(1, abs=1e-9)
+    assert table.filter(pairs=ANY, method=EXACT)["worst_output"].item() == pytest.approx(1, abs=1e-9)
 
 
 def test_a_claim_that_fails_at_some_texts_only_is_refuted() -> None:
     """A text with a digit passes, whatever its law says; an audit over all pairs would hardly see it."""
     texts = [*TEXTS, "please send 4711 the book now"]
     table = audit_worst(texts, RareWordsPass(resource=tuple(texts)), [1.0], ["lexical"], trials=2000)
-    assert table.filter(pairs=ANY, method="exact")["verdict"].item() == NOT_REFUTED
+    assert table.filter(pairs=ANY, method=EXACT)["verdict"].item() == NOT_REFUTED
     row = table.filter(pairs=ANY, method="sampled").row(0, named=True)
     assert row["verdict"] == VIOLATED
     assert 12 in (row["x"], row["other"])
@@ -104,7 +104,7 @@ def test_where_the_law_is_known_the_worst_pair_is_computed(tmp_path: Path) -> No
     for as_published, expected in ((True, VIOLATED), (False, NOT_REFUTED)):
         settings = {"resource": str(tmp_path / "v.txt"), "as_published": as_published, "size": 10}
         table = audit_worst(texts, "custext", [1.0], ["length"], trials=400, settings=settings)
-        exact = table.filter(method="exact", pairs=ONE_WORD).row(0, named=True)
+        exact = table.filter(method=EXACT, pairs=ONE_WORD).row(0, named=True)
         assert exact["verdict"] == expected
         assert exact["worst_output"] > exact["claimed"] or not as_published
 
@@ -131,7 +131,7 @@ def test_an_output_that_one_word_alone_gives_breaks_a_claim_however_rare(rare: f
     """
     mechanism, broken = Hinting(rare, share * rare), share < 1
     table = audit_worst(["a b", "b b", "b c", "c c"], mechanism, [1.0], ["lexical"], trials=40)
-    row = table.filter(pairs=ANY, method="exact").row(0, named=True)
+    row = table.filter(pairs=ANY, method=EXACT).row(0, named=True)
     assert row["verdict"] == (VIOLATED if broken else NOT_REFUTED)
     assert row["worst_output"] == math.inf
     whole = exact_loss(["a b", "b b", "b c", "c c"], mechanism, [1.0], design=Design(temperature=0))

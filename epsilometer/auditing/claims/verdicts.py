@@ -31,6 +31,7 @@ from epsilometer.core.guarantees import Granularity, Guarantee, at_budget
 from epsilometer.core.mechanism import HasDistance, HasPublicTexts, Mechanism
 
 VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
+BY_LAW = "by its stated law"  # of a verdict that believes what the mechanism says of its outputs
 NOT_TESTABLE, NOT_CHECKED = "not testable", "not checked"
 _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # what outweighs what, the heaviest first
 
@@ -169,8 +170,9 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
     estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. What any of them violates is violated; else
     what any tested is not refuted; else not testable, not checked or no claim, in this order.
     Returns a row a mechanism and epsilon: mechanism, epsilon, claim, verdict, by (whose verdict it is: "audit", "exact
-    check", "draws", "exact loss", or several, joined by "and"; null where nothing could be tested), reason (why a claim
-    is not testable or not checked, what draws could not see, and what speaks against noise; else null).
+    check by its stated law", "draws", "exact loss by its stated law", or several, joined by "and"; null where nothing
+    could be tested), reason (why a claim is not testable or not checked, what draws could not see, and what speaks
+    against noise; else null).
     """
     claim = ["mechanism", "epsilon"]
     most = pl.col("refutable").max().over(claim)
@@ -179,9 +181,10 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
     audited = estimates.select(
         *claim, "claim", "verdict", by=pl.lit("audit"), reason=pl.when(verdict=NOT_TESTABLE).then(untested)
     )
-    by = pl.when(pl.col("draws").is_null()).then(pl.lit("exact check")).otherwise(pl.lit("draws"))
+    by = pl.when(pl.col("draws").is_null()).then(pl.lit(f"exact check {BY_LAW}")).otherwise(pl.lit("draws"))
+    by_loss = pl.lit(f"exact loss {BY_LAW}")
     checked = claims.select(*claim, "claim", "verdict", by=by, reason="reason")
-    computed = exact.select(*claim, "claim", "verdict", by=pl.lit("exact loss"), reason=pl.lit(None, pl.String))
+    computed = exact.select(*claim, "claim", "verdict", by=by_loss, reason=pl.lit(None, pl.String))
     return (
         pl.concat([audited, checked, computed])
         .with_columns(weight=pl.col("verdict").replace_strict(_WEIGHT, range(len(_WEIGHT)), return_dtype=pl.Int64))

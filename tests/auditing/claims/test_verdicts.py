@@ -123,10 +123,10 @@ def test_guarantee_in_words() -> None:
     ("audited", "checked", "together", "by"),
     [
         ([NOT_REFUTED, VIOLATED], [NOT_REFUTED], VIOLATED, "audit"),
-        ([NOT_REFUTED], [VIOLATED], VIOLATED, "exact check"),
-        ([VIOLATED], [VIOLATED], VIOLATED, "audit and exact check"),
-        ([NOT_TESTABLE], [NOT_REFUTED], NOT_REFUTED, "exact check"),
-        ([NOT_TESTABLE, NOT_REFUTED], [NOT_REFUTED], NOT_REFUTED, "audit and exact check"),
+        ([NOT_REFUTED], [VIOLATED], VIOLATED, "exact check by its stated law"),
+        ([VIOLATED], [VIOLATED], VIOLATED, "audit and exact check by its stated law"),
+        ([NOT_TESTABLE], [NOT_REFUTED], NOT_REFUTED, "exact check by its stated law"),
+        ([NOT_TESTABLE, NOT_REFUTED], [NOT_REFUTED], NOT_REFUTED, "audit and exact check by its stated law"),
         ([NOT_REFUTED], [NOT_CHECKED], NOT_REFUTED, "audit"),
         ([NOT_TESTABLE], [NOT_CHECKED], NOT_TESTABLE, None),
         ([NOT_TESTABLE], [NOT_TESTABLE], NOT_TESTABLE, None),
@@ -152,9 +152,9 @@ def test_the_exact_loss_of_texts_decides_where_nothing_else_does() -> None:
     estimates = pl.DataFrame([cell | {"verdict": NOT_TESTABLE, "refutable": 1.0}], schema=dict(ESTIMATES))
     claims = pl.DataFrame([cell | {"verdict": NOT_REFUTED}], schema=dict(CLAIMS))
     for computed, together, by in (
-        (VIOLATED, VIOLATED, "exact loss"),
-        (NOT_REFUTED, NOT_REFUTED, "exact check and exact loss"),
-        (NOT_CHECKED, NOT_REFUTED, "exact check"),
+        (VIOLATED, VIOLATED, "exact loss by its stated law"),
+        (NOT_REFUTED, NOT_REFUTED, "exact check by its stated law and exact loss by its stated law"),
+        (NOT_CHECKED, NOT_REFUTED, "exact check by its stated law"),
     ):
         exact = pl.DataFrame([cell | {"verdict": computed}] * 2, schema=dict(EXACT))  # two groups of pairs
         (row,) = overall(estimates, claims, exact).to_dicts()

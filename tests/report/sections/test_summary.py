@@ -171,7 +171,8 @@ def test_one_verdict_a_claim_from_audit_and_exact_check() -> None:
     alone, both = of(table), of(table, checks({**check, "verdict": VIOLATED}))
     assert said(alone)["Claims"] == "1 of the 3 claims tested is violated: mvc at ε = 10 (audit)."
     assert said(both)["Claims"] == (
-        "2 of the 3 claims tested are violated: custext at ε = 5 (exact check) and mvc at ε = 10 (audit)."
+        "2 of the 3 claims tested are violated: custext at ε = 5 (exact check by its stated law) and mvc at ε = 10 "
+        "(audit)."
     )
     assert said(both)["What to do"].startswith("Do not rely on the claim of custext and mvc: ")
     assert both.alarm
