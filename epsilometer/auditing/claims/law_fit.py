@@ -24,6 +24,7 @@ def law_fit(
     source: [trials], numbers of texts; rewrites: of all trials, an epsilon each.
     """
     units = [one.units for one in rewrites if one.units is not None]
-    if not isinstance(mechanism, HasLaws) or len(units) < len(rewrites):
+    given: object = mechanism
+    if not isinstance(given, HasLaws) or len(units) < len(rewrites):
         return [None] * len(epsilons)
-    return list(outputs_fit(mechanism.laws(texts), source, units, epsilons))
+    return list(outputs_fit(given.laws(texts), source, units, epsilons))

@@ -51,17 +51,15 @@ def outputs_fit(
     number = np.full(len(rows), -1)
     number[chosen] = np.arange(len(chosen))
     of_draws = number[first.ravel()]
-    p_values = []
-    tables = laws.log_probabilities(rows[chosen], epsilons) if len(rows) else ([] for _ in epsilons)
-    for log_p, one in zip(tables, units, strict=True):
-        if not np.array_equal(one.lengths, wanted.lengths):
-            p_values.append(0.0)
-        elif not len(rows):
-            p_values.append(1.0)
-        else:
-            used = of_draws >= 0
-            p_values.append(_p_value(np.exp(log_p), of_draws[used], one.values[used]))
-    return p_values
+    used = of_draws >= 0
+    fits = [np.array_equal(one.lengths, wanted.lengths) for one in units]
+    if not len(rows):
+        return [float(same) for same in fits]
+    tables = laws.log_probabilities(rows[chosen], epsilons)
+    return [
+        _p_value(np.exp(log_p), of_draws[used], one.values[used]) if same else 0.0
+        for log_p, one, same in zip(tables, units, fits, strict=True)
+    ]
 
 
 def _p_value(law: Array, rows: NDArray[np.integer], outputs: NDArray[np.integer]) -> float:
