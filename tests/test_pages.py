@@ -91,6 +91,11 @@ def test_every_command_has_the_options_that_it_is_shown_with(call: str) -> None:
     command.make_context(name, arguments)
 
 
+def test_every_command_is_in_the_table() -> None:
+    group: Any = typer.main.get_command(cli.app)
+    assert {call.split()[1] for call in calls("commands")} == set(group.commands)
+
+
 def test_every_target_and_module_that_is_called_exists() -> None:
     """Also those that pages name in passing."""
     targets = set(re.findall(r"^([a-z-]+(?: [a-z-]+)*):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 import shutil
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.one_call import Attacks, Pool, attacked, chosen_attacks, embed, say_what_is_left_out
 from epsilometer.auditing.results.losses import Losses
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
@@ -56,6 +58,9 @@ class CommandMechanism:
         arguments = self._arguments(1)
         if not arguments or shutil.which(arguments[0]) is None:
             raise UserError(f"the command {self.command!r} starts no program that exists; check its name and path")
+        for name in re.findall(r"\{(\w+)\}", self.command):
+            if name != "epsilon" and difflib.get_close_matches(name.lower(), ["epsilon"]):
+                raise UserError(f"the command {self.command!r} names {{{name}}}; the privacy budget is {{epsilon}}")
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Nothing is claimed."""
@@ -149,6 +154,12 @@ def audit_recorded(
     pool, audits = Pool(distinct, embedded), []
     for epsilon in epsilons:
         sampled, row = _draw(counts[epsilon], vectors, trials, epsilon, design=design)
+        count = len(sampled.target)
+        if not estimate(count, count, design.k, design.alpha, prior=design.prior).loss:
+            raise UserError(
+                f"{count} trials{at_budget(epsilon)} would prove nothing if every guess were right; record rewrites of "
+                "more texts or more of each, or ask for more trials"
+            )
         # Sorted by text, an original's rewrites stand together.
         rewrites = rows.filter(epsilon=epsilon).sort("number", maintain_order=True)["rewrite"].gather(row)
         audits.append(attacked(pool, sampled, {epsilon: Rewrites(rewrites.to_list())}, chosen, design=design))

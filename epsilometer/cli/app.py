@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from epsilometer import __version__
 from epsilometer.cli import (
     account,
     anonymize,
@@ -33,9 +34,18 @@ app = typer.Typer(
 )
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__, flush=True)
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_say_version)
+    ] = False,
     show_errors: Annotated[
         bool, typer.Option("--show-errors", help="Show what may quote a private text: errors and prints of others.")
     ] = False,

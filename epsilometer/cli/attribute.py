@@ -43,11 +43,8 @@ def audit_attribute(given: Recorded, layout: Layout, alpha: float, seed: int, *,
 
     layout: of all files. Raises UserError for what is missing.
     """
-    if given.texts is None or given.rewrites is None or given.keep is None:
-        raise UserError(
-            "--attribute is measured on a FILE of labelled texts, their --rewrites and the label to --keep; give all "
-            "three"
-        )
+    if given.texts is None or given.rewrites is None:
+        raise UserError("--attribute is measured on a FILE of labelled texts and their --rewrites; give both")
     from epsilometer.models.classifier import KINDS
     from epsilometer.utility.measuring import Attacking
     from epsilometer.utility.one_call import STANDARD, AnonymityDesign

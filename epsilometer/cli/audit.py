@@ -93,7 +93,7 @@ def audit(
         str | None,
         typer.Option(help="A label that recorded rewrites are to hide: measure who infers it all the same."),
     ] = None,
-    keep: Annotated[str | None, typer.Option(help="With --attribute: the label that they are to keep.")] = None,
+    keep: Annotated[str | None, typer.Option(help="With --attribute: the label that they are to keep, if any.")] = None,
     labelled: Annotated[
         Path | None, typer.Option(help="With --attribute: other labelled texts, from which attackers learn.")
     ] = None,

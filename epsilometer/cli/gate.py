@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epsilometer.cli.options import A_MECHANISM, TEXTS, Settings, Text, read_settings, read_texts
+from epsilometer.cli.options import (
+    A_MECHANISM,
+    TEXTS,
+    Encoding,
+    NoHeader,
+    NoQuotes,
+    Rows,
+    Separator,
+    Settings,
+    Text,
+    read_settings,
+    read_texts,
+)
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.runtime.progress import note
@@ -36,6 +49,11 @@ def gate(
     budget: Annotated[int, typer.Option(help="Most rewrites; with --accept how many.")] = 20_000,
     attacks: Annotated[str | None, typer.Option(help="Attacks, separated by commas.")] = None,
     text: Text = ["text"],  # noqa: B006 - typer copies it
+    rows: Rows = None,
+    separator: Separator = None,
+    no_quotes: NoQuotes = False,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
     settings: Settings = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write JSON (`epsilometer schema`).")] = None,
@@ -50,9 +68,12 @@ def gate(
     """
     from epsilometer.auditing.gating import Rules
     from epsilometer.auditing.gating import gate as judge
+    from epsilometer.corpora.files import Layout
     from epsilometer.report import gate as formats
 
-    texts = _Texts(file, mechanism, command, text=text, settings=settings, attacks=attacks, seed=seed)
+    layout = Layout(separator, not no_quotes, not no_header, encoding)
+    read = partial(read_texts, str(file), text, rows, layout)
+    texts = _Texts(file, mechanism, command, read=read, settings=settings, attacks=attacks, seed=seed)
     if accept:
         _accept(texts, epsilon, budget, baseline=None if cell else baseline)
         return
@@ -85,7 +106,7 @@ class _Texts:
     file: Path | None
     mechanism: str | None
     command: str | None
-    text: Sequence[str]
+    read: Callable[[], list[str]]
     settings: Sequence[str]
     attacks: str | None
     seed: int
@@ -107,7 +128,7 @@ class _Texts:
 
         rewriter = CommandMechanism(self.command) if self.command is not None else str(self.mechanism)
         chosen = None if self.attacks is None else self.attacks.split(",")
-        texts, settings = read_texts(str(self.file), self.text), read_settings(self.settings)
+        texts, settings = self.read(), read_settings(self.settings)
         return subject(texts, rewriter, epsilon, chosen, settings=settings, design=Design(seed=self.seed))
 
 

@@ -360,6 +360,11 @@ class FunctionMechanism:
     def __init__(self, function: RewriteFunction) -> None:
         self.function: Callable[..., str] = function
         self.has_budget = not _takes(function, 2)
+        if self.has_budget and not _takes(function, 3):
+            raise UserError(
+                f"a function must be rewrite(text, epsilon, rng) or rewrite(text, rng), got {_signature(function)}; "
+                "write `lambda text, epsilon, rng: ...`, which need not use them all"
+            )
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One call a text, each with a generator of its own."""
@@ -372,12 +377,20 @@ class FunctionMechanism:
 
 
 def _takes(function: Callable[..., str], arguments: int) -> bool:
-    """Whether a function can be called with so many arguments by position; not where it does not tell."""
+    """Whether a function can be called with so many arguments by position; with three where it does not tell."""
     try:
-        inspect.signature(function).bind(*[None] * arguments)
+        signature = inspect.signature(function)
     except (TypeError, ValueError):
+        return arguments == 3
+    try:
+        signature.bind(*[None] * arguments)
+    except TypeError:
         return False
     return True
+
+
+def _signature(function: Callable[..., str]) -> str:
+    return f"{getattr(function, '__name__', type(function).__name__)}{inspect.signature(function)}"
 
 
 def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None, setting: str) -> Mechanism:

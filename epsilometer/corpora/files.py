@@ -20,6 +20,8 @@ from epsilometer.core.file_names import listed, quoted_error
 _LONGEST = (1 << 31) - 1  # characters of a field; the library's own limit of 131,072 is in the way of long texts
 _COMPRESSED = (".gz", ".zst")
 _CELL = 8  # bytes that a cell of a table takes, at least, however it was stored
+_SAMPLE = 1 << 16  # bytes that tell an encoding
+_FEW = 0.3  # share of them that are not ASCII
 
 
 @dataclass(frozen=True)
@@ -162,22 +164,42 @@ def content(path: Path) -> bytes:
 
 
 def _decoded(path: Path, layout: Layout) -> str:
+    raw = content(path)
+    kind = "UTF-8" if layout.encoding == "utf-8" else layout.encoding
     try:
-        return content(path).decode(layout.encoding).removeprefix("\ufeff")  # a mark that Excel writes
+        text = raw.decode(layout.encoding).removeprefix("\ufeff")  # a mark that Excel writes
     except UnicodeDecodeError as error:
-        kind = "UTF-8" if layout.encoding == "utf-8" else layout.encoding
-        raise UserError(
-            f"{path} is not {kind}: byte 0x{error.object[error.start]:02x} at position {error.start}; give its "
-            f"encoding, or convert it, for instance with `iconv -f latin1 -t utf-8 {path.name}`"
-        ) from error
+        wrong = f"byte 0x{raw[error.start]:02x} at position {error.start}"
+        raise UserError(f"{path} is not {kind}: {wrong}; {_encoding(raw, error.start)}") from error
+    if "\0" in text:
+        wide = raw[:_SAMPLE].count(0) > _FEW * len(raw[:_SAMPLE])  # two bytes a character
+        remedy = (
+            "it looks like UTF-16 (encoding, --encoding utf-16-le or utf-16-be)" if wide else "remove what is no text"
+        )
+        raise UserError(f"{path} is no {kind} text: it holds a NUL at position {text.index(chr(0))}; {remedy}")
+    return text
+
+
+def _encoding(raw: bytes, at: int) -> str:
+    """What to do about bytes of another encoding, from this position on."""
+    from charset_normalizer import from_bytes
+
+    part = raw[:_SAMPLE] if at < _SAMPLE else raw[raw.rfind(b"\n", 0, at) + 1 :][:_SAMPLE]
+    guess = from_bytes(part).best()
+    if guess is None:
+        return "give its encoding (encoding, --encoding), such as gb18030 or cp1252"
+    # Of code pages of one byte a character, a few foreign letters do not tell which: the commonest, that of the West.
+    western = len(str(guess)) == len(part) and sum(byte > 0x7F for byte in part) < _FEW * len(part)
+    return f"it looks like {(encoding := 'cp1252' if western else guess.encoding)} (encoding, --encoding {encoding})"
 
 
 def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
     # The standard library's reader and not polars': that one neither names the line nor sees an unclosed quote.
     csv.field_size_limit(_LONGEST)
+    separator = layout.separator or _SEPARATORS[suffix(path)]
     reader = csv.reader(
         io.StringIO(_decoded(path, layout), newline=""),
-        delimiter=layout.separator or _SEPARATORS[suffix(path)],
+        delimiter=separator,
         quoting=csv.QUOTE_MINIMAL if layout.quotes else csv.QUOTE_NONE,
         strict=True,
     )
@@ -185,11 +207,8 @@ def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
     try:
         for row in reader:
             if row and rows and len(row) != len(rows[0]):
-                raise UserError(
-                    f"{path}, line {reader.line_num}: {len(row)} fields where the first line has {len(rows[0])}; put "
-                    "a field that holds the separator between double quotes, or say that quotes are no marks (quotes: "
-                    "false, --no-quotes)"
-                )
+                uneven = f"{path}, line {reader.line_num}: {len(row)} fields where the first line has {len(rows[0])}"
+                raise UserError(f"{uneven}; {_even(separator.join(rows[0]), separator)}")
             if row:
                 rows.append(row)
     except csv.Error as error:
@@ -203,6 +222,17 @@ def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
     if twice := [name for number, name in enumerate(header) if name in header[:number]]:
         raise UserError(f"{path}: the header names a column twice: {listed(twice, 'column')}; rename one of each")
     return pl.DataFrame(rows[1:], schema=dict.fromkeys(header, pl.String), orient="row")
+
+
+def _even(header: str, separator: str) -> str:
+    """What to do about lines of unequally many fields."""
+    mark = next((mark for mark in ";\t|," if mark in header), None)
+    if separator not in header and mark is not None:
+        return f"its separator may be {mark!r} (separator, --separator)"
+    return (
+        "put a field that holds the separator between double quotes, or say that quotes are no marks (quotes: false, "
+        "--no-quotes)"
+    )
 
 
 def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:

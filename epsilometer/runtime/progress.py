@@ -85,14 +85,15 @@ def now_and_then() -> Callable[[str], None]:
 
 
 def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
-    """The items, with progress where `say` writes."""
+    """The items, with progress where `say` writes; within paced work it is that of the whole."""
+    if _pace is not None and not _pace.silent:
+        yield from _pace.part(items, total)
+        return
     begun = last = time.monotonic()
     terminal = stream().isatty()
     bar = tqdm(items, total=total, desc=label, leave=False, delay=1, file=stream()) if terminal else items
     for done, item in enumerate(bar):
         now = time.monotonic()
-        if _pace is not None and done:
-            _pace.within(done / total, now - begun)
         if not terminal and done and now - last >= _SECONDS:
             say(str(Progress(label, done, total, round((now - begun) / done * (total - done)))))
             last = now
@@ -106,19 +107,19 @@ class Pace:
 
     label: of the progress; total: the size of the work, in units of about equal effort (characters), infinite where it
     is not known: then nothing is said; shorter: given the seconds that all of it takes, a hint how to take less. next:
-    the most units of the next part; 0 means as few as possible. Use it in a `with`, in which a `track` reports how far
-    the current part is.
+    the most units of the next part; 0 means as few as possible. Use it in a `with`, in which a `track` says nothing of
+    its own and reports how far the current part is.
     """
 
     def __init__(self, label: str, total: float, shorter: Callable[[float], str]) -> None:
         self.next = 0.0
         self._label, self._total, self._shorter = label, max(total, 1.0), shorter
-        self._silent = math.isinf(total)
-        self._done = self._part = self._measured = self._seconds = 0.0
+        self.silent = math.isinf(total)
+        self._done = self._part = self._measured = self._seconds = self._furthest = 0.0
         self._begun = self._last = time.monotonic()
         self._said = False
         self._say = now_and_then()
-        hidden = self._silent or not stream().isatty()
+        hidden = self.silent or not stream().isatty()
         self._bar = tqdm(total=1.0, desc=label, leave=False, bar_format=_BAR, delay=1, disable=hidden, file=stream())
 
     def __enter__(self) -> Pace:
@@ -135,10 +136,16 @@ class Pace:
         """A part of this many units begins."""
         self._part, self._last = units, time.monotonic()
 
-    def within(self, share: float, seconds: float) -> None:
-        """This share of the part at work took so many seconds."""
-        if not self._measured and share * self._part:
-            self._estimate(seconds / (share * self._part), self._total - self._done - share * self._part)
+    def part(self, items: Iterable[T], total: int) -> Iterator[T]:
+        """The items, as the part at work or a step of it; reports how far the whole is."""
+        begun = time.monotonic()
+        for done, item in enumerate(items):
+            units = done / total * self._part
+            if units:
+                rest = self._total - self._done - units
+                rate = self._seconds / self._measured if self._measured else (time.monotonic() - begun) / units
+                self._report(self._done + units, self._estimate(rate, rest))
+            yield item
 
     def end(self) -> None:
         """The part is done. The first one's time is not counted: models load in it."""
@@ -146,19 +153,24 @@ class Pace:
         if self._done:
             self._measured, self._seconds = self._measured + self._part, self._seconds + now - self._last
         self._done += self._part
-        self._bar.update(self._part / self._total)
         self.next = 8 * self._part
         if self._measured and self._seconds:
             rate = self._seconds / self._measured
             self.next = min(self.next, _PART / rate)
-            left = self._estimate(rate, self._total - self._done)
-            if self._bar.disable and left and not self._silent:
-                self._say(str(Progress(f"{self._label}, %", int(100 * self._done / self._total), 100, round(left))))
+            self._report(self._done, self._estimate(rate, self._total - self._done))
+
+    def _report(self, units: float, left: float) -> None:
+        """So much of the whole is done; never less than was said before, as a part may take several steps."""
+        self._furthest = max(self._furthest, units / self._total)
+        if not self._bar.disable:
+            self._bar.update(self._furthest - self._bar.n)
+        elif left and not self.silent:
+            self._say(str(Progress(f"{self._label}, %", int(100 * self._furthest), 100, round(left))))
 
     def _estimate(self, rate: float, units: float) -> float:
         """Seconds left, at so many seconds a unit; said once, when they are many."""
         left = rate * units
-        if not (self._said or self._silent) and time.monotonic() - self._begun >= _EARLY and left >= _LONG:
+        if not (self._said or self.silent) and time.monotonic() - self._begun >= _EARLY and left >= _LONG:
             self._said = True
             note(f"{self._label}: about {span(left)} to go{self._shorter(rate * self._total)}")
         return left

@@ -59,19 +59,20 @@ class Reading:
 class Read:
     """What a victim makes of the attributes and the task of n test texts.
 
-    attributes: one, or several that are to be hidden at once. rewritten: [n], as `rewritten` returns it; groups: [n],
-    what texts share that are no independent observations.
+    attributes: one, or several that are to be hidden at once; task: None without one to keep. rewritten: [n], as
+    `rewritten` returns it; groups: [n], what texts share that are no independent observations.
     """
 
     attributes: Sequence[Reading]
-    task: Reading
+    task: Reading | None
     rewritten: NDArray[np.bool_]
     groups: NDArray[Any]
 
     @property
     def both_right(self) -> NDArray[np.bool_]:
-        """Returns [n]: C, the texts of which the victim reads all attributes and the task right as they were."""
-        return self.attributes_right & (self.task.clean == self.task.truth)
+        """Returns [n]: C, the texts of which the victim reads all attributes and any task right as they were."""
+        right = self.attributes_right
+        return right if self.task is None else right & (self.task.clean == self.task.truth)
 
     @property
     def attributes_right(self) -> NDArray[np.bool_]:
@@ -85,11 +86,12 @@ class Read:
 
     @property
     def success(self) -> NDArray[np.bool_]:
-        """Returns [n]: whether a rewrite makes the victim read all attributes wrong and leaves the task right."""
-        return self.rewritten & ~self.exposed & (self.task.released == self.task.truth)
+        """Returns [n]: whether a rewrite makes the victim read all attributes wrong and leaves any task right."""
+        hidden = self.rewritten & ~self.exposed
+        return hidden if self.task is None else hidden & (self.task.released == self.task.truth)
 
 
-def read(test: Released, attributes: Sequence[str], task: str, victims: Mapping[str, Classifier]) -> Read:
+def read(test: Released, attributes: Sequence[str], task: str | None, victims: Mapping[str, Classifier]) -> Read:
     """Returns what victims, by label, read of the test texts that have all of these labels.
 
     Raises UserError for a label that is both attribute and task, for classes that not all parts have, and where the
@@ -97,7 +99,7 @@ def read(test: Released, attributes: Sequence[str], task: str, victims: Mapping[
     """
     if task in attributes:
         raise UserError(f"label {task!r} cannot be both the attribute to hide and the task to keep; name another")
-    labels = (*attributes, task)
+    labels = attributes if task is None else (*attributes, task)
     test = test.with_labels(*labels)
     readings = []
     for label in labels:
@@ -106,10 +108,11 @@ def read(test: Released, attributes: Sequence[str], task: str, victims: Mapping[
         clean, released = (victims[label].probabilities(t).argmax(axis=1) for t in (test.originals, test.rewrites))
         readings.append(Reading(truth, clean, released))
     groups = np.arange(len(test)) if test.groups is None else np.asarray(test.groups)
-    every = Read(readings[:-1], readings[-1], rewritten(test), groups)
+    hidden, kept = readings[: len(attributes)], readings[len(attributes) :]
+    every = Read(hidden, kept[0] if kept else None, rewritten(test), groups)
     if not every.both_right.any():
         raise UserError(
-            "there is no test text of which the victim reads attribute and task right: it reads "
+            f"there is no test text of which the victim reads {' and '.join(labels)} right: it reads "
             f"{' and '.join(map(_accuracy, labels, readings))}; train it on more texts, or choose labels that can be "
             "learned"
         )
@@ -136,33 +139,35 @@ def rewritten(test: Released) -> NDArray[np.bool_]:
 def shares(read: Read, alpha: float) -> dict[str, Any]:
     """The columns of `schemas.ANONYMITY` from `texts` to the shares; alpha: error of each interval.
 
-    A share of no texts is null, and so are its ends.
+    A share of no texts is null, and so are its ends; without a task all that is about it.
     """
-    right, task = read.both_right, read.task
+    right = read.both_right
     among = right & read.rewritten  # A
-    exposed, same_task = read.exposed, task.released == task.clean
-    every = np.ones(len(right), bool)
+    exposed, every = read.exposed, np.ones(len(right), bool)
     of = {
         "rs_all": (read.success, right),
         "rs": (read.success, among),
-        "ur": (same_task, among),
         "pa": (exposed, among),
         "coverage": (read.rewritten, right),
-        "ur_released": (same_task, every),
         "pa_released": (exposed, every),
     }
     columns: dict[str, Any] = {
         "texts": len(right),
         "groups": len(np.unique(read.groups)),
         "attribute_accuracy": float(read.attributes_right.mean()),
-        "task_accuracy": float((task.clean == task.truth).mean()),
-        **_task_f1(task, alpha),
         "both_right": int(right.sum()),
         "rewritten": int(among.sum()),
         "fooled": int((among & read.success).sum()),
-        "same_task": int((among & same_task).sum()),
         "exposed": int((among & exposed).sum()),
     }
+    if read.task is not None:
+        same_task = read.task.released == read.task.clean
+        of |= {"ur": (same_task, among), "ur_released": (same_task, every)}
+        columns |= {
+            "task_accuracy": float((read.task.clean == read.task.truth).mean()),
+            **_task_f1(read.task, alpha),
+            "same_task": int((among & same_task).sum()),
+        }
     for name, (hits, chosen) in of.items():
         columns |= _share(name, hits[chosen], read.groups[chosen], alpha)
     return columns

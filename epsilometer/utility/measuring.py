@@ -104,7 +104,7 @@ def detector_rows(
 def victim_rows(
     test: Released,
     attributes: Sequence[str],
-    task: str,
+    task: str | None,
     victims: Mapping[str, Sequence[Learned]],
     *,
     edits: Edits,
@@ -112,10 +112,10 @@ def victim_rows(
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """A row of `schemas.ANONYMITY` from `attribute` on, and its rows of `schemas.BY_LENGTH`, a kind and seed of victim.
 
-    attributes: one, or several that are to be hidden at once. victims: of all these labels, each a classifier a kind
-    and seed, in the same order. edits: of all test texts.
+    attributes: one, or several that are to be hidden at once; task: None without one to keep. victims: of all these
+    labels, each a classifier a kind and seed, in the same order. edits: of all test texts.
     """
-    labels = (*attributes, task)
+    labels = attributes if task is None else (*attributes, task)
     rows = test.rows_with(*labels)
     labelled, of_labelled = test.take(rows), edits.take(rows)
     lengths = np.array([len(words(text)) for text in labelled.originals])

@@ -58,13 +58,13 @@ def anonymity(
     training: pl.DataFrame | None = None,
     *,
     attribute: str,
-    keep: str,
+    keep: str | None = None,
     design: AnonymityDesign = STANDARD,
 ) -> pl.DataFrame:
     """Measure what rewrites hide of an attribute, and what attackers who know the method still infer.
 
     originals, rewrites: n texts each, in the same order; a text that was left as it was is its own rewrite. labels: by
-    name, n each, None where a text has none: the attribute to hide, the one to keep, and the group. training: other
+    name, n each, None where a text has none: the attribute to hide, any to keep, and the group. training: other
     labelled texts, columns `text`, the labels and, where they were rewritten in the same way, `rewrite`; classifiers
     learn from them. Without their rewrites, or without training texts, attackers learn from a half of the rewrites,
     drawn by group, and the other half is tested on.
@@ -73,7 +73,7 @@ def anonymity(
     seed (null where there is none). Losses are in nats; nothing is claimed of rewrites made elsewhere. Raises UserError
     for texts and labels that do not fit together, before any model loads.
     """
-    names = [attribute, keep]
+    names = [attribute] if keep is None else [attribute, keep]
     texts = _checked(originals, rewrites, labels, names, group=design.group)
     clean, learned_from, test = _parts(texts, training, names, design)
 
@@ -86,7 +86,7 @@ def anonymity(
     }
     alpha = design.attacking.alpha
     of_victim = {
-        (row["victim"], row["seed"]): {name: row[name] for name in _OF_VICTIM}
+        (row["victim"], row["seed"]): {name: row.get(name) for name in _OF_VICTIM}
         for row, _ in victim_rows(test, [attribute], keep, victims, edits=edits(test), alpha=alpha)
     }
     lines = attacker_rows(
@@ -107,7 +107,7 @@ def _checked(
 ) -> Released:
     """The texts with the labels that are asked for, as strings; refused where something is missing."""
     wanted = [*names] if group is None else [*names, group]
-    if names[0] == names[1]:
+    if len(set(names)) < len(names):
         raise UserError(f"label {names[0]!r} cannot be both the attribute to hide and the one to keep; name another")
     for name in wanted:
         if name not in labels:

@@ -47,7 +47,7 @@ def recorded_anonymity(
     training: pl.DataFrame | None = None,
     *,
     attribute: str,
-    keep: str,
+    keep: str | None = None,
     design: AnonymityDesign = STANDARD,
 ) -> pl.DataFrame:
     """The rows of `anonymity` at each recorded epsilon, with a column `epsilon` before them.

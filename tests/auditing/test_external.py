@@ -253,3 +253,16 @@ def test_bad_settings_are_named(settings: dict, message: str) -> None:
     with pytest.raises(UserError) as error:
         audit_recorded(table, **{"attacks": ["length"], **others}, design=Design(temperature=0, **design))
     assert message in str(error.value)
+
+
+def test_a_misspelt_budget_of_a_command_is_named() -> None:
+    with pytest.raises(UserError, match=r"names \{eps\}; the privacy budget is \{epsilon\}"):
+        CommandMechanism("sed s/{eps}//")
+    CommandMechanism("awk {print}")  # braces of its own
+
+
+def test_rewrites_too_few_to_prove_anything_are_refused() -> None:
+    """Two texts with a rewrite each are one trial: a table of zeros."""
+    table = pl.DataFrame({"original": ["hello there", "good bye"], "rewrite": ["x", "y"]})
+    with pytest.raises(UserError, match=r"1 trials.* would prove nothing if every guess were right"):
+        audit_recorded(table, ["lexical"])

@@ -328,6 +328,12 @@ def test_a_bad_prior_is_named(prior: tuple[float, ...]) -> None:
         Design(3, prior=prior)
 
 
+@pytest.mark.parametrize("function", [lambda text: text, lambda text, epsilon, rng, more: text])
+def test_a_function_of_other_arguments_is_named(function: object) -> None:
+    with pytest.raises(UserError, match=r"must be rewrite\(text, epsilon, rng\).*got <lambda>\(text"):
+        epsilometer.audit(TEXTS, function, [1.0], ["lexical"])  # type: ignore[arg-type]
+
+
 PEOPLE, PLACES = ("我", "我们", "小王", "她的妹妹", "隔壁的老医生"), ("在家", "在北京", "在图书馆里", "在上海的朋友家")
 DEEDS = ("看书", "写信给母亲", "学习英语和法语", "买了三本关于历史的书")
 CHINESE = [

@@ -28,6 +28,10 @@ def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
     rows = {row["attacker"]: row for row in json.loads(out)}
     assert (rows["static"]["rs_all"], rows["static"]["accuracy"]) == (1, 0)
     assert rows["adaptive"]["accuracy"] == rows["strongest"]["accuracy"] == 1
+    nothing_kept = [word for word in asked if word not in ("--keep", "rating")]
+    code, out, _ = call(capsys, "audit", *nothing_kept, "--json")
+    rows = {row["attacker"]: row for row in json.loads(out)}
+    assert (code, rows["static"]["rs_all"], rows["static"]["ur"], rows["static"]["task_f1"]) == (0, 1, None, None)
     code, out, _ = call(capsys, "audit", *asked)
     victims, attackers = out.split("\n\n")
     assert "rs_all" in victims

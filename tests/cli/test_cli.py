@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from epsilometer import __version__
 from epsilometer.auditing.schemas import AUDIT, CLAIMS, ESTIMATES
 from epsilometer.cli import main
 from epsilometer.cli import project as commands
@@ -86,6 +87,10 @@ def test_audit_of_a_shipped_mechanism(capsys: pytest.CaptureFixture[str], texts:
     assert first.split()[:4] == ["0.5", "lexical", "1", "≥"]  # all guesses were right, and nothing bounds the loss
     assert first.endswith("∞  no claim")
     assert strongest.split()[1:3] == ["strongest:", "lexical"]
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, "--version")[:2] == (0, f"{__version__}\n")
 
 
 def test_any_columns_on_request(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
@@ -193,7 +198,7 @@ MISTAKES = {
     "texts.csv --text query --command no-such-program --epsilons 1": "starts no program that exists",
     "texts.csv --text query --command false --epsilons 1 --temperature 0": "failed with exit status 1",
     "--rewrites texts.csv": "unknown column 'original'",
-    "texts.csv --attribute gender": "give all three",
+    "texts.csv --attribute gender": "give both",
     "texts.csv --rewrites texts.csv --attribute gender --keep rating --mechanism tem": "--attribute is for recorded",
     "texts.csv --rewrites texts.csv --attribute gender --keep rating --kinds deep": "--kinds must be among",
     "texts.csv --rewrites texts.csv --keep rating": "--keep, --labelled, --group and --kinds are for --attribute",

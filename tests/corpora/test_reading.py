@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -86,7 +87,12 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
         ("a.csv", 'text,x\na,b\n"c,d\ne,f\n', {}, "line 4: unexpected end of data"),
         ("a.csv", 'text,x\n"a"b,c\n', {}, "line 2: ',' expected after '\"'"),
         ("a.csv", "text,text\na,b\n", {}, "names a column twice"),
-        ("a.csv", b"text\ncaf\xe9\n", {}, "not UTF-8: byte 0xe9 at position 8; give its encoding, or convert it, for"),
+        (
+            "a.csv",
+            b"text\ncaf\xe9\n",
+            {},
+            "not UTF-8: byte 0xe9 at position 8; it looks like cp1252 (encoding, --encoding cp1252)",
+        ),
         ("a.txt", b"\xff\xfea\x00", {}, "not UTF-8: byte 0xff at position 0"),
         ("a.jsonl", '{"text": "a"}\n\n{"text": "b"\n', {}, "line 3: not JSON"),
         ("a.jsonl", '{"text": "a"}\n["b"]\n', {}, "line 2: list where an object is due"),
@@ -110,6 +116,41 @@ def test_bad_input_is_named(tmp_path: Path, name: str, content: str | bytes, set
         read(file(tmp_path, name, content), **settings)
     assert message in str(error.value)
     assert "hi" not in str(error.value).split()  # no text of the data
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "named"),
+    [
+        ("今天我们去北京。昨天晚上老师在图书馆里看书。\n", "gb18030", "gb18030"),
+        ("今日は東京へ行きます。\n", "shift_jis", "cp932"),
+        ("오늘은 서울에 갑니다.\n", "euc-kr", "cp949"),
+        ("Сегодня мы едем в Москву, завтра в Казань.\n", "cp1251", "cp1251"),
+        ("Der Zug fährt über München.\n", "latin-1", "cp1252"),
+        ("hello there\n", "utf-16", "utf_16"),
+        ("hello there\n", "utf-16-le", "utf-16-le"),  # valid UTF-8, with NULs
+    ],
+)
+@pytest.mark.parametrize("before", ["", "plain English\n" * 6000])  # beyond what a look at the beginning shows
+def test_an_encoding_is_named_by_its_bytes(tmp_path: Path, text: str, encoding: str, named: str, before: str) -> None:
+    if before and encoding.startswith("utf"):
+        text, before = before, ""
+    raw = (before + 3 * text).encode(encoding)
+    with pytest.raises(UserError, match=rf"not? (a )?UTF-8.*--encoding {named}"):
+        read(file(tmp_path, "a.txt", raw))
+    assert read(file(tmp_path, "a.txt", raw), layout=files.Layout(encoding=named))["text"].item(-1)
+
+
+def test_a_nul_is_no_text(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds a NUL at position 2; remove what is no text"):
+        read(file(tmp_path, "a.txt", "he\0llo there\n"))
+
+
+@pytest.mark.parametrize(
+    "rows", ["id;text\n1;hello, there\n", "id;text;x\n1;hello;2\n2;a, b, c;3\n", "id|text\n1|a,b\n"]
+)
+def test_another_separator_is_named(tmp_path: Path, rows: str) -> None:
+    with pytest.raises(UserError, match=rf"its separator may be '{re.escape(rows[2])}' \(separator, --separator\)"):
+        read(file(tmp_path, "a.csv", rows))
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.json", "a.py", "no/such/file.txt"])

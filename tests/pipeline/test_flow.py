@@ -85,6 +85,8 @@ def test_runs_what_is_stale_and_nothing_else(project: Path) -> None:
     tables.write(pl.DataFrame([row], schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
     Path("reports/figures").mkdir(parents=True)
     Path("reports/figures/Toy_Curve.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    for name in ("a", "b"):  # two of which one fits into what Prefect publishes
+        Path(f"reports/figures/large_{name}.svg").write_text(f"<svg><!--{'.' * 500_000}--></svg>")
     Path("reports/audit.html").write_text("<p>a private text</p>")
 
     state, runs = _audit()
@@ -102,6 +104,9 @@ def test_runs_what_is_stale_and_nothing_else(project: Path) -> None:
     assert '"ceiling": "inf"' in artifacts["calibration"]
     assert "| violated | tem | 0.5 | audit |" in artifacts["verdicts"]
     assert "![Toy_Curve](data:image/svg+xml;base64," in artifacts["figures"]
+    assert "![large_a](" in artifacts["figures"]
+    assert str((project / "reports/figures/large_b.svg").resolve()) in artifacts["figures"]
+    assert len(artifacts["figures"]) < 1_100_000
     assert (project / "reports/audit.html").as_uri() in artifacts["report"]
     assert not any("private" in shown for shown in artifacts.values())
 

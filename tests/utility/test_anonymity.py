@@ -54,6 +54,16 @@ def test_several_attributes_at_once_succeed_where_all_are_wrong() -> None:
     assert (row["rs_all"], row["pa"], row["attribute_accuracy"], row["pa_released"]) == (0.25, 0.75, 0.8, 0.6)
 
 
+def test_without_a_task_to_keep_success_is_that_of_the_attribute() -> None:
+    counted = published()
+    row = shares(Read(counted.attributes, None, counted.rewritten, counted.groups), ALPHA)
+    with_task = shares(counted, ALPHA)  # which is always read right
+    assert row["rs_all"] == with_task["rs_all"]
+    assert not {"ur", "task_f1", "same_task", "ur_released"} & {*row}
+    seen = read(marked.rewritten(texts(100, 0), swapped), ["gender"], None, VICTIMS)
+    assert (seen.task, shares(seen, ALPHA)["rs_all"]) == (None, 1)
+
+
 def test_shares_over_authors_have_wider_intervals() -> None:
     alone, of_authors = published(), published()
     of_authors = Read(of_authors.attributes, of_authors.task, of_authors.rewritten, np.arange(1000) // 20)

@@ -71,7 +71,9 @@ def advice(met: Met, what: str, *ends: str) -> str:
     low, high = (f"{what} is {end}" for end in ends)
     if met.status == FALLING:
         return f"{low} and falls: {ends[1]}; below the interval it is above the target, and beyond it below"
-    beyond = "raise high to search beyond it" if (met.low == 0) == falls else "lower low to search below it"
+    beyond = (
+        "raise `high` (--high) to search beyond" if (met.low == 0) == falls else "lower `low` (--low) to search below"
+    )
     if falls:
         return f"{low} and falls: {ends[1]}; {beyond}"
     return f"{low if met.low == 0 else high}; {beyond}"

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ _ANONYMITY = [
 ]  # fmt: skip
 _ORDER = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED]
 ROOT = PROJECT
-_LARGEST = 1 << 20  # bytes of a figure; each run keeps its own in Prefect's database
+_LARGEST = 1_000_000  # bytes of all figures of a run: Prefect refuses events above 1.5 MB, and an artifact is in one
 
 
 def publish(folder: Path) -> None:
@@ -79,7 +80,7 @@ def publish(folder: Path) -> None:
     if pictures:
         create_markdown_artifact(
             key=prefixed(folder, "figures"),
-            markdown="\n\n".join(map(_figure, pictures)),
+            markdown="\n\n".join(_figures(pictures)),
             description="The figures of the report, as of this run.",
         )
     written = folder / page.PAGE
@@ -108,12 +109,17 @@ def verdicts(judged: pl.DataFrame) -> str:
     return "\n".join(["| verdict | mechanism | epsilon | by, or why not |", "|---|---|---|---|", *rows])
 
 
-def _figure(picture: Path) -> str:
-    """A figure inline, as the server has no access to the project's files; both of Prefect's UIs render it."""
-    if picture.stat().st_size > _LARGEST:
-        return f"### {picture.stem}\n\n{picture.resolve()}"
-    data = base64.b64encode(picture.read_bytes()).decode()
-    return f"### {picture.stem}\n\n![{picture.stem}](data:image/svg+xml;base64,{data})"
+def _figures(pictures: Sequence[Path]) -> Iterator[str]:
+    """Figures inline, as the server has no access to the project's files; both of Prefect's UIs render them.
+
+    As many as an artifact may hold; the others by their paths.
+    """
+    room = _LARGEST
+    for picture in pictures:
+        data = base64.b64encode(picture.read_bytes()).decode()
+        room -= len(data) if (fits := len(data) <= room) else 0
+        shown = f"![{picture.stem}](data:image/svg+xml;base64,{data})" if fits else str(picture.resolve())
+        yield f"### {picture.stem}\n\n{shown}"
 
 
 def _address(page: Path) -> str:

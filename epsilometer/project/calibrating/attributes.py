@@ -84,8 +84,9 @@ class Looks:
         self.spent, self._tried = 0, 0
         if 2 * len(self._rows) > goal.budget:
             raise UserError(
-                f"at each epsilon {len(self._rows)} texts are rewritten, so that both ends of the range take "
-                f"{2 * len(self._rows)} rewrites; raise budget, {goal.budget}, or lower classification.texts"
+                f"at each epsilon {len(self._rows)} texts are rewritten, so that both ends take "
+                f"{2 * len(self._rows)} rewrites; raise `budget` (--budget), {goal.budget}, or lower "
+                "classification.texts"
             )
 
     def __call__(self, epsilon: float) -> tuple[float, float]:

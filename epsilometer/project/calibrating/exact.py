@@ -172,5 +172,7 @@ def _matched(pairs: Pairs, match: str | None) -> Pairs:
     if match == "none":
         return pairs
     if not pairs.equal.any():
-        raise UserError("no two texts of a pair have equally many words; match none compares those of any length")
+        raise UserError(
+            "no two texts of a pair have equally many words; `match: none` (--match none) compares those of any length"
+        )
     return pairs.of_equal_length()

@@ -73,6 +73,7 @@ ROW = {
 SAMPLED = "sampled"
 WIDTH = 1.25  # of the interval of a sampled loss, where nobody asks for another
 _ALIKE = 0.01  # p-value from which two success rates pass for one
+_LOWER, _RAISE = "lower `low` (--low)", "raise `high` (--high)"
 
 
 @dataclass(frozen=True)
@@ -265,25 +266,26 @@ def reason(calibrated: Calibrated, matched: bool) -> str | None:
         if above and not matched and (length := _length(calibrated)):
             return (
                 f"length alone gives {_said(first, length[0])} and {_said(last, length[1])}, so that no epsilon meets "
-                f"{calibrated.target:g} where texts keep their length; match words searches for what leaks beyond it"
+                f"{calibrated.target:g} where texts keep their length; `match: words` (--match words) does without it"
             )
         if _falls(first, last):
-            return f"the loss falls: {both}; {'raise high' if above else 'lower low'} to search beyond that"
+            return f"the loss falls: {both}; {_RAISE if above else _LOWER} to search beyond that"
         if above:
-            return f"the loss is {_said(first, first.loss)} already, the smallest; lower low to search below it"
-        return f"the loss is {_said(last, last.loss)}, the largest; raise high to search beyond it"
+            return f"the loss is {_said(first, first.loss)} already, the smallest; {_LOWER} to search below"
+        return f"the loss is {_said(last, last.loss)}, the largest; {_RAISE} to search beyond"
     if calibrated.contradiction:
         high, low = (_said(point, point.loss) for point in calibrated.contradiction)
         if calibrated.status == FALLING:
             return f"the loss falls where it should rise: {high} and {low}; beyond the interval it is below the target"
         if calibrated.status == UNDECIDED:
-            return f"the loss seems to fall: {high} and {low}; {calibrated.trials} rewrites leave it open; raise budget"
+            open_still = f"{calibrated.trials} rewrites leave it open"
+            return f"the loss seems to fall: {high} and {low}; {open_still}; raise `budget` (--budget)"
         if calibrated.best is None:
             return f"the loss does not rise throughout: {high} and {low}; it is above the target at {first.epsilon:g}"
         return f"the loss does not rise throughout: {high} and {low}; below the interval none exceeds the target"
     if calibrated.status == FOUND:
         return None
-    return f"{calibrated.trials} rewrites did not decide; raise budget to allow more"
+    return f"{calibrated.trials} rewrites did not decide; a larger `budget` (--budget) allows more"
 
 
 def _said(point: Point, loss: float) -> str:

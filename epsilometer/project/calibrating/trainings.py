@@ -217,7 +217,7 @@ def _reason(met: Met | Calibrated, aim: Aim) -> str | None:
         if met.low == 0:
             return f"the loss is above {aim.target:g} nats under the loudest noise searched; ask for more"
         return f"the loss stays below {aim.target:g} nats: too many pairs of texts have the same gradient; ask for less"
-    return f"{met.status}; raise budget to allow more" if isinstance(met, Calibrated) else met.status
+    return f"{met.status}; raise `budget` (--budget) to allow more" if isinstance(met, Calibrated) else met.status
 
 
 def _sent(params: Params, name: str) -> Gradients:

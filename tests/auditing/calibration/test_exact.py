@@ -85,7 +85,12 @@ def test_where_the_figure_falls_the_crossing_is_found(crossing: float, exponent:
 
 @pytest.mark.parametrize(
     ("ends", "remedy"),
-    [((3.0, 2.0), "raise high"), ((2.0, 3.0), "lower low"), ((0.2, 0.1), "lower low"), ((0.1, 0.2), "raise high")],
+    [
+        ((3.0, 2.0), "raise `high` (--high)"),
+        ((2.0, 3.0), "lower `low` (--low)"),
+        ((0.2, 0.1), "lower `low` (--low)"),
+        ((0.1, 0.2), "raise `high` (--high)"),
+    ],
 )
 def test_the_remedy_follows_the_direction_of_the_curve(ends: tuple[float, float], remedy: str) -> None:
     met = search(lambda epsilon: (ends[epsilon > 1.5],) * 2, 1.0, low=1.0, high=2.0)

@@ -285,7 +285,7 @@ def test_a_falling_curve_is_never_said_to_lie_on_one_side(budget: int, attacks: 
             assert (outcome.trials, outcome.low, outcome.high) == (300, 0.0, 0.5)
             text = reason(outcome, matched=True)
             assert text is not None
-            assert "raise high" in text
+            assert "raise `high` (--high)" in text
         else:
             assert outcome.status in (FALLING, UNDECIDED)
             assert outcome.low <= 4 <= outcome.high
@@ -294,7 +294,10 @@ def test_a_falling_curve_is_never_said_to_lie_on_one_side(budget: int, attacks: 
 
 
 def test_a_loss_above_the_target_everywhere_is_searched_where_it_falls() -> None:
-    for curve, remedy in ((lambda e: 0.99 - 0.005 * e, "raise high"), (lambda e: 0.75 + 0.005 * e, "lower low")):
+    for curve, remedy in (
+        (lambda e: 0.99 - 0.005 * e, "raise `high` (--high)"),
+        (lambda e: 0.75 + 0.005 * e, "lower `low` (--low)"),
+    ):
         outcome = calibrate(curved(curve, 0), Goal(0.5, 1.0, 40.0))
         assert outcome.status == OUTSIDE
         assert remedy in (reason(outcome, matched=True) or "")

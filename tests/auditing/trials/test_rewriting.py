@@ -254,6 +254,25 @@ def test_a_first_text_that_takes_minutes_is_estimated_from_its_beginning(
     assert re.search(note, "".join(said))
 
 
+def test_steps_within_long_work_do_not_begin_progress_anew(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each part of the work reads, then writes; what is said is how far the whole is, and never goes back."""
+
+    class ByStep(FunctionMechanism):
+        def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+            for step in ("read words", "write words"):
+                for _ in track(texts, len(texts), step):
+                    clock.now += 2
+            return Rewrites(list(texts))
+
+    rewrite_all(ByStep(str), Job(TEXTS * 5, np.arange(100), [1.0], [Noise.named(100)]), paced=True)
+    shown = [parse(line) for line in capsys.readouterr().err.splitlines() if not line.startswith("note")]
+    assert len(shown) > 5
+    assert {one.label for one in shown if one} == {"rewrite, %"}
+    assert [one.done for one in shown if one] == sorted(one.done for one in shown if one)
+
+
 def test_short_work_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     rewrite_all(FunctionMechanism(lambda text, epsilon, rng: text), job(), paced=True)
     assert capsys.readouterr().err == ""

@@ -68,8 +68,8 @@ def test_the_epsilon_of_a_delta_by_its_formula() -> None:
 def test_where_there_is_no_epsilon() -> None:
     above, below = calibrated("average", 0.1, low=3.0, high=5.0), calibrated("average", 9.0, low=3.0, high=5.0)
     assert [row["status"] for row in (above, below)] == ["outside", "outside"]
-    assert f"the average loss is {loss(3.0):.3g} at epsilon 3; lower low" in above["reason"]
-    assert f"{loss(5.0):.3g} at epsilon 5; raise high" in below["reason"]
+    assert f"the average loss is {loss(3.0):.3g} at epsilon 3; lower `low` (--low)" in above["reason"]
+    assert f"{loss(5.0):.3g} at epsilon 5; raise `high` (--high)" in below["reason"]
     (row,) = epsilometer.calibrate(
         TEXTS, lambda text, epsilon, rng: text, target=1.0, search=Search(measure="worst"), design=UNIFORM
     ).to_dicts()

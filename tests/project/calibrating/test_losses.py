@@ -98,10 +98,10 @@ def test_what_length_alone_gives_is_said(project: Path) -> None:
     (row,) = calibrate_cells(read(), 1.0, Search(), ["mask"])
     assert (row["status"], row["epsilon"]) == ("outside", None)
     assert "length alone gives" in row["reason"]
-    assert "match words" in row["reason"]
+    assert "--match words" in row["reason"]
     (row,) = calibrate_cells(read(), 1.0, Search(match="words"), ["mask"])
     assert row["status"] == "outside"
-    assert "raise high to search beyond" in row["reason"]
+    assert "raise `high` (--high) to search beyond" in row["reason"]
 
 
 def test_the_range_can_be_another(project: Path) -> None:
@@ -112,7 +112,7 @@ def test_the_range_can_be_another(project: Path) -> None:
         if status == "found":
             assert row["low"] < 0.62 < row["high"]
         else:
-            assert ("lower low" if low == 1.0 else "raise high") in row["reason"]
+            assert ("(--low)" if low == 1.0 else "(--high)") in row["reason"]
             assert "length alone" not in row["reason"]  # it tells much, but less at a smaller epsilon
 
 
