@@ -67,7 +67,7 @@ def commands(text: str) -> list[str]:
     lines = "\n".join(blocks(text, "sh")).splitlines()
     lines += re.findall(r"^\$ (.*)$", text, re.MULTILINE)
     lines += [
-        call for table in re.findall(r"^\| command \|(?:.*\n\|)*", text, re.MULTILINE) for call in CODE.findall(table)
+        call for table in re.findall(r"^\| command \|(?:.*\n\|)*.*", text, re.MULTILINE) for call in CODE.findall(table)
     ]
     return [part.strip() for line in lines for part in re.split(r";|&&", re.sub(r"(^|\s)#.*", "", line))]
 
