@@ -154,10 +154,10 @@ def audit_recorded(
     pool, audits = Pool(distinct, embedded), []
     for epsilon in epsilons:
         sampled, row = _draw(counts[epsilon], vectors, trials, epsilon, design=design)
-        count = len(sampled.target)
-        if not estimate(count, count, design.k, design.alpha, prior=design.prior).loss:
+        drew = len(sampled.target)
+        if not estimate(drew, drew, design.k, design.alpha, prior=design.prior).loss:
             raise UserError(
-                f"{count} trials{at_budget(epsilon)} would prove nothing if every guess were right; record rewrites of "
+                f"{drew} trials{at_budget(epsilon)} would prove nothing if every guess were right; record rewrites of "
                 "more texts or more of each, or ask for more trials"
             )
         # Sorted by text, an original's rewrites stand together.

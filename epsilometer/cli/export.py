@@ -36,9 +36,9 @@ def export(
     every = read_table(run, table)
     wanted = chosen(columns, every.columns, SHORT if table == ESTIMATED else every.columns)
     if file is None:
-        print(rendered(every, *asked, columns=wanted), end="", flush=True)
+        print(rendered(every, asked[0], wanted), end="", flush=True)
     else:
-        write(every, file, *asked, columns=wanted)
+        write(every, file, asked[0] if asked else None, wanted)
         print(file.resolve(), flush=True)
 
 

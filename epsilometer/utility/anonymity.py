@@ -108,8 +108,8 @@ def read(test: Released, attributes: Sequence[str], task: str | None, victims: M
         clean, released = (victims[label].probabilities(t).argmax(axis=1) for t in (test.originals, test.rewrites))
         readings.append(Reading(truth, clean, released))
     groups = np.arange(len(test)) if test.groups is None else np.asarray(test.groups)
-    hidden, kept = readings[: len(attributes)], readings[len(attributes) :]
-    every = Read(hidden, kept[0] if kept else None, rewritten(test), groups)
+    of_task = None if task is None else readings[-1]
+    every = Read(readings[: len(attributes)], of_task, rewritten(test), groups)
     if not every.both_right.any():
         raise UserError(
             f"there is no test text of which the victim reads {' and '.join(labels)} right: it reads "

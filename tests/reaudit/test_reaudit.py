@@ -23,6 +23,7 @@ from huggingface_hub import close_session
 
 import epsilometer.pipeline.flows.reaudit  # sets Prefect's environment: before Prefect is imported
 from tests.support.commands import call
+from tests.support.places import ROOT
 from tests.support.toy import Toy
 
 # isort: split
@@ -551,3 +552,8 @@ def test_with_dvc_and_prefect(tmp_path: Path) -> None:
     said = toy.run(sys.executable, "-m", "flows.reaudit", "--fresh")
     assert "no evidence of change: 2 (of 2 tested" in said
     assert "round: 1" in (tmp_path / "params.yaml").read_text()
+
+
+def test_a_clone_begins_with_no_history_of_others() -> None:
+    """The page shows audits from two on: a first report would have shown those of whoever keeps this repository."""
+    assert len(history.audits(history.read(ROOT / history.FILE))) <= 1
