@@ -1,5 +1,6 @@
-"""Numbers as tables write them: four digits, and no bound says more than was proved.
+"""How numbers are rounded where they are shown: no bound says more than was proved.
 
+Tables write four digits, sentences and the page decimals and shares (`rounded`).
 Which way a number is rounded follows from its column: a lower bound (`loss`, `average_low`) down, an upper one
 (`upper`, `tpr_high`) and a p-value up, all others to the nearest.
 """
@@ -8,9 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
+DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
 _DIGITS = 4
+_SLACK = 1e-9  # what floating-point numbers add to a decimal: .29 is a little less
 _DOWN = re.compile(r"(?:.*_)?(?:loss|low|lower|ceiling)(?:_[12])?|loss_at_delta_0|worst_output")
 _UP = re.compile(r"(?:.*_)?(?:upper|high)(?:_[12])?|p_value")
 
@@ -19,6 +22,12 @@ def written(column: str, value: float, ceiling: float | None = None) -> str:
     """A number of this column; a `loss` that reached the ceiling of its row is marked `≥`, what is unbounded is `∞`."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    way = ROUND_FLOOR if _DOWN.fullmatch(column) else ROUND_CEILING if _UP.fullmatch(column) else ROUND_HALF_EVEN
+    way = DOWN if _DOWN.fullmatch(column) else UP if _UP.fullmatch(column) else NEAREST
     number = f"{float(Context(_DIGITS, way).create_decimal_from_float(value)) + 0.0:.{_DIGITS}g}"  # + 0.0: never -0
     return f"≥ {number}" if column == "loss" and ceiling is not None and 0 < ceiling <= value else number
+
+
+def rounded(value: float, decimals: int, way: str) -> float:
+    """A finite number with so many decimals: a lower bound DOWN, an upper bound UP, what is no bound to the NEAREST."""
+    exact = Decimal.from_float(value + {DOWN: _SLACK, UP: -_SLACK, NEAREST: 0.0}[way])
+    return float(exact.quantize(Decimal(1).scaleb(-decimals), way, Context(prec=400))) + 0.0  # + 0.0: never -0

@@ -45,7 +45,10 @@ _ENVIRONMENT.filters |= {
     "inflected": wording.inflected,
     "metric": wording.metric_value,
     "nats": wording.nats,
+    "proved": wording.proved,
+    "bounded": wording.bounded,
     "p": wording.p_value,
     "shade": _shade,
     "share": wording.share,
+    "share_proved": wording.share_proved,
 }

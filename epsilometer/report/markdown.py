@@ -28,7 +28,7 @@ from epsilometer.report.export import markup
 from epsilometer.report.results import Results
 from epsilometer.report.sections import anonymity, exact_loss, origin
 from epsilometer.report.sections.worth import spread
-from epsilometer.report.wording import budget, listed
+from epsilometer.report.wording import bounded, budget, listed, proved
 from epsilometer.runtime.machine import processor
 from epsilometer.utility.attackers import CLEAN
 from epsilometer.utility.intervals import mean_interval
@@ -104,15 +104,16 @@ def losses(estimates: pl.DataFrame, exact: pl.DataFrame) -> Iterator[Section]:
         for (mechanism, epsilon), cell in table.group_by(CELL, maintain_order=True):
             by_attack = {row["attack"]: row for row in cell.to_dicts()}
             best = by_attack.get(STRONGEST, {}).get("best_attack")
-            end = "at least {:.2f}" if (dataset, mechanism, epsilon) in lawful else "ceiling"
+            end = "at least {}" if (dataset, mechanism, epsilon) in lawful else "ceiling"
             shown = {name: _loss(by_attack.get(name), end) for name in (STRONGEST, *inside, *attacks)}
             row = {"mechanism": mechanism, "epsilon": budget(epsilon), **shown}
             rows.append(row | {"strongest is": best, "claim": cell["overall"][0]})
         single = table.filter(pl.col("attack").is_in(attacks))["ceiling"].to_numpy().max()
         several = table.filter(attack=STRONGEST)["ceiling"].to_numpy().min()
         note = (
-            f"k = {table['candidates'][0]}, {table['trials'][0]:,} trials a row. Every guess right shows {single:.2f} "
-            f"nats with one attack, at least {several:.2f} with the strongest of several, which pays for the choice."
+            f"k = {table['candidates'][0]}, {table['trials'][0]:,} trials a row. Every guess right shows "
+            f"{proved(single)} nats with one attack, at least {proved(several)} with the strongest of several, which "
+            "pays for the choice."
         )
         yield f"Losses on {dataset}", note, _table(rows)
 
@@ -322,7 +323,11 @@ def _loss(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
     """`0.71 to 0.82`; `end`, which takes the loss, where every guess was right, for then there is no upper end."""
     if row is None:
         return ""
-    return f"{row['loss'] + 0.0:.2f} to {row['upper']:.2f}" if math.isfinite(row["upper"]) else end.format(row["loss"])
+    return (
+        f"{proved(row['loss'])} to {bounded(row['upper'])}"
+        if math.isfinite(row["upper"])
+        else end.format(proved(row["loss"]))
+    )
 
 
 def _rank(value: int | None) -> str:

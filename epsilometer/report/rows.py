@@ -14,6 +14,7 @@ from epsilometer.auditing.exact_loss.rows import EQUAL
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.schemas import OUTPUTS
 from epsilometer.auditing.trials.unread import much
+from epsilometer.core.rounding import DOWN, NEAREST, UP, rounded
 from epsilometer.core.tables import Schema
 from epsilometer.report.results import Results
 from epsilometer.report.wording import unbounded
@@ -67,8 +68,12 @@ def by_equal_length(exact: pl.DataFrame) -> pl.DataFrame:
 def exactly(row: Mapping[str, Any]) -> str:
     """The average of a row of `EXACT`: `11.68 ± 0.02`, `at least 8.20`; without an error that two decimals hide."""
     if row["method"].startswith(AT_LEAST):
-        return f"at least {unbounded(row['average_low'])}"
-    return unbounded(row["average"]) + (f" ± {row['error']:.2f}" if row["error"] >= 0.005 else "")
+        return f"at least {unbounded(row['average_low'], DOWN)}"
+    shown = unbounded(row["average"])
+    if math.isinf(row["average"]) or row["error"] < 0.005:
+        return shown
+    away = abs(row["average"] - rounded(row["average"], 2, NEAREST))  # the interval shown holds the whole interval
+    return f"{shown} ± {rounded(row['error'] + away, 2, UP):,.2f}"
 
 
 def averages(exact: pl.DataFrame, pairs: str = EQUAL) -> dict[tuple[str, str, float | None], str]:

@@ -13,6 +13,7 @@ from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, RUNS
 from epsilometer.project import paths
 from epsilometer.project.training.curves import CURVES
 from epsilometer.project.training.pairs import MARGIN, METRIC, PAIRS
+from epsilometer.report import wording
 from epsilometer.report.results import Results
 from epsilometer.report.sections.training import candidates_path, claim_rows, of_entries, run_rows
 
@@ -128,7 +129,7 @@ def guessed(candidates: pl.DataFrame) -> tuple[str, str, pl.DataFrame]:
             "k": row["candidates"],
             "right": f"{row['success_rate']:.4f}",
             "by its law": "" if row["law"] is None else f"{row['law']:.4f}",
-            "loss": f"{row['loss']:.2f} to {min(row['upper'], row['ceiling']):.2f}",
+            "loss": f"{wording.proved(row['loss'])} to {wording.bounded(min(row['upper'], row['ceiling']))}",
         }
         for row in candidates.to_dicts()
     ]

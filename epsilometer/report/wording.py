@@ -5,21 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from epsilometer.core.rounding import DOWN, NEAREST, UP, rounded
+
 _NAMED = 6  # names in one sentence before the rest is counted
 _LARGE = 10.0  # metrics beyond this have no decimals
 
 
-def nats(value: float, ceiling: float = math.inf) -> str:
-    """A loss with two decimals; what has no finite value is `above` the ceiling."""
-    return f"{round(value, 2) + 0.0:.2f}" if math.isfinite(value) else f"above {ceiling:.2f}"  # + 0.0: never -0.00
+def nats(value: float, ceiling: float = math.inf, way: str = NEAREST) -> str:
+    """A loss with two decimals; what has no finite value is `above` the ceiling. way: of `rounding.rounded`."""
+    return f"{rounded(value, 2, way):.2f}" if math.isfinite(value) else f"above {rounded(ceiling, 2, DOWN):.2f}"
 
 
-def unbounded(loss: float | None) -> str:
+def proved(loss: float, ceiling: float = math.inf) -> str:
+    """A loss that is a lower bound, or a ceiling of such: never rounded up."""
+    return nats(loss, ceiling, DOWN)
+
+
+def bounded(loss: float, ceiling: float = math.inf) -> str:
+    """A loss that is an upper bound: never rounded down."""
+    return nats(loss, ceiling, UP)
+
+
+def unbounded(loss: float | None, way: str = NEAREST) -> str:
     """A loss with two decimals; `∞` where an output is possible under one input only, `–` where there is none."""
     if loss is None:
         return "–"
     if abs(loss) < 1e300:
-        return f"{loss:,.2f}"
+        return f"{rounded(loss, 2, way):,.2f}"
     return "−∞" if loss < 0 else "∞"
 
 
@@ -30,9 +42,14 @@ def budget(epsilon: float | None) -> str:
     return f"{epsilon:,.6f}".rstrip("0").rstrip(".") if epsilon >= 1e-4 else f"{epsilon:g}"
 
 
-def share(part: float) -> str:
-    """A share in percent with one decimal: `57.4 %`, in one line."""
-    return f"{100 * part:.1f}\N{NO-BREAK SPACE}%"
+def share(part: float, way: str = NEAREST) -> str:
+    """A share in percent with one decimal: `57.4 %`, in one line. way: of `rounding.rounded`."""
+    return f"{rounded(100 * part, 1, way):.1f}\N{NO-BREAK SPACE}%"
+
+
+def share_proved(part: float) -> str:
+    """A share that is a lower bound: never rounded up."""
+    return share(part, DOWN)
 
 
 def metric_value(value: float | None) -> str:
@@ -58,20 +75,20 @@ def confidence(alpha: float, sides: int = 1) -> str:
 
 
 def odds(rate: float) -> str:
-    """A share of right guesses in plain words: `19 of 20`; `998 of 1,000` where that would round to 20 of 20."""
-    for whole, count in ((20, round(20 * rate)), (100, round(100 * rate)), (1000, math.floor(1000 * rate))):
-        if count < whole:
-            return f"{count} of {whole:,}"
+    """A share of right guesses in plain words, never rounded up: `18 of 20` for .933, `996 of 1,000` for .996."""
+    for whole in (20, 100, 1000):
+        if rounded(whole * rate, 0, NEAREST) < whole:
+            return f"{rounded(whole * rate, 0, DOWN):.0f} of {whole:,}"
     return "every time" if rate >= 1 else "999 of 1,000"
 
 
 def at_most(chance: float) -> str:
     """An upper bound of a chance in plain words, never rounded down: `14 of 20 times`, `1 in 650`, `every time`."""
     if chance < 0.05:
-        return f"1 in {math.floor(1 / chance + 1e-9):,}"
+        return f"1 in {rounded(1 / chance, 0, DOWN):,.0f}"
     for whole in (20, 100, 1000):
-        if (count := math.ceil(whole * chance - 1e-9)) < whole:
-            return f"{count} of {whole:,} times"
+        if (count := rounded(whole * chance, 0, UP)) < whole:
+            return f"{count:.0f} of {whole:,} times"
     return "every time"
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from epsilometer.report.wording import at_budgets, budget, inflected, listed, nats, odds
+from epsilometer.report.wording import at_budgets, at_most, bounded, budget, inflected, listed, nats, odds, proved
 
 
 @pytest.mark.parametrize(
@@ -25,7 +27,9 @@ def test_a_slack_of_nothing_has_no_sign() -> None:
         (0.5, "10 of 20"),
         (0.95, "19 of 20"),
         (0.974, "19 of 20"),
-        (0.976, "98 of 100"),
+        (0.933, "18 of 20"),
+        (0.9499, "18 of 20"),
+        (0.976, "97 of 100"),
         (0.996, "996 of 1,000"),
         (0.9996, "999 of 1,000"),
         (1.0, "every time"),
@@ -34,6 +38,23 @@ def test_a_slack_of_nothing_has_no_sign() -> None:
 )
 def test_a_rate_is_a_number_of_guesses(rate: float, words: str) -> None:
     assert odds(rate) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "lower", "upper"),
+    [(1.999, "1.99", "2.00"), (0.29, "0.29", "0.29"), (-1e-12, "0.00", "0.00"), (877.701, "877.70", "877.71")],
+)
+def test_a_bound_never_says_more_than_was_proved(value: float, lower: str, upper: str) -> None:
+    assert (proved(value), bounded(value)) == (lower, upper)
+    assert proved(math.inf, 5.239) == bounded(math.inf, 5.239) == "above 5.23"
+
+
+@pytest.mark.parametrize(
+    ("chance", "words"),
+    [(0.7311, "15 of 20 times"), (0.95, "19 of 20 times"), (0.951, "96 of 100 times"), (0.0499, "1 in 20")],
+)
+def test_a_chance_at_most_is_never_rounded_down(chance: float, words: str) -> None:
+    assert at_most(chance) == words
 
 
 def test_lists_are_cut_and_budgets_gathered() -> None:

@@ -30,7 +30,7 @@ from epsilometer.report.figures import (
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, strongest
 from epsilometer.report.section import Section
-from epsilometer.report.wording import at_budget, confidence, inflected, listed, nats, share
+from epsilometer.report.wording import at_budget, confidence, inflected, listed, nats, proved, share
 from epsilometer.utility.anonymizing import changed_share, difference
 from epsilometer.utility.attackers import (
     ADAPTIVE,
@@ -278,7 +278,7 @@ def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
     return [
         f"Whoever holds two texts, of which one was rewritten, tells which: of {len(cells)} methods without an epsilon "
         f"{len(near)} {inflected(len(near), 'stands', 'stand')} at the ceiling of the trials "
-        f"({nats(cells['ceiling'].to_list()[0])} nats). Hiding an attribute does not hide the text."
+        f"({proved(cells['ceiling'].to_list()[0])} nats). Hiding an attribute does not hide the text."
     ]
 
 

@@ -28,7 +28,7 @@ from epsilometer.report.figures import (
 from epsilometer.report.results import Results
 from epsilometer.report.rows import by_equal_length, exactly, within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import confidence, nats, share, unbounded
+from epsilometer.report.wording import bounded, confidence, nats, proved, share, unbounded
 
 _ARROW = "M0,-1.6L1,0H0.3V1.6H-0.3V0H-1Z"
 _TOOLTIP = [
@@ -221,7 +221,7 @@ def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
         {
             **row,
             "above": full["upper"] > full["ceiling"],
-            "interval": f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}",
+            "interval": f"{proved(full['loss'])} to {bounded(full['upper'], full['ceiling'])}",
             "plug_in": nats(full["point"], full["ceiling"]),
             "correct": f"{full['successes']:,} of {full['trials']:,} ({share(full['success_rate'])})",
             "solid": full["released"] and full["validated"],

@@ -18,7 +18,7 @@ from epsilometer.core.tables import Schema
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, by_equal_length, exactly
 from epsilometer.report.section import Section
-from epsilometer.report.wording import at_budgets, at_most, inflected, listed, nats, share, unbounded
+from epsilometer.report.wording import at_budgets, at_most, inflected, listed, proved, share, unbounded
 
 RISKS: Schema = {
     "dataset": pl.String,
@@ -122,9 +122,9 @@ def ceiling_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
         return []
     averages = known["average"].sort()
     return [
-        f"{len(known)} cells whose law is known stand at the ceiling of the trials ({nats(known['ceiling'][0])} nats), "
-        f"where they cannot be told apart; they lose {unbounded(averages[0])} to {unbounded(averages[-1])} nats on "
-        "average over the pairs compared."
+        f"{len(known)} cells whose law is known stand at the ceiling of the trials "
+        f"({proved(known['ceiling'][0])} nats), where they cannot be told apart; they lose {unbounded(averages[0])} to "
+        f"{unbounded(averages[-1])} nats on average over the pairs compared."
     ]
 
 

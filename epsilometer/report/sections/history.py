@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from epsilometer.reaudit import history
 from epsilometer.report.environment import render
-from epsilometer.report.wording import budget
+from epsilometer.report.wording import bounded, budget, proved
 
 _COLUMNS = 3
 _SHOWN = 52  # audits: the latest
@@ -70,7 +70,7 @@ def figure(best: pl.DataFrame) -> dict[str, Any]:
         name = f"history {dataset} {mechanism}"
         datasets[name] = [
             {name: row[name] for name in _TOOLTIP}
-            | {"budget": budget(row["epsilon"]), "interval": f"{row['loss']:.2f} to {row['upper']:.2f}"}
+            | {"budget": budget(row["epsilon"]), "interval": f"{proved(row['loss'])} to {bounded(row['upper'])}"}
             for row in here.to_dicts()
         ]
         base = alt.Chart(alt.NamedData(name))

@@ -13,7 +13,7 @@ from epsilometer.report.figures import COLOURS, INK, Figure, Specification, spec
 from epsilometer.report.results import Results
 from epsilometer.report.rows import within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import inflected, listed, nats
+from epsilometer.report.wording import bounded, inflected, listed, proved
 
 PATH = "data/instrument.parquet"
 INSTRUMENT: Schema = {
@@ -123,7 +123,7 @@ def _datasets(table: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
         {
             **row,
             **{f"{name}_share": row[name] / row["epsilon"] for name in ("loss", "point", "upper")},
-            "interval": f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}",
+            "interval": f"{proved(full['loss'])} to {bounded(full['upper'], full['ceiling'])}",
         }
         for row, full in zip(within_ceiling(table).to_dicts(), table.to_dicts(), strict=True)
     ]

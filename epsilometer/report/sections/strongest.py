@@ -10,7 +10,7 @@ from epsilometer.auditing.results.diagnostics import STRONGEST_INSIDE
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, averages, datasets, strongest, unread
 from epsilometer.report.section import Section
-from epsilometer.report.wording import listed, nats, share
+from epsilometer.report.wording import listed, proved, share
 
 LENGTH = "length"  # the attack that looks at the length of a rewrite and at nothing else
 _FEW = 0.25  # the share of the five commonest distractors from which on an average is said to be one over few texts
@@ -90,5 +90,5 @@ def length_sentence(estimates: pl.DataFrame) -> str:
     every = best.group_by("mechanism").agg(pl.min("loss")).filter(pl.col("loss") > 0).sort("mechanism")
     if not len(every):
         return "There is no mechanism whose texts length alone tells apart at every budget."
-    named = listed([f"{row['mechanism']} ({nats(row['loss'])})" for row in every.to_dicts()])
+    named = listed([f"{row['mechanism']} ({proved(row['loss'])})" for row in every.to_dicts()])
     return f"At every budget, length alone gives away at least: {named}."

@@ -6,8 +6,7 @@ for or against; one that breaks its claim is a fault of the audit, and said firs
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +18,10 @@ from epsilometer.auditing.exact_loss.rows import ALL
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.schemas import OUTPUTS
 from epsilometer.report.results import Results
-from epsilometer.report.rows import CELL, REACH, averages, by_equal_length, hardly_read, strongest
+from epsilometer.report.rows import CELL, REACH, averages, by_equal_length, comparable, hardly_read, strongest
 from epsilometer.report.section import Section
 from epsilometer.report.sections import exact_loss, known_loss
-from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed, nats, odds
+from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed, odds, proved
 
 OFTEN = 0.95  # the share of right guesses from which on a leak is named: 19 of 20
 _NAMED = 4  # mechanisms whose risk is put into words
@@ -42,6 +41,14 @@ class Summary:
     guesses: list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class ByLaw:
+    """What laws prove. exact: schema `EXACT`; risks: schema `exact_loss.RISKS`."""
+
+    exact: pl.DataFrame
+    risks: pl.DataFrame
+
+
 def section(results: Results) -> Section:
     """The sentences, how often the best attack was right, and what was counted."""
     estimates, params = results.estimates, results.params
@@ -56,8 +63,8 @@ def section(results: Results) -> Section:
                 params.utility.target,
                 results.table(known_loss.PATH, known_loss.INSTRUMENT),
                 outputs=results.table("data/outputs.parquet", OUTPUTS),
-                exact=results.exact,
-                risks=exact_loss.risks(results.exact_curves, exact_loss.texts(results)),
+                by_law=ByLaw(results.exact, exact_loss.risks(results.exact_curves, exact_loss.texts(results))),
+                compared=comparable(estimates, results.exact, params.audit.alpha),
             ),
             "chance": odds(1 / params.trials.candidates),
             "exact": len(results.exact.filter("released")) > 0,
@@ -72,14 +79,13 @@ def summary(
     target: float,
     instrument: pl.DataFrame,
     outputs: pl.DataFrame,
-    exact: pl.DataFrame,
-    risks: pl.DataFrame,
+    by_law: ByLaw,
+    compared: pl.DataFrame,
 ) -> Summary:
     """Sum an audit up.
 
     estimates: schema `ESTIMATES`; verdicts: as `verdicts.overall` gives them; target: the loss at which to choose;
-    instrument: schema `known_loss.INSTRUMENT`; outputs: schema `OUTPUTS`; exact: schema `EXACT`; risks: schema
-    `exact_loss.RISKS`.
+    instrument: schema `known_loss.INSTRUMENT`; outputs: schema `OUTPUTS`; compared: as `rows.comparable` gives it.
     """
     best, inside = strongest(estimates), strongest(estimates, STRONGEST_INSIDE)
     check = known_loss.fault(instrument)
@@ -87,21 +93,30 @@ def summary(
     controls = set(estimates.filter("control")["mechanism"])
     theirs = pl.col("mechanism").is_in(list(controls))
     faults = verdicts.filter(theirs, verdict=VIOLATED).select("mechanism", "epsilon").rows()
-    claimed = verdicts.filter(~theirs)
+    claimed = _of_audit(verdicts.filter(~theirs), estimates)
     hardly = hardly_read(outputs.filter(~theirs))
     parts = [
         ("Look here first", [*([check] if check else []), *_faults(faults)]),
         ("What leaks", leaks(used, inside.filter(~pl.col("control")), hardly)),
-        ("In plain words", risk_in_words(by_equal_length(exact.filter(~theirs)), risks, target)),
+        ("In plain words", risk_in_words(by_equal_length(by_law.exact.filter(~theirs)), by_law.risks, target)),
         ("Claims", claims(claimed)),
         ("Not tested", [*_unchecked(instrument), *untested(claimed, estimates.filter(~pl.col("control")))]),
-        ("What to do", advice(_bounded(used, exact), claimed, target, hardly)),
+        ("What to do", advice(_bounded(used, by_law.exact), compared, claimed, target, hardly=hardly)),
     ]
     return Summary(
         alarm=bool(check or faults) or VIOLATED in claimed["verdict"],
         parts=[(heading, sentences) for heading, sentences in parts if sentences],
-        guesses=guesses(best, hardly, exact),
+        guesses=guesses(best, hardly, by_law.exact),
     )
+
+
+def _of_audit(verdicts: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
+    """Verdicts on claims at the budgets of the audit, and on those that are broken at others, which `by` then says."""
+    audited = estimates.select("mechanism", "epsilon", audited=True).unique()
+    both = verdicts.join(audited, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")
+    broken = both.filter(pl.col("audited").is_not_null() | (pl.col("verdict") == VIOLATED))
+    elsewhere = pl.when(pl.col("audited").is_null()).then(pl.col("by") + ", at a budget that was not audited")
+    return broken.with_columns(by=elsewhere.otherwise("by")).drop("audited")
 
 
 def _bounded(best: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
@@ -335,10 +350,19 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float, hardly: Mapping[str, list[str]]) -> list[str]:
+def advice(
+    best: pl.DataFrame,
+    compared: pl.DataFrame,
+    verdicts: pl.DataFrame,
+    target: float,
+    *,
+    hardly: Mapping[str, list[str]],
+) -> list[str]:
     """What follows: claims not to rely on, budgets within the target, adversaries that are missing.
 
-    hardly: as `hardly_read` gives it; what these mechanisms leak is not known, so none is said to be within the target.
+    best: of trials with candidates of any length; compared: the losses by which mechanisms are compared, between texts
+    of equal length where exact losses are known. hardly: as `hardly_read` gives it; what these mechanisms leak is not
+    known, so none is said to be within the target.
     """
     sentences = []
     broken = verdicts.filter(verdict=VIOLATED)["mechanism"].unique().sort().to_list()
@@ -349,33 +373,30 @@ def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float, hardly: Ma
         )
     if best.is_empty():
         return sentences
-    within: list[str] = []
-    beyond: list[str] = []
-    fixed: list[str] = []  # beyond the target, without a budget to lower
-    for (mechanism,), rows in best.sort("mechanism", "epsilon").group_by("mechanism", maintain_order=True):
-        upper = rows.group_by("epsilon").agg(pl.max("upper")).sort("epsilon")
-        # Beyond the first budget above the target nothing is named, even where a curve falls again.
-        met = upper.filter((pl.col("upper") <= target).cum_min())["epsilon"]
-        if len(met) and mechanism not in hardly:
-            within.append(str(mechanism) if met[-1] is None else f"{mechanism} up to ε = {budget(float(met[-1]))}")
-        if not len(met):
-            (beyond if upper["epsilon"].null_count() == 0 else fixed).append(str(mechanism))
-    share = odds(math.floor(20 * success_bound(target, int(best["candidates"].min()))) / 20)  # type: ignore[arg-type]
-    limit = f"{target:g} {inflected(target, 'nat', 'nats')} (a guesser right at most {share} times)"
-    if within:
+    met, alike = _within(best, target, hardly), _within(compared, target, hardly)
+    missed = [name for name in best["mechanism"].unique().sort() if name not in _within(best, target)]
+    equal = [name for name in missed if name in alike]
+    fixed = [name for name in missed if name not in equal and best.filter(mechanism=name)["epsilon"].null_count()]
+    beyond = [name for name in missed if name not in (*equal, *fixed)]
+    most = at_most(success_bound(target, int(best["candidates"].min())))  # type: ignore[arg-type]
+    limit = f"{target:g} {inflected(target, 'nat', 'nats')} (a guesser right at most {most})"
+    if met:
         sentences.append(
-            f"Under every attack and on every data set here, {listed(within)} stayed within {limit}. Other texts and "
-            "better attacks may show more."
+            f"Under every attack and on every data set here, {listed([*met.values()])} stayed within {limit}. Other "
+            "texts and better attacks may show more."
+        )
+    if equal:
+        sentences.append(
+            f"Between texts of equal length alone, {listed([alike[name] for name in equal])} stayed within {limit} on "
+            "every data set; where lengths differ no audited budget of theirs did."
         )
     if fixed:
         sentences.append(f"{listed(fixed)} went beyond {limit}, and there is no budget to lower.")
     if beyond:
+        whose = listed(beyond) if met or equal else "any mechanism"
         sentences.append(
-            f"No audited budget of {listed(beyond)} stayed within {limit}: use smaller ones; `epsilometer calibrate "
-            f"--target {target:g}` looks for them."
-            if within
-            else f"No audited budget of any mechanism stayed within {limit}: use smaller ones; `epsilometer calibrate "
-            f"--target {target:g}` looks for them."
+            f"No audited budget of {whose} stayed within {limit} on every data set: use smaller ones; `epsilometer "
+            f"calibrate --target {target:g}` looks for them."
         )
     sentences.extend(_beyond_length(best, beyond))
     if hardly:
@@ -388,6 +409,20 @@ def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float, hardly: Ma
         they = inflected(len(spared), "it", "they")
         sentences.append(f"No optimal adversary attacks {listed(spared)}: {they} may leak more than is seen here.")
     return sentences
+
+
+def _within(losses: pl.DataFrame, target: float, but: Container[str] = ()) -> dict[str, str]:
+    """Each mechanism that stays within the target on every data set, with the budgets up to which it does.
+
+    Beyond the first budget above the target nothing is named, even where a curve falls again. but: left out.
+    """
+    within = {}
+    for (name,), rows in losses.sort("mechanism", "epsilon").group_by("mechanism", maintain_order=True):
+        upper = rows.group_by("epsilon").agg(pl.max("upper")).sort("epsilon")
+        met = upper.filter((pl.col("upper") <= target).cum_min())["epsilon"]
+        if len(met) and name not in but:
+            within[str(name)] = str(name) if met[-1] is None else f"{name} up to ε = {budget(float(met[-1]))}"
+    return within
 
 
 def _beyond_length(best: pl.DataFrame, beyond: Sequence[str]) -> list[str]:
@@ -415,5 +450,5 @@ def facts(estimates: pl.DataFrame) -> list[tuple[str, str]]:
         (f"{estimates['dataset'].n_unique()}", "data sets"),
         (f"{estimates.filter(~pl.col('attack').is_in(CHOSEN))['attack'].n_unique()}", "attacks"),
         (span(f"{t:,}" for t in (trials[0], trials[-1])), "trials each"),
-        (span(nats(c) for c in (ceilings[0], ceilings[-1])), "nats, the most that trials can show"),
+        (span(proved(c) for c in (ceilings[0], ceilings[-1])), "nats, the most that trials can show"),
     ]

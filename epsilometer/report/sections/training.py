@@ -22,7 +22,7 @@ from epsilometer.project.training.pairs import MARGIN, METRIC, PAIRS
 from epsilometer.report.figures import COLOURS, INK, MUTED, WIDTH, Figure, Specification, joined, specify
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
-from epsilometer.report.wording import confidence, inflected, listed, nats
+from epsilometer.report.wording import bounded, confidence, inflected, listed, proved
 from epsilometer.utility.reconstruction import BLIND
 from epsilometer.utility.schemas import RECONSTRUCTED
 
@@ -189,8 +189,8 @@ def canary_sentence(audited: pl.DataFrame) -> list[str]:
         f"{len(testable) or 'none'} could have been refuted at all."
     )
     return [
-        f"{said} At most {nats(nearest['lower'])} of {nats(nearest['bracket_upper'])} nats that are claimed were shown "
-        f"({_cell(nearest)})."
+        f"{said} At most {proved(nearest['lower'])} of {bounded(nearest['bracket_upper'])} nats that are claimed were "
+        f"shown ({_cell(nearest)})."
     ]
 
 

@@ -25,7 +25,7 @@ from epsilometer.report.figures import (
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, comparable, hardly_read, within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import at_budget, inflected, nats, unbounded
+from epsilometer.report.wording import at_budget, bounded, inflected, nats, proved, unbounded
 from epsilometer.utility.schemas import DOWNSTREAM, SIMILARITY
 
 COSINE = "cosine"
@@ -148,7 +148,7 @@ def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str
             f"{', which hardly reads the texts of some data sets,' if best['mechanism'] in hardly else ''} "
             f"keeps most within {limit}: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) at "
             f"{'an exact' if best['exact'] else 'a measured'} loss of {nats(best['point'])} "
-            f"(at most {nats(best['upper'], best['ceiling'])})"
+            f"(at most {bounded(best['upper'], best['ceiling'])})"
         )
     sentence = "; ".join(parts)
     if sentence and points["exact"].any():
@@ -231,7 +231,7 @@ def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X]:
             "solid": full["exact"] or not exact,
             "interval": f"exact, {unbounded(full['point'])}"
             if full["exact"]
-            else f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}",
+            else f"{proved(full['loss'])} to {bounded(full['upper'], full['ceiling'])}",
         }
         for row, full in zip(shown.to_dicts(), points.to_dicts(), strict=True)
     ]

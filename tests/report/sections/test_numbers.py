@@ -16,7 +16,7 @@ from tests.support.audited import bare, frame, text_of
     ("posteriors", "worst", "affirmed", "shown"),
     [
         ((0.5, 0.75), 1.25, (0.1, 0.075), "0.50 to 0.751.2510.0\xa0%, ≥ 7.5\xa0% (1.0\xa0%)"),
-        ((4.0, math.inf), 6.5, (1.0, 0.992), "4.00 to above 5.246.50100.0\xa0%, ≥ 99.2\xa0% (1.0\xa0%)"),
+        ((4.0, math.inf), 6.5, (1.0, 0.992), "4.00 to above 5.236.50100.0\xa0%, ≥ 99.2\xa0% (1.0\xa0%)"),
         ((None, None), None, (None, None), "–––"),
     ],
 )

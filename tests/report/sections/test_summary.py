@@ -10,11 +10,12 @@ import polars as pl
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
 from epsilometer.auditing.schemas import EXACT, OUTPUTS
 from epsilometer.project.schema.sections import Utility
+from epsilometer.report.rows import comparable
 from epsilometer.report.sections import look, numbers, strongest
 from epsilometer.report.sections import summary as top
 from epsilometer.report.sections.exact_loss import risks
 from epsilometer.report.sections.known_loss import INSTRUMENT
-from epsilometer.report.sections.summary import Summary, summary
+from epsilometer.report.sections.summary import ByLaw, Summary, summary
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, checks, frame, settings, shown, tables_of_all, text_of
 from tests.support.exact import curves, losses
 
@@ -38,7 +39,15 @@ def of(
     verdicts = overall(estimates, checks() if claims is None else claims, exact)
     check = known(0.9) if instrument is None else instrument
     chances = risks(curves(exact), {"queries": 500, "reviews": 8})
-    return summary(estimates, verdicts, target, check, outputs=left, exact=exact, risks=chances)
+    return summary(
+        estimates,
+        verdicts,
+        target,
+        check,
+        outputs=left,
+        by_law=ByLaw(exact, chances),
+        compared=comparable(estimates, exact, 0.01),
+    )
 
 
 def said(overview: Summary) -> dict[str, str]:
@@ -221,9 +230,29 @@ def test_budgets_within_the_target_are_the_advice() -> None:
         ("reviews", "dp_bart", 5.0, "length", 990, None, NO_CLAIM),  # one data set is enough
     )
     advice = said(of(table))["What to do"]
-    assert "mvc up to ε = 1 stayed within 1 nat (a guesser right at most 14 of 20 times)." in advice
+    assert "mvc up to ε = 1 stayed within 1 nat (a guesser right at most 15 of 20 times)." in advice
     assert "No audited budget of dp_bart stayed within 1 nat" in advice
     assert "No audited budget of any mechanism" in said(of(table, target=0.1))["What to do"]
+
+
+def test_what_stays_within_the_target_between_texts_of_equal_length_alone_is_said() -> None:
+    """As where the section on worth names a budget that keeps most within it, which is between such texts."""
+    table = frame(*(("queries", "mvc", epsilon, "length", 990, None, NO_CLAIM) for epsilon in (1.0, 5.0)))
+    laws = losses({("queries", "mvc", 1.0): 0.5, ("queries", "mvc", 5.0): 5.0})
+    advice = said(of(table, exact=laws))["What to do"]
+    assert "Between texts of equal length alone, mvc up to ε = 1 stayed within 1 nat" in advice
+    assert "No audited budget of" not in advice
+
+
+def test_claims_at_budgets_that_nobody_audited_are_not_counted() -> None:
+    """A check by draws adds budgets of its own; what is broken there is said, with where."""
+    table = frame(("queries", "mvc", 1.0, "embedding", 500, 999.0, NOT_TESTABLE))
+    row: dict[str, Any] = {"mechanism": "mvc", "epsilon": 0.001, "claim": "0.001 per word", "method": "Monte Carlo"}
+    kept = said(of(table, checks({**row, "audited": False, "verdict": NOT_REFUTED})))
+    assert kept["Claims"].startswith("No claim could be tested")
+    broken = of(table, checks({**row, "audited": False, "verdict": VIOLATED}))
+    assert "mvc at ε = 0.001 (exact check, at a budget that was not audited)" in said(broken)["Claims"]
+    assert broken.alarm
 
 
 def test_a_smaller_budget_is_not_all_that_is_advised_where_length_leaks() -> None:
