@@ -2,7 +2,9 @@
 
 Faustini, Tran and Dras, "IDT", Computational Linguistics 2025, algorithm 1. It makes no claim: nothing is proved about
 the released text, and an attacker trained on rewrites recovers much of the attribute. Labels are the auxiliaries'
-predictions, so a user's text needs no labels.
+predictions, so a user's text needs no labels. Their word is taken for the truth, under `as_published` too, where the
+paper's algorithm is given the true labels: a text of a binary attribute that its auxiliary misreads is edited towards
+the truth.
 
 1. Compute attributions of the predicted class of every label (`shared/attribution.py`).
 2. Let W be the words with a positive score for an attribute and none for a task; with `ignore_utility` (the paper's

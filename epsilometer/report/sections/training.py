@@ -219,7 +219,8 @@ def curve_sentence(curves: pl.DataFrame) -> list[str]:
         about = " (of these models, on further examples)" if family == "membership" else ""
         sentences.append(
             f"Of {len(part)} curves of {family} attacks against noise{about} {counts[FALLS]} surely fall and nowhere "
-            f"surely rise, {counts[NOT_MONOTONE]} surely rise somewhere, and {counts[NO_MESSAGE]} show neither."
+            f"surely rise, {counts[NOT_MONOTONE]} surely rise somewhere, and {counts[NO_MESSAGE]} show neither, "
+            "which may be for want of power."
         )
     return sentences
 
