@@ -20,6 +20,7 @@ from epsilometer.project.code import record
 from epsilometer.report.body import CLOSING, SECTIONS, build
 from epsilometer.report.figures import Figure
 from epsilometer.report.results import Results
+from epsilometer.report.wording import proved
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, estimates, frame, settings
 from tests.support.html import CHROMIUM, Elements
 from tests.support.places import ROOT
@@ -102,7 +103,7 @@ def test_equal_inputs_give_equal_bytes(built: Path, tmp_path: Path) -> None:
 def test_what_is_infinite_is_said_to_be_above_the_ceiling(elements: Elements) -> None:
     ceiling = estimate(TRIALS, TRIALS).ceiling
     text = "".join(elements.text)
-    assert f"above {ceiling:.2f}" in text
+    assert f"above {proved(ceiling)}" in text
     assert not re.search(r"\b(inf|nan|None)\b", text)
 
 
