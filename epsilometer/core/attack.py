@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.likelihood import covers, posteriors
+from epsilometer.core.likelihood import by_column, covers, posteriors
 from epsilometer.core.mechanism import LATENTS, PROVIDER, TEXT, UNITS, Mechanism, Rewrites, law_of
 from epsilometer.core.randomness import Noise
 
@@ -246,25 +246,31 @@ def margins(scores: NDArray[np.floating], slots: NDArray[np.integer]) -> NDArray
 
     Infinite where it alone is possible. scores: [n, k]; slots: [n].
     """
-    rows = np.arange(len(scores))
-    others = np.array(scores, np.float64)
-    best = others[rows, slots]
-    others[rows, slots] = -np.inf
-    second = others.max(axis=1)
-    with np.errstate(invalid="ignore"):
-        return np.where(best > second, np.round((best - second) / _GRID) * _GRID, 0.0)
+    out = np.empty(len(scores))
+    for part, columns in by_column(scores):
+        best, second = columns[0], np.full(columns.shape[1], -np.inf)
+        for column in columns[1:]:
+            second = np.maximum(second, np.minimum(best, column))
+            best = np.maximum(best, column)
+        named = columns[slots[part], np.arange(columns.shape[1])]
+        other = np.where(named < best, best, second)
+        with np.errstate(invalid="ignore"):
+            out[part] = np.where(named > other, np.round((named - other) / _GRID) * _GRID, 0.0)
+    return out
 
 
 def choose(scores: NDArray[np.floating], noise: Noise) -> NDArray[np.int16]:
     """The slot of the largest score in each row [n, k]; ties, within the grid, broken at random and not by position."""
-    columns = np.ascontiguousarray(scores.T)  # reductions over few slots are fast from column to column
-    with np.errstate(invalid="ignore"):
-        best = columns.max(axis=0)
-        tied = (columns >= best - _GRID) | (columns == best)
     slots = np.zeros(len(scores), SLOT)
-    for slot, is_best in enumerate(tied):
-        slots[is_best] = slot
-    unsure = np.flatnonzero(tied.sum(axis=0, dtype=np.int32) != 1)
-    draw = np.where(tied[:, unsure].T, noise[unsure].uniforms(len(columns)), -1.0)
-    slots[unsure] = draw.argmax(axis=1)
+    for part, columns in by_column(scores):
+        with np.errstate(invalid="ignore"):
+            best = columns.max(axis=0)
+            tied = (columns >= best - _GRID) | (columns == best)
+        chosen = slots[part]
+        for slot, is_best in enumerate(tied):
+            chosen[is_best] = slot
+        unsure = np.flatnonzero(tied.sum(axis=0, dtype=np.int32) != 1)
+        if len(unsure):
+            draw = np.where(tied[:, unsure].T, noise[part][unsure].uniforms(len(columns)), -1.0)
+            chosen[unsure] = draw.argmax(axis=1)
     return slots

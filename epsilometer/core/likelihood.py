@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from epsilometer.core.guarantees import at_budget
 from epsilometer.core.laws import log_likelihood
 from epsilometer.core.mechanism import LATENTS, TEXT, HasLaws, HasLikelihood, Mechanism, Rewrites, Writes, law_of
 
+_ROWS = 1 << 14  # at a time: with few candidates, the working arrays stay in the processor's cache
 _MOST = 64  # candidates up to which likelihoods are kept beside the guesses: n x k numbers an epsilon
 
 
@@ -77,11 +78,20 @@ def posteriors(log_likelihoods: NDArray[np.float64], slots: NDArray[np.integer])
 
     Not a number where the output is impossible under every candidate.
     """
-    best = log_likelihoods.max(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        odds = np.exp(log_likelihoods - best)
-        likely: NDArray[np.float64] = odds[np.arange(len(slots)), slots] / odds.sum(axis=1)
-    return np.round(likely, 9)  # the last bits of a sum may depend on how trials were cut
+    likely = np.empty(len(slots))
+    for part, columns in by_column(log_likelihoods):
+        with np.errstate(invalid="ignore"):
+            odds = np.exp(columns - columns.max(axis=0))
+            named = odds[slots[part], np.arange(odds.shape[1])] / odds.sum(axis=0)
+        np.round(named, 9, out=likely[part])  # the last bits of a sum may depend on how trials were cut
+    return likely
+
+
+def by_column(table: NDArray[np.floating]) -> Iterator[tuple[slice, NDArray[np.floating]]]:
+    """Slices of the rows of a table [n, k], and each transposed [k, rows]: reductions over few columns are fast so."""
+    for start in range(0, len(table), _ROWS):
+        part = slice(start, start + _ROWS)
+        yield part, np.ascontiguousarray(table[part].T)
 
 
 def _check(table: NDArray[np.float64], candidates: NDArray[np.integer], epsilon: float) -> None:

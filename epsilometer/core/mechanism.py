@@ -67,6 +67,10 @@ class Repeated(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return map(self.texts.__getitem__, self.numbers.tolist())
 
+    def take(self, rows: NDArray[np.integer]) -> Repeated:
+        """Returns those of these places [m], in their order."""
+        return Repeated(self.texts, self.numbers[rows])
+
 
 @dataclass(frozen=True)
 class Rewrites:
@@ -87,7 +91,7 @@ class Rewrites:
     def take(self, rows: NDArray[np.integer]) -> Rewrites:
         """Returns those of these rows [m], in their order."""
         return Rewrites(
-            [self.texts[i] for i in rows],
+            self.texts.take(rows) if isinstance(self.texts, Repeated) else [self.texts[i] for i in rows],
             None if self.units is None else self.units.take(rows),
             None if self.latents is None else Latents(self.latents.before[rows], self.latents.after[rows]),
             None if self.outcomes is None else self.outcomes.take(rows),

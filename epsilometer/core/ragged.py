@@ -31,7 +31,9 @@ class Ragged:
     @classmethod
     def from_lengths(cls, values: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ragged:
         """The rows of flat values, by each row's length."""
-        return cls(values, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls(values, offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

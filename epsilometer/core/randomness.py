@@ -29,26 +29,34 @@ _LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 _CHUNK = 1 << 14  # counters at a time: the working arrays stay in the processor's cache
 
 
-def _rounds(counter: tuple[NDArray[np.uint64], ...], key: tuple[int, int]) -> tuple[NDArray[np.uint64], ...]:
-    """Philox4x32-10 of counters under one key: the four words of each block, 32 bits in 64."""
-    x0, x1, x2, x3 = counter
+def _rounds(work: NDArray[np.uint64], key: tuple[int, int]) -> tuple[NDArray[np.uint64], ...]:
+    """Philox4x32-10 of counters under one key: the four words [n] of each block, 32 bits in 64.
+
+    work: [5, n], four rows of counters and a spare one; it is overwritten, since new arrays would take longer than the
+    arithmetic, and holds what is returned.
+    """
+    x0, x1, x2, x3, spare = work
     k0, k1 = key
     for _ in range(10):
-        p0, p1 = x0 * _MULTIPLIER[0], x2 * _MULTIPLIER[1]
-        x1 ^= p1 >> _SHIFT
+        x0 *= _MULTIPLIER[0]
+        x2 *= _MULTIPLIER[1]
+        x1 ^= np.right_shift(x2, _SHIFT, out=spare)
         x1 ^= np.uint64(k0)
-        x3 ^= p0 >> _SHIFT
+        x3 ^= np.right_shift(x0, _SHIFT, out=spare)
         x3 ^= np.uint64(k1)
-        p0 &= _LOW
-        p1 &= _LOW
-        x0, x1, x2, x3 = x1, p1, x3, p0
+        x0 &= _LOW
+        x2 &= _LOW
+        x0, x1, x2, x3 = x1, x2, x3, x0
         k0, k1 = (k0 + _WEYL[0]) & 0xFFFFFFFF, (k1 + _WEYL[1]) & 0xFFFFFFFF
     return x0, x1, x2, x3
 
 
 def _open_unit(words: NDArray[np.uint64]) -> NDArray[np.float64]:
     """The midpoint of one of 2^53 cells of (0, 1), chosen by 64 random bits: never 0, never 1."""
-    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    cells = (words >> np.uint64(11)).astype(np.float64)
+    cells += 0.5
+    cells *= 2.0**-53
+    return cells
 
 
 @dataclass(frozen=True)
@@ -85,14 +93,16 @@ class Noise:
         """Returns [n, draws] numbers in the open unit interval: each trial's draws number first, first + 1, ..."""
         if self.key is None:
             return self._at(np.repeat(self.trials, draws), np.empty(0, np.int64)).reshape(len(self), draws)
-        begin, blocks = first // 2, (first + draws + 1) // 2 - first // 2
-        out = np.empty((2 * blocks, len(self)))
-        for i in range(blocks):
-            numbers = np.full(len(self), begin + i)
-            for part, words in self._words(self.trials, numbers):
-                for half in (0, 1):
-                    out[2 * i + half, part] = _open_unit(words[2 * half] << _SHIFT | words[2 * half + 1])
-        return out[first % 2 : first % 2 + draws].T
+        out = np.empty((draws, len(self)))
+        for block in range(first // 2, (first + draws + 1) // 2):
+            halves = [half for half in (0, 1) if 0 <= 2 * block + half - first < draws]
+            for part, words in self._words(self.trials, np.broadcast_to(np.int64(block), len(self))):
+                for half in halves:
+                    high, low = words[2 * half : 2 * half + 2]
+                    high <<= _SHIFT
+                    high |= low
+                    out[2 * block + half - first, part] = _open_unit(high)
+        return out.T
 
     def ragged(self, lengths: NDArray[np.integer], draws: int = 1) -> NDArray[np.float64]:
         """Returns [sum(lengths), draws]: `draws` numbers for each unit of each trial, trial by trial; lengths: [n]."""
@@ -124,9 +134,16 @@ class Noise:
     def _words(
         self, trials: NDArray[np.int64], blocks: NDArray[np.int64]
     ) -> Iterator[tuple[slice, tuple[NDArray[np.uint64], ...]]]:
-        """Slices, and the four words of each Philox block in them: the high and the low half of two numbers."""
+        """Slices, and the four words of each Philox block in them: the high and the low half of two numbers.
+
+        The words of a slice last until the next is asked for.
+        """
         assert self.key is not None
+        work = np.empty((5, min(_CHUNK, len(trials))), np.uint64)
         for start in range(0, len(trials), _CHUNK):
             part = slice(start, start + _CHUNK)
             trial, block = trials[part].view(np.uint64), blocks[part].view(np.uint64)
-            yield part, _rounds((block & _LOW, block >> _SHIFT, trial & _LOW, trial >> _SHIFT), self.key)
+            counter = work[:, : len(trial)]
+            for row, half in enumerate((block & _LOW, block >> _SHIFT, trial & _LOW, trial >> _SHIFT)):
+                counter[row] = half
+            yield part, _rounds(counter, self.key)

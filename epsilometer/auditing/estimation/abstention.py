@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom
 
+from epsilometer.auditing.estimation.counting import counted
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at, success_bound
 
 LEAST = 16  # guesses of the smallest level: fewer prove next to nothing, even if all are right
@@ -50,12 +51,14 @@ def worst_output(
     right: [trials], whether the source was named; scores: [trials], larger where the attack is surer, computed without
     knowing the target.
     """
-    order = np.argsort(-scores, kind="stable")
-    successes = np.cumsum(right[order])
-    sizes = levels(scores[order])
+    _, counts, (hits,) = counted(scores, right)
+    guesses, successes = np.cumsum(counts[::-1]), np.cumsum(hits[::-1])  # by levels, the surest first
+    places = {int(np.searchsorted(guesses, m)) for m in halves(len(right))}
     return max(
-        guess_loss(int(successes[m - 1]), m, len(right), candidates, alpha=alpha / len(sizes), delta=delta)
-        for m in sizes
+        guess_loss(
+            int(successes[i]), int(guesses[i]), len(right), candidates, alpha=alpha / len(places), delta=delta
+        )
+        for i in places
     )
 
 

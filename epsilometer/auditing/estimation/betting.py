@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,22 +41,46 @@ def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[floa
     (0, 1) without values. Raises ValueError for values outside [0, 1].
     """
     x = np.asarray(values, np.float64)
-    if not ((x >= 0) & (x <= 1)).all():
-        raise ValueError(f"values must lie in [0, 1], got {x.min():g} to {x.max():g}")
-    limit, wealth = math.log(2 / alpha), _planned if fixed else _mixed
-    return _lower_end(wealth(x, limit), limit), 1 - _lower_end(wealth(1 - x, limit), limit)
+    if not len(x):
+        return 0.0, 1.0
+    least, most = float(x.min()), float(x.max())
+    if not 0 <= least <= most <= 1:
+        raise ValueError(f"values must lie in [0, 1], got {least:g} to {most:g}")
+    limit = math.log(2 / alpha)
+    if not fixed:
+        return _lower_end(_mixed(x), limit), 1 - _lower_end(_mixed(1 - x), limit)
+    width = max(float(x.std()) * math.sqrt(2 * limit / len(x)), limit / len(x))  # about, of each side
+    if least == most:
+        stakes = _stakes_alike(least, len(x), limit)
+        ends = [_lower_end(_alike(value, stakes), limit, value, width) for value in (least, 1 - least)]
+    else:
+        stakes = _stakes(x, limit)  # the same for 1 - x
+        ends = [_lower_end(_planned(each, stakes), limit, float(each.mean()), width) for each in (x, 1 - x)]
+    return ends[0], 1 - ends[1]
 
 
-def _lower_end(wealth: Wealth, limit: float) -> float:
-    """The largest m at which the wealth reached its limit, to ten digits; 0 where there is none."""
+def _lower_end(wealth: Wealth, limit: float, mean: float = 0.0, width: float = 0.0) -> float:
+    """The largest m at which the wealth reached its limit, to ten digits; 0 where there is none.
 
+    It is looked for about `mean - width` first, and among all m where that is not above 0.
+    """
+
+    @cache
     def missing(log_mean: float) -> float:
         return wealth(math.exp(log_mean)) - limit
 
-    return math.exp(brentq(missing, _LEAST, 0.0, rtol=1e-11)) if missing(_LEAST) > 0 else 0.0
+    low, high = _LEAST, 0.0
+    if mean > width:
+        low = high = math.log(mean - width)
+        step = 0.02 * width / (mean - width)
+        while missing(low) <= 0 and low > _LEAST:
+            low, high, step = max(_LEAST, low - step), low, 4 * step
+        while missing(high) > 0:  # not at m = 1
+            low, high, step = high, min(0.0, high + step), 4 * step
+    return math.exp(brentq(missing, low, high, rtol=1e-11)) if missing(low) > 0 else 0.0
 
 
-def _mixed(x: NDArray[np.float64], _: float) -> Wealth:
+def _mixed(x: NDArray[np.float64]) -> Wealth:
     def wealth(mean: float) -> float:
         factors = np.multiply.outer(_STAKES / mean, x) + (1 - _STAKES)[:, None]  # 1 + (g / m) (x - m)
         return float(np.logaddexp.reduce(np.log(factors).sum(axis=1))) - math.log(len(_STAKES))
@@ -63,13 +88,35 @@ def _mixed(x: NDArray[np.float64], _: float) -> Wealth:
     return wealth
 
 
-def _planned(x: NDArray[np.float64], limit: float) -> Wealth:
+def _stakes(x: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
+    """[n]: the best stake for n numbers of the variance of those before each."""
     count = np.arange(1, len(x) + 1)
     mean = (0.5 + np.cumsum(x)) / (count + 1)
     variance = (0.25 + np.cumsum((x - mean) ** 2)) / (count + 1)
-    best = np.sqrt(2 * limit / (len(x) * np.append(0.25, variance[:-1])[: len(x)]))
+    return np.asarray(np.sqrt(2 * limit / (len(x) * np.append(0.25, variance[:-1]))))
+
+
+def _stakes_alike(value: float, count: int, limit: float) -> NDArray[np.float64]:
+    """As `_stakes` for one value that comes so many times, in closed form but for a running sum; they never fall."""
+    after = np.arange(1.0, count + 1)
+    variance = (0.25 + (value - 0.5) ** 2 * (np.cumsum(1 / after**2) - 1)) / after
+    return np.asarray(np.sqrt(2 * limit / count / variance))
+
+
+def _planned(x: NDArray[np.float64], stakes: NDArray[np.float64]) -> Wealth:
+    def wealth(mean: float) -> float:
+        return float(np.log1p(np.minimum(stakes, _MOST / mean) * (x - mean)).cumsum().max(initial=0.0))
+
+    return wealth
+
+
+def _alike(value: float, stakes: NDArray[np.float64]) -> Wealth:
+    """As `_planned` for one value that comes every time: once a stake is the largest allowed, so are all after it."""
 
     def wealth(mean: float) -> float:
-        return float(np.log1p(np.minimum(best, _MOST / mean) * (x - mean)).cumsum().max(initial=0.0))
+        most = _MOST / mean
+        below = stakes[: np.searchsorted(stakes, most)]
+        at_most = (len(stakes) - len(below)) * math.log1p(most * (value - mean))
+        return max(0.0, float(np.log1p(below * (value - mean)).sum()) + at_most)
 
     return wealth

@@ -23,12 +23,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
+from scipy.stats import binom
 
 from epsilometer.auditing.estimation.betting import interval
+from epsilometer.auditing.estimation.counting import distinct
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at
 
 DEPARTS = "sampler departs from its law"
 
+_OFTEN = 1024  # equal posteriors from which on their hits are counted as a binomial number
+_NEGLIGIBLE = 1e-18  # probability of the ends of a law that are left out
 _TILTS = np.array([sign * t for t in np.geomspace(0.03, 4, 8) for sign in (-1, 1)])  # of the log odds of a hit
 
 
@@ -58,19 +62,57 @@ def averaged(
 def departure(successes: int, posteriors: NDArray[np.float64]) -> float:
     """The two-sided p-value of so many hits if each is a coin of its posterior [n]: exact up to 1e-12.
 
-    0 where an output is impossible under every candidate, and its posterior no number.
+    0 where an output is impossible under every candidate, and its posterior no number. Equal posteriors are counted
+    together, so that a mechanism of few outputs takes no longer for more trials.
     """
     if np.isnan(posteriors).any():
         return 0.0
-    from scipy.signal import fftconvolve  # takes a second to load, which reading the report's tables does not need
+    values, counts = distinct(posteriors)
+    often = counts >= _OFTEN
+    hits = [_of_equal(int(n), float(p)) for p, n in zip(values[often], counts[often], strict=True)]
+    if not often.all():
+        hits.append(_of_different(np.repeat(values[~often], counts[~often])))
+    while len(hits) > 1:
+        left = hits[-1:] if len(hits) % 2 else []
+        hits = [one + other for one, other in zip(hits[::2], hits[1::2], strict=False)] + left
+    return hits[0].two_sided(successes)
 
-    counts = np.stack([1 - posteriors, posteriors], axis=1)  # [sums of hits, how many]
-    while len(counts) > 1:
-        if len(counts) % 2:
-            counts = np.vstack([counts, np.eye(1, counts.shape[1])])
-        counts = np.maximum(fftconvolve(counts[::2], counts[1::2], axes=1), 0)
-    at_most, at_least = counts[0, : successes + 1].sum(), counts[0, successes:].sum()
-    return float(min(1.0, 2 * min(at_most, at_least)))
+
+@dataclass(frozen=True)
+class _Hits:
+    """The law of a number of hits: chances[i] of fewest + i, without ends that are too unlikely to count."""
+
+    fewest: int
+    chances: NDArray[np.float64]
+
+    def __add__(self, other: _Hits) -> _Hits:
+        """The law of the sum of two."""
+        from scipy.signal import fftconvolve  # takes a second to load, which reading the report's tables does not need
+
+        return _Hits(self.fewest + other.fewest, np.maximum(fftconvolve(self.chances, other.chances), 0))
+
+    def two_sided(self, hits: int) -> float:
+        """The p-value of so many."""
+        place = hits - self.fewest
+        at_most, at_least = self.chances[: max(0, place + 1)].sum(), self.chances[max(0, place) :].sum()
+        return float(min(1.0, 2 * min(at_most, at_least)))
+
+
+def _of_equal(coins: int, p: float) -> _Hits:
+    fewest, most = int(binom.ppf(_NEGLIGIBLE, coins, p)), coins - int(binom.ppf(_NEGLIGIBLE, coins, 1 - p))
+    return _Hits(fewest, binom.pmf(np.arange(fewest, most + 1), coins, p))
+
+
+def _of_different(p: NDArray[np.float64]) -> _Hits:
+    """Of coins with these probabilities [n], which are summed in pairs."""
+    from scipy.signal import fftconvolve
+
+    chances = np.stack([1 - p, p], axis=1)  # [sums of hits, how many]
+    while len(chances) > 1:
+        if len(chances) % 2:
+            chances = np.vstack([chances, np.eye(1, chances.shape[1])])
+        chances = np.maximum(fftconvolve(chances[::2], chances[1::2], axes=1), 0)
+    return _Hits(0, chances[0])
 
 
 class LawTest:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.auditing.estimation.counting import counted
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.core.attack import Guesses
 
@@ -34,14 +35,14 @@ def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float
     The threshold is the least that so few negatives reach. It depends on them alone, so that the positives beyond it
     are binomial. alpha: error of the interval.
     """
-    if guesses.scores is None or (target == 0).all() or (target != 0).all():
+    positive, named = target == 0, guesses.slots == 0
+    if guesses.scores is None or positive.all() or not positive.any():
         return None
-    from sklearn.metrics import roc_curve  # loads slowly
-
-    positive = target == 0
-    score = np.where(guesses.slots == 0, guesses.scores, -guesses.scores)
-    _, rank = np.unique(score, return_inverse=True)  # scores may be infinite
-    false, true, _ = roc_curve(positive, rank, drop_intermediate=False)
-    count = int(positive.sum())
-    hits = round(float(true[false <= fpr].max()) * count)
-    return Rate(hits / count, *clopper_pearson(hits, count, alpha))
+    flags = (named & positive, named & ~positive, ~named & positive)
+    scores, counts, (right, false, missed) = counted(guesses.scores, *flags)
+    # Slot 0 has the score of its guess where it is named, and minus that of another's guess where it is not.
+    _, place = np.unique(np.concatenate([-scores, scores]), return_inverse=True)
+    positives = np.bincount(place, np.concatenate([missed, right]))[::-1].cumsum()
+    negatives = np.bincount(place, np.concatenate([counts - right - false - missed, false]))[::-1].cumsum()
+    hits = int(positives[negatives / negatives[-1] <= fpr].max(initial=0))
+    return Rate(hits / int(positives[-1]), *clopper_pearson(hits, int(positives[-1]), alpha))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -90,11 +91,25 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
     def proved(hits: int, of: int, level: float, slack: float = delta) -> Estimate:
         return estimate(hits, of, candidates, level, delta=slack, prior=prior)
 
-    own = {name: proved(int(hits.sum()), count, alpha) for name, hits in right.items()}
+    own = {name: proved(int(np.count_nonzero(hits)), count, alpha) for name, hits in right.items()}
+
+    @cache  # two rows of the strongest attack may say the same, and that of the only attack as well
+    def seen(of: str, among: tuple[str, ...], level: float) -> dict[str, Any]:
+        return {
+            "worst_output": _worst_output(attacked, among, alpha) if prior is None else None,
+            **_rates(attacked, of, level),
+            **_by_law(attacked.guesses[of].posteriors, own[of], level, departed(of)),
+            "equal_successes": int(np.count_nonzero(right[of] & equal)),
+        }
+
+    @cache
+    def departed(of: str) -> float | None:
+        posteriors = attacked.guesses[of].posteriors
+        return None if posteriors is None else departure(own[of].successes, posteriors)
 
     def row(name: str, among: Sequence[str], one: Estimate) -> dict[str, Any]:
         of = max(among, key=lambda attack: own[attack].successes)
-        hits = int(right[of][equal].sum())
+        columns = seen(of, tuple(among), one.alpha)
         return {
             **attacked.of,
             "epsilon": stored(attacked.epsilon),
@@ -104,9 +119,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
             "sees": attacked.sees[of],
             "released": of in released,
             "validated": attacked.validated[of],
-            "worst_output": _worst_output(attacked, among, alpha) if prior is None else None,
-            **_rates(attacked, of, one.alpha),
-            **_by_law(attacked.guesses[of].posteriors, one),
+            **columns,
             "fit_p": stated.fit_p,
             "trials": count,
             "candidates": candidates,
@@ -119,8 +132,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
             "upper": one.upper,
             "ceiling": one.ceiling,
             "equal_trials": equals,
-            "equal_successes": hits,
-            "equal_loss": proved(hits, equals, one.alpha).loss if equals else None,
+            "equal_loss": proved(columns["equal_successes"], equals, one.alpha).loss if equals else None,
             "claim": stated.claim,
             "covered": covered,
             "expected": expected,
@@ -185,12 +197,13 @@ def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None 
     ]
 
 
-def _by_law(posteriors: NDArray[np.float64] | None, one: Estimate) -> dict[str, float | None]:
-    """Returns the columns of an attack's posteriors, all null without a law."""
-    p = None if posteriors is None else departure(one.successes, posteriors)
+def _by_law(
+    posteriors: NDArray[np.float64] | None, one: Estimate, level: float, p: float | None
+) -> dict[str, float | None]:
+    """Returns the columns of an attack's posteriors, all null without a law; p: of its departure."""
     if posteriors is None or not p:  # p = 0: some output is impossible under the law
         return {**dict.fromkeys(_POSTERIOR), "departure_p": p}
-    average = averaged(one.successes, posteriors, one.candidates, one.alpha, delta=one.delta)
+    average = averaged(one.successes, posteriors, one.candidates, level, delta=one.delta)
     return {**dict(zip(_POSTERIOR, (average.loss, average.point, average.upper), strict=True)), "departure_p": p}
 
 

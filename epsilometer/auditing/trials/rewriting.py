@@ -82,15 +82,21 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
     else:
         blocks = list(rewrite_blocks(lambda: mechanism, job))
     rows = np.concatenate([b.rows for b in blocks])
+    joined = [_join([b.rewrites[e] for b in blocks]) for e in range(len(job.epsilons))]
+    if (rows[1:] > rows[:-1]).all():
+        return joined
     back = np.empty_like(rows)
     back[rows] = np.arange(len(rows))
-    return [_join([b.rewrites[e] for b in blocks], back) for e in range(len(job.epsilons))]
+    return [one.take(back) for one in joined]
 
 
 def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
     """Yields the blocks of a job, sized by the speed of the blocks before."""
     shares = isinstance(mechanism, RewritesGrid)
-    order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
+    if isinstance(mechanism, TakesRepeated):
+        order = np.arange(len(job.source))
+    else:
+        order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
     source = job.source[order]
     effort = np.array([len(text) + 1 for text in job.texts])[source]
     if shares:  # a text's first trial does the work for all its trials
@@ -177,30 +183,28 @@ def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Sequence[
         )
 
 
-def _join(parts: Sequence[Rewrites], order: NDArray[np.int64]) -> Rewrites:
+def _join(parts: Sequence[Rewrites]) -> Rewrites:
     units = [part.units for part in parts if part.units is not None]
     latents = [part.latents for part in parts if part.latents is not None]
     outcomes = [part.outcomes for part in parts if part.outcomes is not None]
     return Rewrites(
-        _join_texts([part.texts for part in parts], order),
-        _join_units(units, order) if len(units) == len(parts) else None,
-        _join_latents(latents, order) if len(latents) == len(parts) else None,
-        Outcomes.join(outcomes).take(order) if len(outcomes) == len(parts) else None,
+        _join_texts([part.texts for part in parts]),
+        _join_units(units) if len(units) == len(parts) else None,
+        _join_latents(latents) if len(latents) == len(parts) else None,
+        Outcomes.join(outcomes) if len(outcomes) == len(parts) else None,
     )
 
 
-def _join_texts(parts: Sequence[Sequence[str]], order: NDArray[np.int64]) -> Sequence[str]:
+def _join_texts(parts: Sequence[Sequence[str]]) -> Sequence[str]:
     repeated = [part for part in parts if isinstance(part, Repeated)]
     if len(repeated) == len(parts) and all(part.texts is repeated[0].texts for part in repeated):
-        return Repeated(repeated[0].texts, np.concatenate([part.numbers for part in repeated])[order])
-    texts = [text for part in parts for text in part]
-    return [texts[i] for i in order]
+        return Repeated(repeated[0].texts, np.concatenate([part.numbers for part in repeated]))
+    return [text for part in parts for text in part]
 
 
-def _join_units(parts: Sequence[Ragged], order: NDArray[np.int64]) -> Ragged:
-    values, lengths = np.concatenate([u.values for u in parts]), np.concatenate([u.lengths for u in parts])
-    return Ragged.from_lengths(values, lengths).take(order)
+def _join_units(parts: Sequence[Ragged]) -> Ragged:
+    return Ragged.from_lengths(np.concatenate([u.values for u in parts]), np.concatenate([u.lengths for u in parts]))
 
 
-def _join_latents(parts: Sequence[Latents], order: NDArray[np.int64]) -> Latents:
-    return Latents(np.concatenate([x.before for x in parts])[order], np.concatenate([x.after for x in parts])[order])
+def _join_latents(parts: Sequence[Latents]) -> Latents:
+    return Latents(np.concatenate([x.before for x in parts]), np.concatenate([x.after for x in parts]))

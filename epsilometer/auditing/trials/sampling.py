@@ -111,12 +111,13 @@ def sample(
     chosen = np.empty((count, candidates), np.int32)
     border = 0
     for group in members:
-        rows = np.flatnonzero((first >= border) & (first < border + len(group)))
-        if len(rows):  # with few trials, perhaps none begins in a small group
+        begins = (first >= border) & (first < border + len(group))
+        rows = slice(None) if begins.all() else np.flatnonzero(begins)
+        if begins.any():  # with few trials, perhaps none begins in a small group
             local = _extend(
                 np.asarray(embeddings, np.float32)[group], first[rows] - border, uniforms[rows, 1:-1], temperature
             )
-            chosen[rows] = group[local]
+            chosen[rows] = local if groups is None else group[local]
         border += len(group)
     target = (uniforms[:, -1] * candidates).astype(np.int16)
     return Trials(chosen, target)
