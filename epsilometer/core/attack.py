@@ -266,10 +266,11 @@ def choose(scores: NDArray[np.floating], noise: Noise) -> NDArray[np.int16]:
         with np.errstate(invalid="ignore"):
             best = columns.max(axis=0)
             tied = (columns >= best - _GRID) | (columns == best)
-        chosen = slots[part]
+        chosen, many = slots[part], np.zeros(len(best), SLOT)
         for slot, is_best in enumerate(tied):
-            chosen[is_best] = slot
-        unsure = np.flatnonzero(tied.sum(axis=0, dtype=np.int32) != 1)
+            many += is_best
+            np.copyto(chosen, SLOT(slot), where=is_best)
+        unsure = np.flatnonzero(many != 1)
         if len(unsure):
             draw = np.where(tied[:, unsure].T, noise[part][unsure].uniforms(len(columns)), -1.0)
             chosen[unsure] = draw.argmax(axis=1)

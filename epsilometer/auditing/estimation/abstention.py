@@ -55,9 +55,7 @@ def worst_output(
     guesses, successes = np.cumsum(counts[::-1]), np.cumsum(hits[::-1])  # by levels, the surest first
     places = {int(np.searchsorted(guesses, m)) for m in halves(len(right))}
     return max(
-        guess_loss(
-            int(successes[i]), int(guesses[i]), len(right), candidates, alpha=alpha / len(places), delta=delta
-        )
+        guess_loss(int(successes[i]), int(guesses[i]), len(right), candidates, alpha=alpha / len(places), delta=delta)
         for i in places
     )
 

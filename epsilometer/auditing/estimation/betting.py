@@ -99,8 +99,10 @@ def _stakes(x: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
 def _stakes_alike(value: float, count: int, limit: float) -> NDArray[np.float64]:
     """As `_stakes` for one value that comes so many times, in closed form but for a running sum; they never fall."""
     after = np.arange(1.0, count + 1)
-    variance = (0.25 + (value - 0.5) ** 2 * (np.cumsum(1 / after**2) - 1)) / after
-    return np.asarray(np.sqrt(2 * limit / count / variance))
+    deviations = np.cumsum((value - 0.5) ** 2 / after**2)
+    deviations += 0.25 - (value - 0.5) ** 2
+    after *= 2 * limit / count
+    return np.sqrt(np.divide(after, deviations, out=after), out=after)
 
 
 def _planned(x: NDArray[np.float64], stakes: NDArray[np.float64]) -> Wealth:

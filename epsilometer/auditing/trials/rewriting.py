@@ -77,7 +77,10 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
 
     paced: in parts of some seconds, with a note on how long the whole will take.
     """
-    if paced and not isinstance(mechanism, WantsAll):
+    if isinstance(mechanism, TakesRepeated):  # which is done before its time could be told
+        parts = np.array_split(np.arange(len(job.source)), -(-len(job.source) // BLOCK))
+        blocks = [job.run(mechanism, part) for part in parts]
+    elif paced and not isinstance(mechanism, WantsAll):
         blocks = list(_paced(mechanism, job))
     else:
         blocks = list(rewrite_blocks(lambda: mechanism, job))
@@ -93,10 +96,7 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
 def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
     """Yields the blocks of a job, sized by the speed of the blocks before."""
     shares = isinstance(mechanism, RewritesGrid)
-    if isinstance(mechanism, TakesRepeated):
-        order = np.arange(len(job.source))
-    else:
-        order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
+    order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
     source = job.source[order]
     effort = np.array([len(text) + 1 for text in job.texts])[source]
     if shares:  # a text's first trial does the work for all its trials

@@ -255,4 +255,4 @@ def _without_replacement(first: NDArray[np.int64], uniforms: NDArray[np.float64]
         if step < more:
             ascending[step] = text
             ascending[: step + 1].sort(axis=0)
-    return np.ascontiguousarray(chosen.T)
+    return chosen.T

@@ -133,3 +133,20 @@ def test_an_attack_without_scores_has_no_such_bound() -> None:
 
     table = epsilometer.audit(["a", "b"], bits, [1.0], [Silent()], trials=100, design=Design(temperature=0))
     assert table["worst_output"].to_list() == [None]
+
+
+@pytest.mark.parametrize("scores", ["few", "one", "many", "infinite"])
+def test_counted_scores_prove_what_ordered_ones_do(scores: str) -> None:
+    """Beside the definition: the surest T, T / 2, ... trials with their ties, in the order of their scores."""
+    rng = np.random.default_rng(8)
+    right, draw = rng.random(3000) < 0.7, rng.normal(size=3000)
+    score = {
+        "few": np.round(draw),
+        "one": np.zeros(3000),
+        "many": draw + right,
+        "infinite": np.where(draw > 2, np.inf, draw),
+    }[scores]
+    order = np.argsort(-score, kind="stable")
+    sizes, hits = levels(score[order]), np.cumsum(right[order])
+    expected = max(guess_loss(int(hits[m - 1]), m, 3000, 2, alpha=0.01 / len(sizes)) for m in sizes)
+    assert worst_output(right, score, 2, 0.01) == expected

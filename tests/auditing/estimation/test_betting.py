@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.optimize import brentq
 
+from epsilometer.auditing.estimation import betting
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.successes import clopper_pearson
 
@@ -72,3 +74,54 @@ def test_its_ends() -> None:
         interval([0.5, 1.1], 0.1)
     with pytest.raises(ValueError, match="values must lie in"):
         interval([0.5, math.nan], 0.1)
+
+
+def by_the_definition(x: NDArray[np.float64], alpha: float) -> tuple[float, float]:
+    """The interval for one look, from the published stakes number by number and a search among all means."""
+    limit = math.log(2 / alpha)
+
+    def lower(x: NDArray[np.float64]) -> float:
+        total, squares, stakes = 0.5, 0.25, []
+        for i, value in enumerate(x, 1):
+            stakes.append(math.sqrt(2 * limit / (len(x) * squares / i)))
+            total += value
+            squares += (value - total / (i + 1)) ** 2
+
+        def missing(log_mean: float) -> float:
+            mean = math.exp(log_mean)
+            wealth = np.log1p(np.minimum(stakes, 0.9 / mean) * (x - mean)).cumsum()
+            return float(max(0.0, wealth.max())) - limit
+
+        return math.exp(brentq(missing, -600, 0, rtol=1e-12)) if missing(-600) > 0 else 0.0
+
+    return lower(x), 1 - lower(1 - x)
+
+
+@pytest.mark.parametrize("count", [1, 3, 200, 5000])
+@pytest.mark.parametrize("value", [0.0, 1e-9, 0.12, 0.5, 0.731058579, 1 - 1e-9, 1.0])
+def test_one_value_alone_has_the_interval_of_the_definition(value: float, count: int) -> None:
+    assert interval(np.full(count, value), 0.005, fixed=True) == pytest.approx(
+        by_the_definition(np.full(count, value), 0.005), rel=1e-9, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("order", [1, -1, 0])  # rising, falling, as drawn
+def test_any_values_have_the_interval_of_the_definition(name: str, order: int) -> None:
+    x = LAWS[name][1](np.random.default_rng(5), 3000)
+    x = np.sort(x)[::order] if order else x
+    assert interval(x, 0.005, fixed=True) == pytest.approx(by_the_definition(x, 0.005), rel=1e-9, abs=1e-12)
+
+
+def test_the_ends_are_searched_for_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dozen looks at the values an end; among all means it took some fifty."""
+    looks = []
+    planned = betting._planned
+
+    def counted(x: NDArray[np.float64], stakes: NDArray[np.float64]) -> betting.Wealth:
+        wealth = planned(x, stakes)
+        return lambda mean: looks.append(mean) or wealth(mean)  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(betting, "_planned", counted)
+    interval(LAWS["coin"][1](np.random.default_rng(6), 10_000), 0.005, fixed=True)
+    assert 2 <= len(looks) <= 24

@@ -256,3 +256,21 @@ def test_the_likelihood_attack_finds_the_same_with_and_without_the_shared_likeli
     assert one.posteriors is None
     assert other.posteriors is not None
     np.testing.assert_allclose(one.scores, np.log(other.posteriors / (1 - other.posteriors)), atol=2e-6)
+
+
+@pytest.mark.parametrize("count", [1023, 1024, 5000])
+def test_equal_posteriors_are_counted_together(count: int) -> None:
+    """The p-value is that of all coins one by one, where posteriors come often, seldom, or are all the same."""
+    rng = np.random.default_rng(7)
+    laws = {
+        "one": np.full(count, 0.731058579),
+        "sure": np.ones(count),
+        "two": np.where(rng.random(count) < 0.3, 0.88, 0.12),
+        "mixed": np.where(rng.random(count) < 0.5, 0.5, rng.random(count)),
+    }
+    for p in laws.values():
+        coins = stats.poisson_binom(p)
+        hits = int((rng.random(count) < p).sum())
+        for many in {hits, max(0, hits - int(2 * math.sqrt(count))), 0, count}:
+            expected = min(1.0, 2 * min(coins.cdf(many), coins.sf(many - 1)))
+            assert departure(many, p) == pytest.approx(expected, abs=1e-12)

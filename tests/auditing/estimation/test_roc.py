@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
+from sklearn.metrics import roc_curve
 
 import epsilometer
 from epsilometer.auditing.estimation.roc import Rate, rate
@@ -69,3 +70,18 @@ def test_an_audit_says_it_at_the_rate_of_its_design() -> None:
     assert row["tpr"] > 0.07
     with pytest.raises(UserError, match=r"fpr must be in \[0, 1\), got 1.5"):
         Design(fpr=1.5)
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("fpr", [0.0, 0.01, 0.3])
+def test_counted_scores_have_the_rates_of_the_curve(rounded: bool, fpr: float) -> None:
+    """Beside scikit-learn's curve of every trial, with ties and with scores of 0 on both sides."""
+    guesses, target = gaussian(4000, 1.0, np.random.default_rng(2))
+    assert guesses.scores is not None
+    guesses = Guesses(guesses.slots, np.round(guesses.scores)) if rounded else guesses
+    assert guesses.scores is not None
+    score = np.where(guesses.slots == 0, guesses.scores, -guesses.scores)
+    false, true, _ = roc_curve(target == 0, score, drop_intermediate=False)
+    interval = rate(guesses, target, fpr, 0.01)
+    assert interval is not None
+    assert interval.tpr == pytest.approx(true[false <= fpr].max(), abs=1e-12)
