@@ -13,19 +13,24 @@ of all pairs of words: there 5,000. Epsilon is 10. Of each row the runs of both 
 Where the reference prepares nothing, its one way stands beside each of ours. `published` is our form of the reference
 code's law, all else is corrected.
 
-usage: python -m benchmarks.peers [ROW...]     first: pip install -r benchmarks/peers/requirements.txt and
-                                               python -m benchmarks.peers.fetch
+`--against PAGE` measures the rows of a page of such a table again, and names those that are below two thirds of the
+ratio printed there; then it ends with 1. Ratios of one run are compared, so that the machine may be another.
+
+usage: python -m benchmarks.peers [ROW...] [--against docs/results/peers.md]
+first: pip install --no-deps -r benchmarks/peers/requirements.txt and python -m benchmarks.peers.fetch
 """
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -44,6 +49,7 @@ from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.text.vectors import WordVectors
 
 WORDS, FEW, DIMENSIONS, EPSILON, RUNS = 34_573, 5_000, 300, 10.0, 3
+KEPT = 2 / 3  # of a printed ratio: less is no noise of the machine
 
 Work = Callable[[int], tuple[int, float]]  # the run's number -> units, seconds of processor time
 
@@ -335,32 +341,73 @@ ROWS: dict[str, tuple[str, Callable[[Resources], Row]]] = {
 
 def lines(at: Resources, wanted: Sequence[str]) -> Iterator[str]:
     """A line of the table for each column of each row."""
-    yield "| mechanism | path | reference | units/s | ours, units/s | times as fast |"
-    yield "|---|---|---|---|---|---|"
+    yield "| mechanism | path | reference | units/s | ours, units/s | times as fast | our commit |"
+    yield "|---|---|---|---|---|---|---|"
+    describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    commit = subprocess.run(describe, capture_output=True, text=True, check=False).stdout.strip()
     for name, (repository, row) in ROWS.items():
-        if wanted and name not in wanted:
+        if name not in wanted:
             continue
         pinned = f"{repository} {sources()[repository]['commit'][:7]}" if repository else "naive loop, ours"
         try:
             measured = row(at)
         except (ImportError, FileNotFoundError) as error:
-            yield f"| {name} | | {pinned} | not to be had: {error} | | |"
+            yield f"| {name} | | {pinned} | not to be had: {error} | | | |"
             continue
         for column, (theirs, here) in measured.columns.items():
             reached, own = rates(theirs, here)
-            yield f"| {name} | {column} | {pinned} | {reached:,.4g} | {own:,.4g} | {own / reached:,.3g} |"
+            yield f"| {name} | {column} | {pinned} | {reached:,.4g} | {own:,.4g} | {own / reached:,.3g} | {commit} |"
 
 
-def main(wanted: Sequence[str]) -> None:
-    """Print what ran, and the table in Markdown."""
+def ratios(table: Iterable[str]) -> dict[tuple[str, str], float]:
+    """By mechanism and path, how many times as fast ours is, of the lines of a page with a table; NaN: not measured."""
+    cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table if line.startswith("|")]
+    head = next((row for row in cells if row[:2] == ["mechanism", "path"]), [])
+    if "times as fast" not in head:
+        raise SystemExit("there is no table with the columns mechanism, path and times as fast")
+    column = head.index("times as fast")
+    return {
+        (row[0], row[1]): float(row[column].replace(",", "") or "nan")
+        for row in cells
+        if row[0] in ROWS and len(row) > column
+    }
+
+
+def slower(printed: Mapping[tuple[str, str], float], now: Mapping[tuple[str, str], float]) -> list[str]:
+    """A sentence for each row that is below two thirds of what was printed, or was not measured."""
+    said = []
+    for row, before in printed.items():
+        name, ratio = ", ".join(filter(None, row)), now.get(row, math.nan)
+        if math.isnan(ratio):
+            said.append(f"{name}: {before:,.3g} was printed; not measured now")
+        elif ratio < KEPT * before:
+            said.append(f"{name}: {ratio:,.3g} times as fast as the reference, where {before:,.3g} was printed")
+    return said
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print what ran, the table in Markdown, and which rows are slower than on a page; 1 where there are such rows."""
+    parser = ArgumentParser(prog="python -m benchmarks.peers", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("rows", metavar="ROW", nargs="*", help="a mechanism of the table; all by default")
+    parser.add_argument("--against", metavar="PAGE", type=Path, help="name rows below two thirds of this page's ratio")
+    asked = parser.parse_args(arguments)
+    printed = ratios(asked.against.read_text().splitlines()) if asked.against else {}
+    if unknown := [name for name in asked.rows if name not in ROWS]:
+        parser.error(f"there is no row {unknown[0]!r}; the rows are {'; '.join(ROWS)}")
+    wanted = asked.rows or list(dict.fromkeys(name for name, _ in printed)) or list(ROWS)
+    printed = {row: ratio for row, ratio in printed.items() if row[0] in wanted}
     reference.one_thread()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    print(f"{time.strftime('%Y-%m-%d')}, commit {commit.stdout.strip()}, Python {platform.python_version()}, ", end="")
-    print(f"numpy {np.__version__}, {WORDS:,} words x {DIMENSIONS}, one thread, medians of {RUNS}\n")
+    print(f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, numpy {np.__version__}, ", end="")
+    print(f"{WORDS:,} words x {DIMENSIONS}, one thread, medians of {RUNS}\n")
+    table = []
     with TemporaryDirectory() as name:
         for line in lines(Resources(Path(name)), wanted):
             print(line, flush=True)
+            table.append(line)
+    behind = slower(printed, ratios(table))
+    print(*behind, sep="\n")
+    return bool(behind)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
