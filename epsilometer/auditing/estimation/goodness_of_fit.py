@@ -45,26 +45,32 @@ def outputs_fit(
     many units as its law has rows, or an output is impossible; 1 where there are no units.
     """
     wanted = laws.rows.take(source)
-    rows, first, counts = np.unique(wanted.values, return_inverse=True, return_counts=True)
+    counts = np.bincount(wanted.values)
     most = max(1, _ENTRIES // laws.outputs)
-    chosen = np.sort(np.argsort(-counts, kind="stable")[:most])
-    number = np.full(len(rows), -1)
-    number[chosen] = np.arange(len(chosen))
-    of_draws = number[first.ravel()]
+    rows = np.sort(np.argsort(-counts, kind="stable")[: min(most, np.count_nonzero(counts))])
+    number = np.full(len(counts), -1)
+    number[rows] = np.arange(len(rows))
+    of_draws = number[wanted.values]
     used = of_draws >= 0
     fits = [np.array_equal(one.lengths, wanted.lengths) for one in units]
     if not len(rows):
         return [float(same) for same in fits]
-    tables = laws.log_probabilities(rows[chosen], epsilons)
+    shape = len(rows), laws.outputs
+
+    def draws(one: Ragged) -> NDArray[np.integer]:
+        pairs = of_draws[used] * shape[1] + one.values[used]
+        return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
+
+    tables = laws.log_probabilities(rows, epsilons)
     return [
-        _p_value(np.exp(log_p), of_draws[used], one.values[used]) if same else 0.0
+        _p_value(np.exp(log_p), draws(one)) if same else 0.0
         for log_p, one, same in zip(tables, units, fits, strict=True)
     ]
 
 
-def _p_value(law: Array, rows: NDArray[np.integer], outputs: NDArray[np.integer]) -> float:
-    """law: [rows, outputs]; rows, outputs: [draws], the row and the output of each draw."""
-    if not (law[rows, outputs] > 0).all():
+def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
+    """law: [rows, outputs]; counted: [rows, outputs], the draws of each."""
+    if not (law[counted > 0] > 0).all():
         return 0.0
     order = np.argsort(-law, axis=1)
     mass = np.take_along_axis(law, order, axis=1)
@@ -72,15 +78,15 @@ def _p_value(law: Array, rows: NDArray[np.integer], outputs: NDArray[np.integer]
     np.put_along_axis(place, order, np.searchsorted(_PLACES, np.cumsum(mass, axis=1) - mass / 2), axis=1)
     cells = place + size * np.arange(len(law))[:, None]
     of_places = np.bincount(cells.ravel(), law.ravel(), len(law) * size).reshape(-1, size)  # [rows, places]
-    draws = np.bincount(rows, minlength=len(law))
-    seen = np.bincount(cells[rows, outputs], minlength=len(law) * size).reshape(-1, size)
+    draws, count = counted.sum(axis=1), int(counted.sum())
+    seen = np.bincount(cells.ravel(), counted.ravel(), len(law) * size).astype(np.int64).reshape(-1, size)
     expected = draws @ law
-    often = np.flatnonzero(expected >= _SHARE * len(rows))
-    one, count = np.repeat(draws, size), len(rows)
+    often = np.flatnonzero(expected >= _SHARE * count)
+    one = np.repeat(draws, size)
     kinds = [
         (seen.ravel(), one, (draws[:, None] * of_places).ravel()),
         (_beyond(seen.sum(axis=0)), np.full(size - 1, count), _beyond(draws @ of_places)),
-        (np.bincount(outputs, minlength=law.shape[1])[often], np.full(len(often), count), expected[often]),
+        (counted.sum(axis=0)[often], np.full(len(often), count), expected[often]),
     ]
     p_values = [least for kind in kinds for least in (_too_few(*kind), _too_many(*kind))]
     return min(1.0, len(p_values) * min(p_values))
