@@ -24,7 +24,7 @@ def held(port: int) -> socket.socket:
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was closed a minute ago
     try:
-        listening.bind((HOST, port))
+        listening.bind(("127.0.0.1", port))
         listening.listen()
     except OSError as error:
         listening.close()
