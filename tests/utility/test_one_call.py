@@ -63,7 +63,7 @@ def test_what_does_not_fit_together_is_refused() -> None:
         measured(None, keep="gender")
     with pytest.raises(UserError, match="unknown label 'ratings'; did you mean 'rating'"):
         measured(None, keep="ratings")
-    with pytest.raises(UserError, match=r"columns text, gender: unknown column 'rating'"):
+    with pytest.raises(UserError, match=r"columns 'text', 'gender': unknown column 'rating'"):
         measured(training(with_rewrites=True).select("text", "gender"))
     same = pl.DataFrame({"text": TEST.originals[:5], **{name: one[:5] for name, one in TEST.labels.items()}})
     with pytest.raises(UserError, match="5 texts of the test part"):
