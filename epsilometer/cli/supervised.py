@@ -16,6 +16,7 @@ from contextlib import suppress
 from types import FrameType
 
 from epsilometer.runtime.ending import INTERRUPTED, end_in_time, heed_interrupts
+from epsilometer.runtime.withholding import withhold
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -34,6 +35,7 @@ def supervised(work: Callable[[], int]) -> int:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):  # nobody reads it any more
                 stream.flush()
+        withhold()  # what threads and exit handlers of what is audited still write
         os.write(tell, bytes([code]))
         end_in_time(code)
         return code

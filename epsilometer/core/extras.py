@@ -18,7 +18,10 @@ EXTRAS = {
     "metrics": ("bert_score", "nltk", "rouge_score", "sacrebleu", "tldextract"),
     "report": ("altair", "jinja2", "markupsafe", "tabulate", "vl_convert"),
     "anonymisers": ("captum", "faker", "presidio_analyzer", "presidio_anonymizer", "spacy"),
-    "pipeline": ("dpath", "dvc", "dvc_data", "fastapi", "httpx", "prefect", "starlette", "uvicorn"),
+    "pipeline": (
+        *("diskcache", "dpath", "dvc", "dvc_data", "fastapi", "httpx"),
+        *("prefect", "starlette", "uvicorn", "voluptuous"),
+    ),
     "ray": ("ray",),
     "tracking": ("mlflow", "wandb"),
 }

@@ -63,6 +63,18 @@ def test_one_that_does_not_say_how_is_an_error(tmp_path: Path, body: str) -> Non
     assert "before there was a result" in line
 
 
+def test_what_is_written_after_the_result_is_withheld(tmp_path: Path) -> None:
+    """By handlers at exit and by threads that go on: it may be a text. Core dumps, which hold texts, are not written."""
+    body = (
+        "import atexit, resource, threading\n"
+        "    atexit.register(lambda: (print('text'), print('text', file=sys.stderr), os.write(1, b'text')))\n"
+        "    threading.Thread(target=lambda: (time.sleep(1), os.write(2, b'text'))).start()\n"
+        "    print(resource.getrlimit(resource.RLIMIT_CORE))\n"
+        "    return 0"
+    )
+    assert started(tmp_path, body).communicate(timeout=60) == ("(0, 0)\n", "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
 def test_a_signal_ends_both_processes(tmp_path: Path, number: signal.Signals) -> None:
     process = started(tmp_path, WAITS)
