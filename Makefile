@@ -71,6 +71,7 @@ install:
 	$(PYTHON) -m venv .venv
 	$(PIP) --require-hashes --no-deps --requirement requirements.lock
 	$(PIP) --constraint constraints.txt --no-build-isolation --editable '.[test]'
+	@python -m epsilometer.project.site_cache
 	@cat pyproject.toml constraints.txt requirements.lock > .venv/.ready
 
 # A profile runs beside the others: a copy of the stages, and its own parameters, data and lock.

@@ -131,4 +131,4 @@ def test_no_private_text_gets_into_the_image() -> None:
     """Whatever audits left in data/ stays outside; the weights, which git has, come along."""
     rules = (ROOT / ".dockerignore").read_text().splitlines()
     assert rules.index("data/*") < rules.index("!data/embedded")
-    assert {"runs", ".dvc/cache", ".prefect"} <= set(rules)
+    assert {"runs", ".dvc/cache", ".dvc/config.local", ".dvc-site/repo/*", ".prefect"} <= set(rules)

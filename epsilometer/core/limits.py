@@ -37,7 +37,7 @@ class Limit:
 
 
 EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # from the end of the work, or Ctrl-C, to that of the process
-YAML_NODES = Limit("EPSILOMETER_YAML_NODES", 100_000)  # that aliases repeat in a parameter file
+YAML_NODES = Limit("EPSILOMETER_YAML_NODES", 100_000)  # values or lines that aliases repeat in a parameter file
 COMMAND_SECONDS = Limit("EPSILOMETER_COMMAND_SECONDS", 3600)  # for one batch of an audited program
 COMMAND_BYTES = Limit("EPSILOMETER_COMMAND_BYTES", 1 << 28)  # that it writes
 UNPACKED_BYTES = Limit("EPSILOMETER_UNPACKED_BYTES", 1 << 30)  # that a compressed file becomes

@@ -14,6 +14,7 @@ from epsilometer.core import limits
 from epsilometer.core.errors import UserError
 
 FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it is built in
+_LINE = 100  # characters of a string that count as a value
 
 
 def load(text: str | bytes, loader: Any = FAST) -> Any:
@@ -36,21 +37,25 @@ def check_aliases(text: str | bytes) -> None:
 
 
 def _check(root: yaml.Node) -> None:
-    """Raises UserError where aliases repeat more nodes than `limits.YAML_NODES`, or a node is inside itself."""
+    """Raises UserError where aliases repeat more than `limits.YAML_NODES`, or a node is inside itself."""
     sizes: dict[int, int | None] = {}  # of nodes, with all that they stand for; None: not yet known
+    written = 0
 
     def size(node: yaml.Node) -> int:
+        nonlocal written
         if id(node) not in sizes:
             sizes[id(node)] = None
-            sizes[id(node)] = 1 + sum(map(size, _children(node)))
+            own = 1 + (len(node.value) // _LINE if isinstance(node, yaml.ScalarNode) else 0)
+            written += own
+            sizes[id(node)] = own + sum(map(size, _children(node)))
         if (total := sizes[id(node)]) is None:
             raise UserError(f"an anchor{_place(node)} holds an alias of itself; write out what is meant")
         return total
 
-    if size(root) - len(sizes) > limits.YAML_NODES.value:
+    if size(root) - written > limits.YAML_NODES.value:
         raise UserError(
-            f"aliases (*name) repeat more than {limits.YAML_NODES.value} values; write out what is meant, or, "
-            f"{limits.YAML_NODES.remedy}"
+            f"aliases (*name) repeat more than {limits.YAML_NODES.value} values, or lines of {_LINE} characters; "
+            f"write out what is meant, or, {limits.YAML_NODES.remedy}"
         )
 
 

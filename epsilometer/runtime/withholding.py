@@ -94,10 +94,15 @@ def in_one_line(error: BaseException) -> str:
 
 def traceback_of(error: BaseException) -> str:
     """The type of an error and the files, lines and functions that it came through; not its message, notes, causes or
-    members, nor the source, which may quote a text as well.
+    members, nor the source, which may quote a text as well. Of code without a file, neither name: both may be a text.
     """
     through = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
-    lines = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in through]
+    lines = [
+        f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}'
+        if os.path.isfile(frame.filename)
+        else f"  code without a file, line {frame.lineno}"
+        for frame in through
+    ]
     return "\n".join([*lines, kind_of(error)])
 
 

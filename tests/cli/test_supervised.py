@@ -64,7 +64,7 @@ def test_one_that_does_not_say_how_is_an_error(tmp_path: Path, body: str) -> Non
 
 
 def test_what_is_written_after_the_result_is_withheld(tmp_path: Path) -> None:
-    """By handlers at exit and by threads that go on: it may be a text. Core dumps, which hold texts, are not written."""
+    """By handlers at exit and by threads that go on: it may be a text. Nor are core dumps, which hold texts."""
     body = (
         "import atexit, resource, threading\n"
         "    atexit.register(lambda: (print('text'), print('text', file=sys.stderr), os.write(1, b'text')))\n"

@@ -67,6 +67,7 @@ RAISES = {
     "a cause": "try:\n    raise ValueError(text)\nexcept ValueError as error:\n    raise RuntimeError('x') from error",
     "a context": "try:\n    raise ValueError(text)\nexcept ValueError:\n    raise RuntimeError('x')",
     "a note": "error = ValueError('x')\nerror.add_note(text)\nraise error",
+    "generated code that is named by the text": "exec(compile('def f(): raise ValueError(1)\\nf()', text, 'exec'))",
     "a group": "raise ExceptionGroup('x', [ValueError(text), ExceptionGroup(text, [KeyError(text)])])",
 }
 WRITES = {

@@ -99,6 +99,18 @@ def test_after_a_run_it_is_closed_and_named_for_every_folder(readable: Path, how
     assert not (project / "below" / NAME).exists()
 
 
+def test_set_up_names_it_for_every_folder(readable: Path) -> None:
+    """Before anything has run: DVC would otherwise make one that everybody may write in the folder it is called in."""
+    project = readable / "mine"
+    (project / "below").mkdir(parents=True)
+    make_project(project)
+    (project / ".dvc/config.local").unlink()
+    (line,) = (line for line in (ROOT / "Makefile").read_text().splitlines() if "site_cache" in line)
+    run(project, *line.strip().removeprefix("@").split())
+    assert kept_by(project / "below").is_relative_to(project / NAME)
+    assert not (project / "below" / NAME).exists()
+
+
 @pytest.mark.parametrize("place", [NAME, f"{NAME}/repo", f"{NAME}/repo/token"])
 @pytest.mark.parametrize("how", ["mode", "owner"])
 def test_a_folder_that_somebody_else_can_write_is_refused(tmp_path: Path, place: str, how: str) -> None:
