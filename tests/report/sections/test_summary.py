@@ -248,8 +248,8 @@ def test_claims_at_budgets_that_nobody_audited_are_not_counted() -> None:
     """A check by draws adds budgets of its own; what is broken there is said, with where."""
     table = frame(("queries", "mvc", 1.0, "embedding", 500, 999.0, NOT_TESTABLE))
     row: dict[str, Any] = {"mechanism": "mvc", "epsilon": 0.001, "claim": "0.001 per word", "method": "Monte Carlo"}
-    kept = said(of(table, checks({**row, "audited": False, "verdict": NOT_REFUTED})))
-    assert kept["Claims"].startswith("No claim could be tested")
+    shown = said(of(table, checks({**row, "audited": False, "verdict": NOT_REFUTED})))
+    assert shown["Claims"].startswith("No claim could be tested")
     broken = of(table, checks({**row, "audited": False, "verdict": VIOLATED}))
     assert "mvc at ε = 0.001 (exact check, at a budget that was not audited)" in said(broken)["Claims"]
     assert broken.alarm
