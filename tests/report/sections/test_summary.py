@@ -247,11 +247,11 @@ def test_what_stays_within_the_target_between_texts_of_equal_length_alone_is_sai
 def test_claims_at_budgets_that_nobody_audited_are_not_counted() -> None:
     """A check by draws adds budgets of its own; what is broken there is said, with where."""
     table = frame(("queries", "mvc", 1.0, "embedding", 500, 999.0, NOT_TESTABLE))
-    row: dict[str, Any] = {"mechanism": "mvc", "epsilon": 0.001, "claim": "0.001 per word", "method": "Monte Carlo"}
+    row: dict[str, Any] = {"mechanism": "mvc", "epsilon": 0.001, "claim": "0.001 per word", "draws": 2000}
     shown = said(of(table, checks({**row, "audited": False, "verdict": NOT_REFUTED})))
     assert shown["Claims"].startswith("No claim could be tested")
     broken = of(table, checks({**row, "audited": False, "verdict": VIOLATED}))
-    assert "mvc at ε = 0.001 (exact check, at a budget that was not audited)" in said(broken)["Claims"]
+    assert "mvc at ε = 0.001 (draws, at a budget that was not audited)" in said(broken)["Claims"]
     assert broken.alarm
 
 

@@ -17,8 +17,8 @@ def test_worst_cases_name_their_witness() -> None:
     assert "bird for cat rather than dog" not in worst  # a witness of a claim that was not tested shows nothing
     assert "17.00 draws" in worst
     assert "−∞" in worst  # the slack where an output is possible under one input only
-    assert "largest found, 200 inputs; over all words at least 1.00 within the claim" in worst
-    assert "exact, 1,000 inputs" in worst
+    assert "largest found, by its stated law, 200 inputs; over all words at least 1.00 within the claim" in worst
+    assert "exact, by its stated law, 1,000 inputs" in worst
     assert worst.index("✕ violated") < worst.index("Monte Carlo, 4,000")  # in the table, after the words above it
     sound = tables_of_all()["claims"].filter(verdict=NOT_REFUTED)
     assert worst_case.sentence(sound).startswith("In none of the 1 laws")
