@@ -29,12 +29,12 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "candidates": pl.Int64,
     "successes": pl.Int64,
     "success_rate": pl.Float64,
-    "loss": pl.Float64,  # with delta (TeDA eq. 11), as are point, upper and ceiling
+    "loss": pl.Float64,  # of guessing, at delta 0 whatever is claimed, as are point, upper and ceiling
     "point": pl.Float64,
     "upper": pl.Float64,
     "ceiling": pl.Float64,
     "delta": pl.Float64,  # of the claim; 0 without one
-    "loss_at_delta_0": pl.Float64,
+    "loss_at_delta": pl.Float64,  # what the successes prove of the epsilon of a claim with that delta (TeDA eq. 11)
     "equal_trials": pl.Int64,  # those whose candidates have equally many words
     "equal_successes": pl.Int64,
     "equal_loss": pl.Float64,  # the loss on these trials, beyond the number of words; null where there are none
@@ -180,7 +180,7 @@ UNIT_LOSSES: Schema = {  # what the audit over units (`units`) proves; a row an 
     "guesses": pl.Int64,  # of the surest coins, as many as prove the most; no guess is made of the others
     "right": pl.Int64,  # of those guesses
     "rate": pl.Float64,
-    "loss": pl.Float64,  # of one word, by those guesses: a lower bound on its epsilon, with the claim's delta
+    "loss": pl.Float64,  # of one word, by those guesses: a lower bound on its pure epsilon
     "ceiling": pl.Float64,
     "delta": pl.Float64,
     "claim": pl.String,

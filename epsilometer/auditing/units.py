@@ -178,7 +178,7 @@ def _rows(
 
     def row(name: str, among: Sequence[str]) -> dict[str, Any]:
         level = alpha / len(among)
-        proved = {one: unit_loss(right[one], scores[one], level, said.delta) for one in among}
+        proved = {one: unit_loss(right[one], scores[one], level) for one in among}
         best = max(among, key=lambda one: proved[one].loss)
         return {
             "epsilon": stored(epsilon),
@@ -191,7 +191,7 @@ def _rows(
             "right": proved[best].right,
             "rate": proved[best].right / proved[best].guesses,
             "loss": proved[best].loss,
-            "ceiling": unit_loss(every, np.zeros(count), level, said.delta).loss,
+            "ceiling": unit_loss(every, np.zeros(count), level).loss,
             "delta": said.delta,
             "claim": said.claim,
             "covered": int(covered.sum()),

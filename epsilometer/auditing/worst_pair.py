@@ -209,7 +209,7 @@ def _proved(
     best = search(tried.pull, len(pairs.x), trials)
     attack, said = list(attacks)[best.attack], stated(mechanism, epsilon, pairs.texts)
     count, hits = len(best.right), int(best.right.sum())
-    one = estimate(hits, count, alpha=design.alpha, delta=said.delta)
+    one = estimate(hits, count, alpha=design.alpha)
     row = {
         "epsilon": stored(epsilon),
         "pairs": pairs.of,
@@ -221,7 +221,7 @@ def _proved(
         "loss": one.loss,
         "point": one.point,
         "ceiling": one.ceiling,
-        "worst_output": worst_output(best.right, tried.surest[attack], 2, design.alpha, delta=said.delta),
+        "worst_output": worst_output(best.right, tried.surest[attack], 2, design.alpha),
         "delta": said.delta,
         "claim": said.claim,
         **pairs.parts(best.arm),

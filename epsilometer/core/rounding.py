@@ -14,7 +14,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
 _DIGITS = 4
 _SLACK = 1e-9  # what floating-point numbers add to a decimal: .29 is a little less
-_DOWN = re.compile(r"(?:.*_)?(?:loss|low|lower|ceiling)(?:_[12])?|loss_at_delta_0|worst_output")
+_DOWN = re.compile(r"(?:.*_)?(?:loss|low|lower|ceiling)(?:_[12])?|loss_at_delta|worst_output")
 _UP = re.compile(r"(?:.*_)?(?:upper|high)(?:_[12])?|p_value")
 
 

@@ -42,7 +42,8 @@ FOLDER = Path("baseline")
 ACCEPT = "`epsilometer accept`"
 
 _EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
-# Files without the last were written without attribute losses, those without delta with delta 0.
+# Files without the last were written without attribute losses. Losses are at delta 0, in files of earlier versions at
+# the delta of the claim, which is the column; those without it were written with delta 0.
 _ESTIMATES = [*_EARLIER, "delta", "candidates"]
 _WRITTEN = [_ESTIMATES[:count] for count in range(len(_EARLIER), len(_ESTIMATES) + 1)]
 _DECIMALS = 6  # of a nat: losses as written
@@ -123,11 +124,11 @@ def _hash(path: Path, more: str = "") -> str:
 
 def _estimates(params: Params, folder: Path) -> dict[Row, Estimate]:
     """The estimates of an audit, by row."""
-    names = ["successes", "trials", "candidates", "delta", "loss", "point", "upper", "ceiling"]
+    names = ["successes", "trials", "candidates", "loss", "point", "upper", "ceiling"]
     table = tables.read(folder / "data/estimates.parquet", ESTIMATES).filter(~pl.col("attack").is_in(CHOSEN))
     return {
         Row(*(row[name] for name in Row._fields)): Estimate(
-            alpha=params.audit.alpha, prior=None, **{n: row[n] for n in names}
+            alpha=params.audit.alpha, delta=0.0, prior=None, **{n: row[n] for n in names}
         )
         for row in table.iter_rows(named=True)
     }
@@ -227,11 +228,10 @@ def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, An
     trials, successes = int(numbers["trials"]), int(numbers["successes"])
     packed = np.frombuffer(base64.b64decode(hits["hits"], validate=True), np.uint8)
     bits = np.unpackbits(packed).astype(bool)
-    delta = float(numbers.get("delta", 0))
-    candidates = int(numbers.get("candidates", audit["candidates"]))
-    recomputed = estimate(successes, trials, candidates, float(audit["alpha"]), delta=delta)
+    candidates, alpha = int(numbers.get("candidates", audit["candidates"])), float(audit["alpha"])
+    written = estimate(successes, trials, candidates, alpha, delta=float(numbers.get("delta", 0)))
     if len(packed) != -(-trials // 8) or bits[:trials].sum() != successes or bits[trials:].any():
         raise ValueError(f"hits.csv does not hold the {successes} successes of {_row(numbers)}")
-    if not math.isclose(recomputed.loss, float(numbers["loss"]), abs_tol=_TOLERANCE):
+    if not math.isclose(written.loss, float(numbers["loss"]), abs_tol=_TOLERANCE):
         raise ValueError(f"the loss of {_row(numbers)} is not that of its successes")
-    return Measured(bits[:trials], hits["drawn"], hits["rewrites"], recomputed)
+    return Measured(bits[:trials], hits["drawn"], hits["rewrites"], estimate(successes, trials, candidates, alpha))

@@ -105,7 +105,7 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
             return {"point": law["average"], **ends, "ceiling": math.inf, "exact": True}
         if row["dataset"] in matched and row["equal_trials"]:
             of = (row["equal_successes"], row["equal_trials"], row["candidates"], alpha / row["tests"])
-            one = estimate(*of, delta=row["delta"])
+            one = estimate(*of)
             return {"loss": one.loss, "point": one.point, "upper": one.upper, "ceiling": one.ceiling, "exact": False}
         return {name: row[name] for name in ("loss", "point", "upper", "ceiling")} | {"exact": False}
 

@@ -113,12 +113,11 @@ def _row(
     hits = one.even_guesses[trials.ravel()] == one.truth[trials.ravel()]
     pairs = None if one.attacker in (CLEAN, DETECTOR) else claimed.pairs
     each = one.units.shape[1]
-    delta = 0.0 if pairs is None else min(each * claimed.delta, 1 - 1e-12)
-    loss = _estimate(hits, of_unit[trials.ravel()], classes, alpha=alpha, delta=delta)
+    loss = _estimate(hits, of_unit[trials.ravel()], classes, alpha=alpha)
     expected = None
     if pairs is not None:
         losses = np.sum([pairs(one.units[trials, place]) for place in range(each)], axis=0)
-        expected = classes * expected_successes(losses, classes, delta)
+        expected = classes * expected_successes(losses, classes, min(each * claimed.delta, 1.0))
     return {
         "attacker": one.attacker,
         "kind": one.kind,
@@ -163,12 +162,12 @@ def _class_scores(one: Inferred) -> dict[str, float | None]:
     }
 
 
-def _estimate(hits: NDArray[np.bool_], groups: NDArray[Any], classes: int, *, alpha: float, delta: float) -> Estimate:
-    over_noise = estimate(int(hits.sum()), len(hits), classes, alpha, delta=delta)
+def _estimate(hits: NDArray[np.bool_], groups: NDArray[Any], classes: int, *, alpha: float) -> Estimate:
+    over_noise = estimate(int(hits.sum()), len(hits), classes, alpha)
     if len(np.unique(groups)) == len(groups):
         return over_noise
     _, low, high = clustered_share(hits, groups, alpha)
-    loss, upper = (loss_at(end, classes, delta) for end in (low, high))
+    loss, upper = (loss_at(end, classes) for end in (low, high))
     return replace(over_noise, loss=min(over_noise.loss, loss), upper=max(over_noise.upper, upper))
 
 

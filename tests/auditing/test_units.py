@@ -92,6 +92,19 @@ def test_a_claim_is_judged_where_it_says_something(mechanism: CoversSome) -> Non
     assert (row["covered"], row["claimed"], row["verdict"]) == (1200, 1.0, VIOLATED)
 
 
+class ClaimsNothing(CoversSome):
+    delta = 0.999
+
+
+def test_no_claim_lowers_the_loss() -> None:
+    """A delta that allows any leak refutes nothing; what a word loses is the same."""
+    (pure,) = audit_units(ANSWERS, CoversSome(), [1.0], ["lexical"]).iter_rows(named=True)
+    (row,) = audit_units(ANSWERS, ClaimsNothing(), [1.0], ["lexical"]).iter_rows(named=True)
+    assert (row["delta"], row["verdict"]) == (0.999, NOT_TESTABLE)
+    assert row["loss"] == pure["loss"] > 1
+    assert row["ceiling"] == pure["ceiling"]
+
+
 class CoversNone(CoversSome):
     def distance(self, texts: list[str], pairs: np.ndarray, epsilon: float) -> np.ndarray:
         return np.full(len(pairs), math.inf)

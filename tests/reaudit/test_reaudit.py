@@ -36,6 +36,7 @@ import epsilometer.pipeline.stages.estimate
 import epsilometer.pipeline.stages.prepare
 import epsilometer.pipeline.stages.rewrite
 import epsilometer.pipeline.stages.trials
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows.alert import EVENT, send_to
 from epsilometer.project import code
@@ -366,28 +367,29 @@ class Mine:
 
 
 def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the delta of the claim; files of earlier versions have no candidates, or neither these nor a delta."""
+    """Files of earlier versions have losses at the delta of the claim, no candidates, or neither these nor a delta."""
     Path("mine.py").write_text(APPROXIMATE)
     project.audit()
     call(capsys, "accept")
     rows = pl.read_parquet("data/estimates.parquet").filter(attack="lexical").sort("epsilon").to_dicts()
-    assert all(row["delta"] == 0.1 and 0 < row["loss"] < row["loss_at_delta_0"] for row in rows)
+    assert all(row["delta"] == 0.1 and 0 < row["loss_at_delta"] < row["loss"] for row in rows)
     losses = [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
     assert losses == [row["loss"] for row in rows]
 
     path = Path("baseline/estimates.csv")
-    assert path.read_text().splitlines()[0].endswith(",delta,candidates")
+    written = pl.read_csv(path)
+    assert written.columns[-2:] == ["delta", "candidates"]
+    at_delta = pl.Series([estimate(*row, delta=0.1).loss for row in written["successes", "trials"].iter_rows()])
+    written.with_columns(loss=at_delta, delta=pl.lit(0.1)).write_csv(path)
+    assert losses == [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
+    written.with_columns(loss=at_delta).write_csv(path)
+    with pytest.raises(UserError, match="is not that of its successes"):
+        baseline.read()
+    written.write_csv(path)
     shorten(path)
     assert losses == [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
     shorten(path)
-    with pytest.raises(UserError, match="is not that of its successes"):
-        baseline.read()
-    Path("mine.py").write_text(APPROXIMATE.replace("delta=0.1", "delta=0"))
-    project.audit()
-    call(capsys, "accept")
-    shorten(path, 2)
-    losses = [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
-    assert losses == [row["loss_at_delta_0"] for row in rows]
+    assert losses == [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
 
 
 def shorten(path: Path, columns: int = 1) -> None:

@@ -90,7 +90,7 @@ def frame(*rows: Row, equal: tuple[int, int] = (0, 0), validated: bool = True) -
                 "success_rate": e.success_rate,
                 "delta": 0.0,
                 "loss": e.loss,
-                "loss_at_delta_0": e.loss,
+                "loss_at_delta": e.loss,
                 "point": e.point,
                 "upper": e.upper,
                 "ceiling": e.ceiling,

@@ -95,6 +95,17 @@ def test_a_claim_that_does_not_hold_is_violated() -> None:
     assert {by_attacker[name]["verdict"] for name in (*OF_ONE_TEXT, "strongest")} == {VIOLATED}
 
 
+def test_no_claim_lowers_the_loss() -> None:
+    """Deltas of an author's texts add up to more than 1: the claim allows everything, and the loss is what it is."""
+    parts = texts(400, 5_000, groups=80), texts(800, 0, groups=160)
+    claimed = Claimed("1 with delta 0.4", lambda pairs: np.full(len(pairs), 1.0), 0.4)
+    without, with_delta = measured(lambda text: text, parts=parts), measured(lambda text: text, claimed, parts)
+    for name in (STATIC, AUTHOR):
+        assert with_delta[name]["loss"] == without[name]["loss"] > 3
+    assert with_delta[AUTHOR]["verdict"] == NOT_TESTABLE
+    assert with_delta[STATIC]["verdict"] == VIOLATED  # all right, where (e + 0.4) / (e + 1) = 84 % are allowed
+
+
 def test_texts_of_one_author_add_up_and_so_do_their_claims() -> None:
     parts = texts(400, 5_000, groups=80), texts(800, 0, groups=160)
     by_attacker = measured(answer(1.0), claim(1.0), parts)

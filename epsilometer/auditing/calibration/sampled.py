@@ -1,9 +1,9 @@
 """The nominal epsilon at which an attack's empirical loss meets a target, with an interval. Losses are in nats.
 
-The target loss l is a target success probability p* = (e^l + (k - 1) delta) / (e^l + k - 1) (TeDA eq. 10 solved for the
-probability). The search is for c, the largest epsilon below which no success probability p(epsilon) exceeds p*; p is
-assumed to stay at or above p* above c. Fresh trials are drawn at epsilons of a fixed grid, and the answer is the
-interval between two of them.
+The target loss l is a target success probability p* = e^l / (e^l + k - 1) (TeDA eq. 10 solved for the probability, at
+delta 0 whatever is claimed: a claim with a large delta would allow any leak). The search is for c, the largest epsilon
+below which no success probability p(epsilon) exceeds p*; p is assumed to stay at or above p* above c. Fresh trials are
+drawn at epsilons of a fixed grid, and the answer is the interval between two of them.
 
 **Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). For each cell between two epsilons of the grid a
 bettor tests "c lies in this cell", under which p <= p* at the epsilons before it and p >= p* at those after it. A batch
@@ -138,8 +138,8 @@ class Calibrated:
 class Goal:
     """The loss to meet, in nats, and the search for its epsilon, between `low` and `high`.
 
-    width: high / low of the interval to stop at; budget: all trials together; delta: that of the mechanism's claim, at
-    which the loss is meant. Raises UserError for a target, range or budget outside the rules.
+    width: high / low of the interval to stop at; budget: all trials together. Raises
+    UserError for a target, range or budget outside the rules.
     """
 
     target: float
@@ -147,7 +147,6 @@ class Goal:
     high: float
     width: float = 1.25
     budget: int = 50_000
-    delta: float = 0.0
 
     def __post_init__(self) -> None:
         if not (self.target > 0 and math.isfinite(self.target)):
@@ -174,12 +173,12 @@ def calibrate(
     posteriors. Raises UserError for a loss that no success rate shows, before anything is measured.
     """
     target, low, high, budget = goal.target, goal.low, goal.high, goal.budget
-    candidates, delta = design.k, goal.delta
-    if not success_bound(target, candidates, delta) < 1:
+    candidates = design.k
+    if not success_bound(target, candidates) < 1:
         raise UserError(f"no success rate shows a loss of {target:g} nats with {candidates} candidates; ask for less")
     steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(goal.width)))
     grid = np.geomspace(low, high, steps + 1)
-    curves = _Curves(target, candidates, delta, step=math.log(high / low) / steps, steps=steps)
+    curves = _Curves(target, candidates, step=math.log(high / low) / steps, steps=steps)
     draws = _Draws(attacks, steps, design.alpha, lawful)
     last, spent, contradiction, falls = steps, 0, None, False
     while True:  # a round: a search among the epsilons up to the last, on fresh trials
@@ -211,7 +210,7 @@ def calibrate(
     ends = float(grid[below]) if below >= 0 else 0.0, float(grid[above]) if above <= last else math.inf
     crossing = last - evidence.expected() if falls else evidence.expected()
     best = None if outside else min(max(float(low * math.exp(crossing * curves.step)), ends[0]), ends[1])
-    points = {place: draws.point(place, float(grid[place]), goal, candidates) for place in draws.places()}
+    points = {place: draws.point(place, float(grid[place]), candidates) for place in draws.places()}
     return Calibrated(
         target,
         status,
@@ -296,7 +295,7 @@ class _Draws:
         """Those at which anything was drawn."""
         return [int(place) for place in np.flatnonzero(self.trials.any(axis=0))]
 
-    def point(self, place: int, epsilon: float, goal: Goal, candidates: int) -> Point:
+    def point(self, place: int, epsilon: float, candidates: int) -> Point:
         """What was measured at a place."""
         successes, sums = np.zeros(len(self.trials), np.int64), np.zeros(len(self.trials))
         for number, (at, asked, batches, _) in enumerate(self.batches):
@@ -304,7 +303,7 @@ class _Draws:
                 successes[asked] += [batch.successes for batch in batches]
                 sums[asked] += [float(values @ times) for values, times in self.values(number)[2]]
         trials = self.trials[:, place]
-        losses = tuple(loss_at(s / max(n, 1), candidates, goal.delta) for s, n in zip(sums, trials, strict=True))
+        losses = tuple(loss_at(s / max(n, 1), candidates) for s, n in zip(sums, trials, strict=True))
         return Point(epsilon, tuple(successes.tolist()), tuple(trials.tolist()), losses)
 
 
@@ -314,13 +313,13 @@ class _Curves:
     Crossings lie in the middle between two places of the grid, so that no curve meets p* at a place.
     """
 
-    def __init__(self, target: float, candidates: int, delta: float, step: float, steps: int) -> None:
-        self.step, self.wanted = step, success_bound(target, candidates, delta)
+    def __init__(self, target: float, candidates: int, step: float, steps: int) -> None:
+        self.step, self.wanted = step, success_bound(target, candidates)
         self.crossings = np.arange(-_SPAN, steps + _SPAN + 1) - 0.5
         distance = np.arange(steps + len(self.crossings)) - self.crossings[-1]
         loss = target * np.exp(np.clip(np.multiply.outer(distance * step, _EXPONENTS), -30, 3.4))
         odds = (candidates - 1) * np.exp(-loss)
-        q = np.clip((1 + delta * odds) / (1 + odds), 1e-9, 1 - 1e-9)  # TeDA eq. 10 solved for the probability
+        q = np.clip(1 / (1 + odds), 1e-9, 1 - 1e-9)  # TeDA eq. 10 solved for the probability
         self.hit, self.miss = np.log(q), np.log1p(-q)
         self.stake = (q - self.wanted) / (self.wanted * (1 - self.wanted))  # b of a coin
         self.below = distance < 0

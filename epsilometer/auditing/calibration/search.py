@@ -13,7 +13,6 @@ from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core.attack import Attack, Context, guess_and_score
-from epsilometer.core.errors import UserError
 from epsilometer.core.likelihood import computed, has_law
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
@@ -64,10 +63,9 @@ def search(
     """Returns the nominal epsilon at which the strongest of these attacks meets the goal's loss.
 
     By posteriors where the mechanism's law is known, as long as the hits do not refute it (`sampled`).
-    The loss is that at the delta of the mechanism's claim (TeDA eq. 11), 0 without one. Every batch has fresh candidate
-    sets, targets and noise. attacks: those that apply to the mechanism, by name. journal: is read before anything is
-    rewritten, and gets what is counted. watch: as in `sampled.calibrate`. Raises UserError where the claim's delta
-    depends on epsilon.
+    The loss is that of guessing, whatever the mechanism claims. Every batch has fresh candidate sets, targets and
+    noise. attacks: those that apply to the mechanism, by name. journal: is read before anything is rewritten, and gets
+    what is counted. watch: as in `sampled.calibrate`.
     """
     design = as_installed(design)
     fresh = fresh_batches(pool, mechanism, attacks, design, stream="calibrate")
@@ -82,15 +80,5 @@ def search(
             known.update({(applied[i][0], epsilon, first, count): b for i, b in zip(new, batches, strict=True)})
         return [known[key] for key in keys]
 
-    def delta(epsilon: float) -> float:
-        claim = mechanism.guarantee(epsilon)
-        return claim.delta if claim else 0.0
-
-    low, high = goal.low, goal.high
-    if delta(low) != delta(high):
-        raise UserError(
-            f"the claim's delta depends on epsilon ({delta(low):g} at {low:g}, {delta(high):g} at {high:g})"
-        )
-    goal, lawful = replace(goal, delta=delta(low)), has_law(mechanism)
-    calibrated = calibrate(measure, goal, len(applied), design, watch=watch, lawful=lawful)
+    calibrated = calibrate(measure, goal, len(applied), design, watch=watch, lawful=has_law(mechanism))
     return replace(calibrated, attacks=tuple(attacks))

@@ -45,9 +45,7 @@ class Averaged:
     upper: float
 
 
-def averaged(
-    successes: int, posteriors: NDArray[np.float64], candidates: int, alpha: float = 0.01, delta: float = 0.0
-) -> Averaged:
+def averaged(successes: int, posteriors: NDArray[np.float64], candidates: int, alpha: float = 0.01) -> Averaged:
     """The loss behind guesses with these posteriors [n], of which so many were hits; at confidence 1 - alpha/2.
 
     The better at each end of the betting interval of the posteriors and the Clopper-Pearson interval of the hits, of
@@ -56,7 +54,7 @@ def averaged(
     bet = interval(posteriors, alpha / 2, fixed=True)
     counted = clopper_pearson(successes, len(posteriors), alpha / 2)
     low, high = max(bet[0], counted[0]), min(bet[1], counted[1])
-    return Averaged(*(loss_at(p, candidates, delta) for p in (low, float(posteriors.mean()), high)))
+    return Averaged(*(loss_at(p, candidates) for p in (low, float(posteriors.mean()), high)))
 
 
 def departure(successes: int, posteriors: NDArray[np.float64]) -> float:

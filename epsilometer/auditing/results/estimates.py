@@ -1,5 +1,8 @@
 """The rows of an audit: what each attack's guesses say about a mechanism's loss, beside its claim. Losses are in nats.
 
+A loss is that of guessing, at delta 0 whatever is claimed: a claim with a large delta would lower it. The claim's delta
+counts in the verdict on it, and in `loss_at_delta` (TeDA eq. 11), which is compared with the epsilon of that claim.
+
 The loss, the verdict and everything that is compared rest on hits. Where the mechanism's law is known, `posterior_loss`
 and the two columns after it are sharper, but rely on that law; they are left out if the hits refute it (`posteriors`).
 `estimates` makes the rows for the one call, the stage and the re-audit alike (schema `ESTIMATES`).
@@ -80,7 +83,7 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
 
 def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
     """Returns the rows of a mechanism at one epsilon, without verdicts, which need all rows of an audit (`judge`)."""
-    stated, trials, delta = attacked.stated, attacked.trials, attacked.stated.delta
+    stated, trials = attacked.stated, attacked.trials
     count, candidates = trials.candidates.shape
     right = {name: guess.slots == trials.target for name, guess in attacked.guesses.items()}
     equal = matched(trials.candidates, attacked.words)
@@ -88,8 +91,8 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
     released = [name for name in right if attacked.sees[name] in stated.releases]
     covered, expected = _expected(attacked, prior)
 
-    def proved(hits: int, of: int, level: float, slack: float = delta) -> Estimate:
-        return estimate(hits, of, candidates, level, delta=slack, prior=prior)
+    def proved(hits: int, of: int, level: float, delta: float = 0.0) -> Estimate:
+        return estimate(hits, of, candidates, level, delta=delta, prior=prior)
 
     own = {name: proved(int(np.count_nonzero(hits)), count, alpha) for name, hits in right.items()}
 
@@ -125,9 +128,9 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
             "candidates": candidates,
             "successes": one.successes,
             "success_rate": one.success_rate,
-            "delta": delta,
+            "delta": stated.delta,
             "loss": one.loss,
-            "loss_at_delta_0": proved(one.successes, count, one.alpha, 0.0).loss,
+            "loss_at_delta": proved(one.successes, count, one.alpha, stated.delta).loss,
             "point": one.point,
             "upper": one.upper,
             "ceiling": one.ceiling,
@@ -164,8 +167,7 @@ def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> flo
     for guesses in (attacked.guesses[name] for name in among):
         if guesses.scores is not None:
             right, level = guesses.slots == trials.target, alpha / len(among)
-            delta = attacked.stated.delta
-            losses.append(worst_output(right, guesses.scores, trials.candidates.shape[1], level, delta=delta))
+            losses.append(worst_output(right, guesses.scores, trials.candidates.shape[1], level))
     return max(losses, default=None)
 
 
@@ -203,7 +205,7 @@ def _by_law(
     """Returns the columns of an attack's posteriors, all null without a law; p: of its departure."""
     if posteriors is None or not p:  # p = 0: some output is impossible under the law
         return {**dict.fromkeys(_POSTERIOR), "departure_p": p}
-    average = averaged(one.successes, posteriors, one.candidates, level, delta=one.delta)
+    average = averaged(one.successes, posteriors, one.candidates, level)
     return {**dict(zip(_POSTERIOR, (average.loss, average.point, average.upper), strict=True)), "departure_p": p}
 
 

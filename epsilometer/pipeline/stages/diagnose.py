@@ -51,7 +51,7 @@ def _cell(params: Params, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         guessed = {str(attack): part.sort("trial")["guess"].to_numpy() for (attack,), part in here}
         for attack, guess in guessed.items():
             for count in _counts(len(guess)):
-                losses = _both(guess[:count], cell_trials.target[:count], params, stated.delta)
+                losses = _both(guess[:count], cell_trials.target[:count], params)
                 yield "estimators", cell_columns | {"attack": attack, "trials": count} | losses
         for right, wrong, count, first in disagreements({a: g == cell_trials.target for a, g in guessed.items()}):
             yield "disagreements", cell_columns | {"right": right, "wrong": wrong, "trials": count, "trial": first}
@@ -62,15 +62,13 @@ def _counts(trials: int) -> list[int]:
     return [*(10**power for power in range(2, 10) if 10**power < trials), trials]
 
 
-def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: Params, delta: float) -> dict[str, float]:
+def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: Params) -> dict[str, float]:
     """The loss by the reduced form, and by true and false positives of the first slot."""
     asked, named = target == 0, guess == 0
     if not asked.any() or asked.all():
         by_rates = 0.0
     else:
         rates = int((asked & named).sum()), int(asked.sum()), int((~asked & named).sum()), int((~asked).sum())
-        by_rates = loss_by_rates(*rates, params.audit.alpha, delta)
-    reduced = estimate(
-        int((guess == target).sum()), len(guess), params.trials.candidates, params.audit.alpha, delta=delta
-    )
+        by_rates = loss_by_rates(*rates, params.audit.alpha)
+    reduced = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, params.audit.alpha)
     return {"loss": reduced.loss, "by_rates": by_rates}

@@ -76,7 +76,7 @@ def test_the_wealth_against_the_true_cell_is_a_martingale(side: int) -> None:
         cell = place if side > 0 else place + 1  # just before the place, or just after it
         total = 0.0
         for first, second in itertools.product(range(n + 1), repeat=2):
-            evidence = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 1, 8, 99.0)
+            evidence = _Evidence(_Curves(1.0, 2, 0.05, 8), 1, 8, 99.0)
             for successes in (first, second):
                 evidence.add(place, [0], [coins(successes, n)])
             total += math.exp(evidence.wealth[cell]) * float(np.prod(stats.binom.pmf([first, second], n, p)))
@@ -91,7 +91,7 @@ def test_of_several_attacks_the_strongest_counts() -> None:
     for cell, chances in ((place, (wanted, 0.5)), (place + 1, (wanted, wanted))):
         total = 0.0
         for outcome in itertools.product(range(n + 1), repeat=2):
-            evidence = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 2, 8, 99.0)
+            evidence = _Evidence(_Curves(1.0, 2, 0.05, 8), 2, 8, 99.0)
             evidence.add(place, [0, 1], [coins(one, n) for one in outcome])
             total += math.exp(evidence.wealth[cell]) * float(np.prod(stats.binom.pmf(outcome, n, chances)))
         assert total <= 1 + 1e-9
@@ -102,7 +102,7 @@ def test_looking_after_every_batch_keeps_the_error() -> None:
     rng, wanted, alpha, runs = np.random.default_rng(0), success_bound(1.0, 2), 0.1, 150
     wrong = np.zeros(10, int)
     for _ in range(runs):
-        evidence, refuted = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 1, 8, math.log(1 / alpha)), np.zeros(10, bool)
+        evidence, refuted = _Evidence(_Curves(1.0, 2, 0.05, 8), 1, 8, math.log(1 / alpha)), np.zeros(10, bool)
         for successes in rng.binomial(50, wanted, 40):
             evidence.add(4, [0], [coins(int(successes), 50)])
             refuted |= ~evidence.open()
@@ -204,7 +204,7 @@ def test_the_wealth_by_posteriors_is_a_martingale(side: int) -> None:
     chances = np.array([0.2, 0.6, 0.2])  # of mean 0.004 above p*
     values -= values @ chances - wanted - side * 0.01
     for outcome in itertools.product(range(3), repeat=4):
-        evidence = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 1, 8, 99.0)
+        evidence = _Evidence(_Curves(1.0, 2, 0.05, 8), 1, 8, 99.0)
         for pair in np.array(outcome).reshape(2, 2):
             evidence.add(place, [0], [np.unique(values[pair], return_counts=True)])
         total += math.exp(evidence.wealth[place if side > 0 else place + 1]) * float(np.prod(chances[list(outcome)]))
@@ -323,15 +323,6 @@ def test_a_rising_curve_is_not_said_to_fall() -> None:
     assert statuses.count(FOUND) > 18
 
 
-def test_delta_is_subtracted() -> None:
-    """A mechanism of (1, 0.1) that is as bad as it may be: its loss is 1 at delta 0.1, and 1.3 at delta 0."""
-    tight = curved(lambda e: success_bound(e, 2, 0.1), 0)
-    outcome = calibrate(tight, Goal(1.0, 0.25, 4.0, delta=0.1))
-    assert outcome.low <= 1 <= outcome.high
-    without = calibrate(tight, Goal(1.0, 0.25, 4.0))
-    assert without.high < 1
-
-
 def test_the_strongest_of_several_attacks() -> None:
     alone = calibrate(Simulated(5), Goal(1.0, 1.0, 40.0))
     two = Simulated(5, 0.3, 1.0)
@@ -402,8 +393,8 @@ def test_randomised_response_is_found() -> None:
     assert "no attack of likelihood applies" in row["reason"]
 
 
-def test_the_delta_of_the_claim_is_subtracted() -> None:
-    """A mechanism that is as bad as (epsilon, 0.1) allows: its loss is epsilon, and 1.3 nats at 1 and delta 0."""
+def test_no_claim_changes_the_answer() -> None:
+    """A mechanism that is as bad as (epsilon, delta) allows, and delta grows: its loss is 1.14 at 1 (alpha = .01)."""
     texts = ["the meeting is on", "the meeting is off"]
 
     class Tight:
@@ -412,8 +403,10 @@ def test_the_delta_of_the_claim_is_subtracted() -> None:
             return Rewrites([t if s else texts[1 - texts.index(t)] for t, s in zip(given, stays, strict=True)])
 
         def guarantee(self, epsilon: float) -> Guarantee:
-            return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=0.1)
+            return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=min(0.9, 0.1 * epsilon))
 
     search = Search(attack="lexical", low=0.25, high=4.0, budget=50_000)
-    table = epsilometer.calibrate(texts, Tight(), target=1.0, search=search, design=Design(temperature=0))
+    table = epsilometer.calibrate(
+        texts, Tight(), target=math.log((math.e + 0.1) / 0.9), search=search, design=Design(temperature=0)
+    )
     assert table["low"].item() <= 1 <= table["high"].item()

@@ -149,20 +149,23 @@ def row_of(hits: int, claims: np.ndarray | None, mechanism: Any, words: np.ndarr
     return table[0]
 
 
-def test_delta_is_subtracted_from_the_loss() -> None:
-    """A tight (1, 0.1) mechanism: with delta the expected loss is 1, at delta 0 it is 1.14 (TeDA eqs. 10 and 11)."""
+def test_no_claim_lowers_the_loss() -> None:
+    """A tight (1, 0.1) mechanism: its loss is 1.14 whatever it claims, at its delta 1 (TeDA eqs. 10 and 11)."""
     hits = round(1000 * success_bound(1.0, 2, 0.1))
     row = row_of(hits, np.full(1000, 1.0), Claiming(0.1))
     assert row["delta"] == 0.1
-    assert row["point"] == pytest.approx(1, abs=0.01)
-    assert row["loss"] == estimate(hits, 1000, delta=0.1).loss < 1
-    assert row["loss_at_delta_0"] == estimate(hits, 1000).loss > row["loss"]
+    assert row["point"] == pytest.approx(math.log((math.e + 0.1) / 0.9), abs=0.01)
+    assert row["loss_at_delta"] == estimate(hits, 1000, delta=0.1).loss < 1
+    assert row["loss"] == estimate(hits, 1000).loss > row["loss_at_delta"]
+    silent = row_of(hits, None, None)
+    for column in ("loss", "point", "upper", "ceiling", "equal_loss"):
+        assert row[column] == silent[column]
 
 
 def test_delta_reaches_the_audit() -> None:
     table = epsilometer.audit(TEXTS, Claiming(0.1), [1.0], [Equal()], 200, design=Design(temperature=0))
     assert table["delta"].item() == 0.1
-    assert table["loss"].item() == estimate(200, 200, delta=0.1).loss < table["loss_at_delta_0"].item()
+    assert table["loss_at_delta"].item() == estimate(200, 200, delta=0.1).loss < table["loss"].item()
 
 
 def test_the_loss_beyond_length() -> None:

@@ -91,8 +91,20 @@ def test_an_audit_measures_the_budget_and_does_not_refute_the_claim() -> None:
     design = epsilometer.Design(temperature=0)
     table = epsilometer.audit(list(TEXTS), "coin", [1.0], ["likelihood", "lexical"], trials=5000, design=design)
     for row in table.iter_rows(named=True):
-        assert 0.8 < row["loss_at_delta_0"] <= 1.0
+        assert 0.8 < row["loss"] <= 1.0
+        assert row["loss_at_delta"] == 0.0
+        assert row["worst_output"] is None or row["worst_output"] > 1.0
         assert row["verdict"] == "not refuted"
+    assert 0.8 < table.filter(attack="likelihood")["posterior_loss"].item() <= 1.05
+
+
+def test_calibration_finds_the_budget_whatever_is_claimed() -> None:
+    """The claim's delta grows with the budget; the answer misses the budget with probability at most .01 (alpha)."""
+    search = epsilometer.Search(attack="likelihood", low=0.25, high=4.0)
+    design = epsilometer.Design(temperature=0)
+    row = epsilometer.calibrate(list(TEXTS), "coin", target=1.0, search=search, design=design).row(0, named=True)
+    assert row["status"] == "found"
+    assert row["low"] <= 1 <= row["high"]
 
 
 @pytest.mark.parametrize("level", LEVELS)
