@@ -28,6 +28,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.claims import verdicts
+from epsilometer.auditing.claims.judging import worst_cases
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.estimation.abstention import worst_output
 from epsilometer.auditing.estimation.halving import affordable, search
@@ -159,6 +160,8 @@ def audit_worst(
         if group is groups[0]:
             say_what_is_left_out(chosen, made_by, asked=attacks is not None)
         at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
+        if group is groups[0]:
+            worst_cases(made_by, at)  # whatever these texts show, a law that breaks its claim is said
         able = seeing(applicable(chosen, made_by), made_by, "released")
         if pairwise(made_by) and law_of(made_by) in releases(made_by):
             rows += _computed(group, made_by, at)

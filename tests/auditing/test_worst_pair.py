@@ -15,6 +15,8 @@ from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.worst_pair import ANY, EQUAL, EXACT, ONE_WORD, audit_worst, exchanged, whole
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import TEXT
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 from epsilometer.text.words import words
 from tests.support.broken.rare_words_pass import RareWordsPass
 from tests.support.spelled import Spelled
@@ -50,6 +52,23 @@ def test_what_says_nothing_has_no_worst_pair() -> None:
     table = audit_worst(TEXTS, lambda text, epsilon, rng: "", [1.0], ["lexical", "length"], trials=600)
     assert table["loss"].to_list() == [0, 0, 0]
     assert table["worst_output"].to_list() == [0, 0, 0]
+
+
+class Overclaims(RandomizedResponse):
+    """Its law says nothing of what it releases, so that pairs are judged by guesses alone."""
+
+    releases = frozenset({TEXT})
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        return Guarantee(0.99 * epsilon, Granularity.DOCUMENT, Neighbours.ANY)
+
+
+@pytest.mark.parametrize("built", [Overclaims, RandomizedResponse])
+def test_a_law_that_breaks_its_claim_is_said_whatever_pairs_show(
+    built: type[RandomizedResponse], capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit_worst(["yes", "no"], built(resource=("yes", "no")), [1.0], ["lexical"], trials=100)
+    assert ("the law goes beyond the claim" in capsys.readouterr().err) == (built is Overclaims)
 
 
 def test_randomised_response_loses_epsilon_at_every_pair() -> None:

@@ -36,7 +36,7 @@ SAMPLED = 200  # inputs among which all pairs are enumerated beyond that
 _ENTRIES = 2e11  # input pairs times outputs that are enumerated: minutes
 _BLOCK = 128  # inputs compared with all others at a time
 _LISTS_NOTHING = (
-    "the mechanism lists no inputs; give it `inputs` and `output_texts`, and `laws` for an exact check "
+    "the mechanism lists no inputs and outputs; give it `inputs` and `output_texts`, and `laws` for an exact check "
     "(docs/your-own-mechanism.md)"
 )
 _NEVER = -1e300  # stands for ln 0, so that differences stay numbers
