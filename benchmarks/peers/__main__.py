@@ -328,7 +328,7 @@ ROWS: dict[str, tuple[str, Callable[[Resources], Row]]] = {
     "Mahalanobis": ("MLDP", lambda at: word_by_word(at, "Mahalanobis", "mahalanobis", 10)),
     "truncated Gumbel": ("MLDP", lambda at: word_by_word(at, "TruncatedGumbel", "truncated_gumbel", 100)),
     "TEM": ("MLDP", lambda at: word_by_word(at, "TEM", "tem", 10)),
-    "TEM, published": ("MLDP", lambda at: word_by_word(at, "TEM", "tem", 10, as_published=True)),
+    "TEM, published": ("MLDP", lambda at: word_by_word(at, "TEM", "tem", 10, published=True)),
     "SanText": ("SanText", santext),
     "CusText": ("CusText", custext),
     "DP-MLM": ("DPMLM", dpmlm),

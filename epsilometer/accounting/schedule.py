@@ -12,6 +12,8 @@ from typing import ClassVar
 
 from epsilometer.core.errors import UserError
 
+MOST_STEPS = 10**9  # of a training; more than that cannot be composed
+
 
 @dataclass(frozen=True)
 class _Schedule:
@@ -28,6 +30,8 @@ class _Schedule:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise UserError(f"{name} must be a whole number >= 1, got {value!r}")
+        if self.epochs > MOST_STEPS:
+            raise UserError(f"epochs must be at most {MOST_STEPS:,}, got {self.epochs:,}")
         if self.batch > self.texts:
             raise UserError(
                 f"a batch of {self.batch} is larger than the data, {self.texts} texts; take a smaller batch"

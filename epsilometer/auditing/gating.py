@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,8 @@ from epsilometer.auditing.one_call import (
     distinct,
     label,
 )
-from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.design import MOST_TRIALS, STANDARD, Design, as_installed
+from epsilometer.core import json_text
 from epsilometer.core.atomic import write_text
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError
@@ -79,6 +79,10 @@ class Rules:
         for name, value in (("max_loss", self.max_loss), ("max_increase", self.max_increase)):
             if value is not None and not value > 0:
                 raise UserError(f"{name}, in nats, must be > 0, got {value}")
+        if not 1 <= self.budget <= MOST_TRIALS:
+            raise UserError(
+                f"budget, the most rewrites, must be at least 1 and at most {MOST_TRIALS:,}, got {self.budget:,}"
+            )
 
 
 @dataclass(frozen=True)
@@ -166,13 +170,14 @@ def write(accepted: Accepted, path: Path) -> None:
 def read(path: Path, of: Subject, alpha: float) -> dict[str, Estimate]:
     """The accepted estimates by attack. Raises UserError for another schema, and where something else was measured."""
     try:
-        accepted = Accepted.model_validate(json.loads(path.read_bytes()))
+        accepted = Accepted.model_validate(json_text.load(path.read_bytes()))
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; accept what is measured now (--accept), then compare") from None
     except ValidationError as error:
         raise UserError(f"{path}: {describe(error, '')}; accept what is measured now (--accept)") from error
-    except ValueError as error:
-        raise UserError(f"{path} is not readable JSON ({error}); restore it, or accept anew (--accept)") from error
+    except (OSError, ValueError) as error:
+        wrong = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{path} is not readable JSON ({wrong}); restore it, or accept anew (--accept)") from error
     same = {
         "mechanism": (accepted.mechanism, of.name),
         "epsilon": (accepted.epsilon, stored(of.epsilon)),

@@ -23,7 +23,7 @@ from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.results.losses import Losses
 from epsilometer.auditing.schemas import AUDIT
-from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials, of_all, sample, variety
 from epsilometer.auditing.trials.unread import say, unread
@@ -194,11 +194,12 @@ def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Pat
 
 def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[Trials, Embedded | None]:
     """Trials among the texts; embeddings are only computed where the temperature makes them matter."""
+    check_trials(trials)
     embedded = None
     if design.candidates == "all":
         return of_all(len(texts), trials, design.seed), None
     # Sets that cannot be drawn are refused before the encoder loads.
-    if design.temperature and trials >= 1 and design.candidates <= len(texts):
+    if design.temperature and design.candidates <= len(texts):
         embedded = embed(texts)
     vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
     sampled = sample(vectors, trials, design.candidates, design.temperature, seed=design.seed)

@@ -142,8 +142,8 @@ def _decoded(lines: Iterable[bytes], name: str, encoding: str) -> Iterator[str]:
     for number, line in enumerate(lines, start=1):
         try:
             yield " ".join(line.decode(encoding).split())
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
+            place = f" (byte {error.start} of the line)" if isinstance(error, UnicodeDecodeError) else ""
             raise UserError(
-                f"{name}, line {number}: not {encoding.upper()} (byte {error.start} of the line); give --encoding, or "
-                "convert it first"
+                f"{name}, line {number}: not {encoding.upper()}{place}; give --encoding, or convert it first"
             ) from error

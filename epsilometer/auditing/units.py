@@ -37,7 +37,7 @@ from epsilometer.auditing.one_call import (
 from epsilometer.auditing.one_run.coins import p_value, unit_loss
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import UNIT_LOSSES
-from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import SLOT, Attack, Context, Guesses, guess_and_score
 from epsilometer.core.attack import sees as seen_by
@@ -69,8 +69,7 @@ class Coins:
 
         Raises UserError where the texts have fewer than two distinct words, or for count < 1.
         """
-        if count < 1:
-            raise UserError(f"trials must be >= 1, got {count}")
+        check_trials(count)
         spoken = [split for text in texts if (split := words(text))]
         vocabulary = sorted({word for split in spoken for word in split})
         if len(vocabulary) < 2:

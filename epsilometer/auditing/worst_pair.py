@@ -47,7 +47,7 @@ from epsilometer.auditing.one_call import (
     seeing,
 )
 from epsilometer.auditing.schemas import WORST_PAIRS
-from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import SLOT, Attack, Context, guess_and_score
 from epsilometer.core.errors import UserError
@@ -148,6 +148,7 @@ def audit_worst(
         check_epsilons(epsilons)
     if len(texts) < 2:
         raise UserError(f"a pair needs two distinct texts, got {len(texts)}")
+    check_trials(trials)
     if trials < 4:
         raise UserError(f"trials must be >= 4, two for the search and two for the bound, got {trials}")
     arms = affordable(trials)

@@ -22,6 +22,7 @@ from epsilometer.cli.options import (
     Settings,
     Text,
     read_settings,
+    writable,
 )
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError, printable
@@ -56,7 +57,9 @@ def anonymize(
     vectors: Annotated[
         Path | None, typer.Option(help="A file of word vectors to train with; the embedded ones by default.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write a table (.csv, .parquet, .jsonl) instead of lines.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a table (.csv, .parquet, .jsonl) instead of lines.", callback=writable)
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Name what gave an attribute away, and how sure each is.")
     ] = False,
@@ -106,6 +109,8 @@ def _auxiliaries(folder: Path, plan: Plan, labelled: Path | None, vectors: Path 
     from epsilometer.text.vectors import WordVectors
 
     labels = plan.labels
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"--auxiliaries must be a folder, which is made where there is none, got the file {folder}")
     if (folder / "about.json").is_file():
         if vectors is not None:
             raise UserError(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from epsilometer.cli.options import Json
+from epsilometer.cli.options import Json, writable
 from epsilometer.cli.output import show
 from epsilometer.runtime.withholding import withheld
 
@@ -20,7 +20,9 @@ def bench(
         Path | None, typer.Option(help="A .py file with a function bound(samples, error, delta), which joins ours.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
-    out: Annotated[Path | None, typer.Option(help="Write the table and its picture: a .md file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the table and its picture: a .md file.", callback=writable)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show what estimators say of mechanisms whose loss is known: truth, bound, coverage, samples, seconds."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from epsilometer.cli.options import Json, read_texts
+from epsilometer.cli.options import Json, read_texts, writable
 from epsilometer.cli.output import show
 
 
@@ -37,7 +37,9 @@ def bounds(
     model: Annotated[str, typer.Argument(help="A language model: a folder, a hub id, or a file that pins one.")],
     text: Annotated[Path | None, typer.Option(help="Public texts; a sample of the embedded corpora else.")] = None,
     mechanism: Annotated[str | None, typer.Option(help="Whose prompts to use; told from the model else.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The file to write for a hub model: its pin.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write for a hub model: its pin.", callback=writable)
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Measure again where there are bounds already.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from epsilometer.cli.options import Columns, Json
+from epsilometer.cli.options import Columns, Json, writable
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
 
 
 def export(
-    file: Annotated[Path | None, typer.Argument(help="Where to: .csv, .json, .md (Markdown) or .tex (LaTeX).")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="Where to: .csv, .json, .md (Markdown) or .tex (LaTeX).", callback=writable)
+    ] = None,
     run: Annotated[Path, typer.Option(help="The folder of the audit.")] = Path(),
     table: Annotated[str, typer.Option(help="Which table: claims, exact, similarity, ...")] = "estimates",
     columns: Columns = None,
@@ -44,7 +46,8 @@ def export(
 
 def results(
     out: Annotated[
-        Path | None, typer.Option(help="Where to; by default docs/results/PROFILE.md of the project.")
+        Path | None,
+        typer.Option(help="Where to; by default docs/results/PROFILE.md of the project.", callback=writable),
     ] = None,
 ) -> None:
     """Write all tables of the audit in this folder as one Markdown file, with date, commit and hardware."""
@@ -58,7 +61,9 @@ def results(
 def diff(
     one: Annotated[Path, typer.Argument(help="The folder of an audit: . or runs/NAME.")],
     other: Annotated[Path, typer.Argument(help="The folder of another.")],
-    out: Annotated[Path | None, typer.Option(help="Write all columns: .csv, .json, .md or .tex.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write all columns: .csv, .json, .md or .tex.", callback=writable)
+    ] = None,
     exact: Annotated[bool, typer.Option("--exact", help="The exact losses in place of the estimates.")] = False,
     as_json: Json = False,
 ) -> None:

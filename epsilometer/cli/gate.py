@@ -22,6 +22,7 @@ from epsilometer.cli.options import (
     Text,
     read_settings,
     read_texts,
+    writable,
 )
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
@@ -56,10 +57,14 @@ def gate(
     encoding: Encoding = "utf-8",
     settings: Settings = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write JSON (`epsilometer schema`).")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write Markdown, for a pull request.")] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML.")] = None,
-    sarif: Annotated[Path | None, typer.Option(help="Write SARIF.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write JSON (`epsilometer schema`).", callback=writable)
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write Markdown, for a pull request.", callback=writable)
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML.", callback=writable)] = None,
+    sarif: Annotated[Path | None, typer.Option(help="Write SARIF.", callback=writable)] = None,
 ) -> None:
     """Decide whether a mechanism leaks more than it may, on as few fresh trials as that takes.
 

@@ -32,7 +32,7 @@ Columns = Annotated[str | None, typer.Option(help="Which columns, separated by c
 
 # How texts are read.
 Text = Annotated[list[str], typer.Option(help="The column of the texts; of several each row is one text.")]
-Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Only the first rows.")]
+Rows = Annotated[int | None, typer.Option("--rows", min=1, max=1 << 31, help="Only the first rows.")]
 Separator = Annotated[str | None, typer.Option(help="Between fields; a comma in .csv, a tab in .tsv by default.")]
 NoQuotes = Annotated[bool, typer.Option("--no-quotes", help="Double quotes are text, as in GLUE's files.")]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line is data; columns are 1, 2, ...")]
@@ -57,6 +57,23 @@ def read_texts(
     return texts
 
 
+def writable(path: Path | None) -> Path | None:
+    """Returns the path of a file to write, whose folder is made; a UserError says, before any work, if it cannot be."""
+    from tempfile import TemporaryFile
+
+    if path is None or (path.exists() and not path.is_dir()):
+        return path
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; give the file to write")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror}); give another path") from error
+    return path
+
+
 def number(text: str, rule: str) -> float:
     """Returns a number; a UserError says the rule."""
     try:
@@ -69,12 +86,21 @@ def read_settings(given: Sequence[str], option: str = "--set") -> dict[str, Any]
     """Returns settings by key; a value is YAML, as in a parameter file."""
     import yaml
 
+    from epsilometer.core import yaml_text
+
     settings = {}
     for item in given:
         key, equals, value = item.partition("=")
         if not equals:
             raise UserError(f"{option} takes key=value, got {item!r}")
-        settings[key] = yaml.safe_load(value)
+        try:
+            settings[key] = yaml_text.load(value)
+        except yaml.YAMLError:
+            raise UserError(
+                f"{option} {key}: the value must be readable YAML; put a text that holds one of []{{}}:,*&# in quotes"
+            ) from None
+        except UserError as error:
+            raise UserError(f"{option} {key}: {error}") from None
     return settings
 
 

@@ -17,6 +17,7 @@ from epsilometer.cli.options import (
     Settings,
     Text,
     read_settings,
+    writable,
 )
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
@@ -30,7 +31,9 @@ def rewrite(
     file: Annotated[
         Path | None, typer.Argument(help="A table, or texts one a line; lines on standard input by default.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write, in the same format; standard output else.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write, in the same format; standard output else.", callback=writable)
+    ] = None,
     text: Text = ["text"],  # noqa: B006 - typer copies it
     rows: Rows = None,
     separator: Separator = None,

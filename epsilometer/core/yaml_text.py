@@ -6,6 +6,8 @@ does not end. So it is counted what they stand for, before anything is built.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import yaml
@@ -13,27 +15,59 @@ import yaml
 from epsilometer.core import limits
 from epsilometer.core.errors import UserError
 
+_DEEPEST = 100  # levels of values in values
 FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it is built in
 _LINE = 100  # characters of a string that count as a value
 
 
 def load(text: str | bytes, loader: Any = FAST) -> Any:
     """What a YAML text means. Raises yaml.YAMLError, and UserError for aliases that stand for too much."""
+    _check_depth(text)
     reader = loader(text)
-    try:
-        root = reader.get_single_node()
-        if root is None:
-            return None
-        _check(root)
-        return reader.construct_document(root)
-    finally:
-        reader.dispose()
+    with _in_bounds():
+        try:
+            root = reader.get_single_node()
+            if root is None:
+                return None
+            _check(root)
+            return reader.construct_document(root)
+        finally:
+            reader.dispose()
 
 
 def check_aliases(text: str | bytes) -> None:
     """Raises as `load` does, and builds nothing."""
-    if b"*" in (text.encode() if isinstance(text, str) else text) and (root := yaml.compose(text, FAST)) is not None:
-        _check(root)
+    if b"*" in (text.encode() if isinstance(text, str) else text):
+        _check_depth(text)
+        with _in_bounds():
+            if (root := yaml.compose(text, FAST)) is not None:
+                _check(root)
+
+
+def _check_depth(text: str | bytes) -> None:
+    """Raises UserError for nesting that would end this process: the library in C recurses without a bound."""
+    signs: Sequence[Any] = "[{-?:" if isinstance(text, str) else [b"[", b"{", b"-", b"?", b":"]
+    if sum(map(text.count, signs)) <= _DEEPEST:  # each level takes one
+        return
+    depth = 0
+    with suppress(yaml.YAMLError):  # which whatever loads the text reports in its own words
+        for event in yaml.parse(text, FAST):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise UserError(f"its values are nested more than {_DEEPEST} deep; write them flatter")
+
+
+@contextmanager
+def _in_bounds() -> Iterator[None]:
+    """Raises UserError for what YAML allows and Python does not."""
+    try:
+        yield
+    except RecursionError:  # of the loader in Python, beyond what the one in C refuses
+        raise UserError("its values are nested too deeply; write them flatter") from None
+    except UserError:
+        raise
+    except ValueError:  # of numbers with thousands of digits, and of the 99th of a month
+        raise UserError("a number or date in it is none that can be; correct it, or quote what is text") from None
 
 
 def _check(root: yaml.Node) -> None:

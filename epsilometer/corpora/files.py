@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer.core import limits
+from epsilometer.core import json_text, limits
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, quoted_error
 
@@ -45,7 +44,7 @@ class Layout:
             raise UserError(f"separator must be one character, such as ';' or '\\t', got {self.separator!r}")
         try:
             "".encode(self.encoding)
-        except LookupError:
+        except (LookupError, UnicodeError):
             raise UserError(f"encoding must be one that Python knows, such as latin-1, got {self.encoding!r}") from None
 
 
@@ -171,6 +170,8 @@ def _decoded(path: Path, layout: Layout) -> str:
     except UnicodeDecodeError as error:
         wrong = f"byte 0x{raw[error.start]:02x} at position {error.start}"
         raise UserError(f"{path} is not {kind}: {wrong}; {_encoding(raw, error.start)}") from error
+    except UnicodeError:  # of encodings of host names
+        raise UserError(f"{path} is not {kind}; give its encoding (encoding, --encoding)") from None
     if "\0" in text:
         wide = raw[:_SAMPLE].count(0) > _FEW * len(raw[:_SAMPLE])  # two bytes a character
         remedy = (
@@ -245,8 +246,8 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-            except json.JSONDecodeError as wrong:
+                row = json_text.load(line)
+            except ValueError as wrong:
                 raise UserError(f"{path}, line {number}: not JSON ({wrong}); write one object a line") from error
             if not isinstance(row, dict):
                 raise UserError(f"{path}, line {number}: {type(row).__name__} where an object is due") from error

@@ -49,7 +49,7 @@ class BertScore:
             raise UserError(
                 f"bert-score takes any path with 't5' in it for a T5, and {folder} is none; rename a folder"
             )
-        with quiet_loading():
+        with quiet_loading(folder):
             from bert_score import BERTScorer
             from bert_score.utils import model2layers
 

@@ -35,7 +35,7 @@ class Grammaticality:
     def _loaded(self) -> tuple[Any, Any, int]:
         """Tokeniser, network, and the number of the class."""
         folder = locate(self.model)
-        with quiet_loading():
+        with quiet_loading(folder):
             from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
             try:

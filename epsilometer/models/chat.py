@@ -163,7 +163,7 @@ class Chat:
             time.sleep(attempt)
             try:
                 answer = client.chat.completions.create(model=self.model, **request)
-                text = answer.choices[0].message.content or ""
+                text, tokens = answer.choices[0].message.content or "", _tokens(answer.usage)
             except UserError:  # of the client, about the answer
                 raise
             except (ValueError, AttributeError, IndexError, TypeError):  # no JSON, or not of this form
@@ -173,9 +173,7 @@ class Chat:
                     f"the endpoint at {self.host} answered with the model {str(answer.model)[:100]!r}, asked was "
                     f"{self.model!r}; ask for the model that it serves"
                 )
-            usage = answer.usage
-            asked, answered = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
-            return Completion(keep(text), asked, answered, str(answer.model))
+            return Completion(keep(text), *tokens, str(answer.model))
         raise UserError(
             f"the endpoint at {self.host} answered {WHOLE} times with something that is no chat completion; check that "
             "OPENAI_BASE_URL names an OpenAI-compatible server, with its path; answers so far are kept"
@@ -286,6 +284,14 @@ def store_path(name: str) -> Path:
 
 def _key(source: str, request: Mapping[str, Any]) -> bytes:
     return hashlib.blake2b(json.dumps([source, request], sort_keys=True).encode(), digest_size=32).digest()
+
+
+def _tokens(usage: Any) -> tuple[int, int]:
+    """Of question and answer, as the endpoint counts them; 0 where it does not. Raises ValueError for no number."""
+    counts = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+    if not all(isinstance(count, int) and 0 <= count < 1 << 63 for count in counts):  # what SQLite holds
+        raise ValueError("no count of tokens")
+    return counts
 
 
 def _same(asked: str, answered: str | None) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from epsilometer.core.errors import UserError
 from epsilometer.models.devices import resolved
-from epsilometer.models.locate import locate, quiet_loading
+from epsilometer.models.locate import loading, locate, quiet_loading
 
 LONGEST = 1_000_000  # tokens; tokenisers that know no limit state a far larger number
 EQUAL_ROWS = {"cpu": 16, "cuda": 1024}  # texts in every batch that sentence-transformers sees, where memory holds them
@@ -36,7 +36,8 @@ class Encoder:
 
     def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
         folder, device = locate(model), resolved(device)
-        self._model = (_PackedBert if _is_plain_bert(folder) else _AnyModel)(folder, precision, device)
+        with loading(folder):
+            self._model = (_PackedBert if _is_plain_bert(folder) else _AnyModel)(folder, precision, device)
         self.window = self._model.window
         self.dimensions = self._model.dimensions
         self.cut = 0
@@ -78,7 +79,7 @@ class _AnyModel:
     """Any model by sentence-transformers, in batches of one exact length and a fixed number of rows (see `bert`)."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
-        with quiet_loading():
+        with quiet_loading(folder):
             from sentence_transformers import SentenceTransformer
 
             from epsilometer.models.bert import number_type

@@ -62,7 +62,7 @@ class Generator(ABC):
         if (actual := architecture(self.folder)) != self._kind:
             raise UserError(f"model {str(model)!r} is {KINDS[actual]}; give {KINDS[self._kind]}")
         kind = number_type(precision, device)
-        with quiet_loading():
+        with quiet_loading(self.folder):
             import transformers
 
             try:

@@ -6,14 +6,14 @@ compared with what their commit states (`runtime.hub`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from epsilometer.core.errors import UserError
+from epsilometer.core import json_text
+from epsilometer.core.errors import UserError, disk_trouble
 from epsilometer.runtime import checksums, hub
 from epsilometer.runtime.hub import Repository
 
@@ -27,6 +27,11 @@ REVISIONS = {
     "google/flan-t5-large": "0613663d0d48ea86ba8cb3d7a44f0f65dc596a2a",
     "google/flan-t5-xl": "7d6315df2c2fb742f0f5b556879d730926ca9001",
 }
+
+# Of a configuration: what is a dimension of some tensor, and how many layers of tensors there are.
+_SIZES = ("hidden_size", "d_model", "n_embd", "dim", "vocab_size", "intermediate_size", "hidden_dim", "d_ff")
+_LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers")
+_PANIC = "PanicException"  # of libraries in Rust; it is no Exception
 
 
 def hub_id(name: str) -> tuple[str, str | None]:
@@ -45,7 +50,7 @@ def read_pin(name: str | Path) -> dict[str, Any] | None:
     if path.suffix != ".json" or not path.is_file():
         return None
     try:
-        pin: dict[str, Any] = json.loads(path.read_bytes())
+        pin: dict[str, Any] = json_text.load(path.read_bytes())
         if pin["model"] == ENCODER or (isinstance(pin["model"], str) and isinstance(pin["revision"], str)):
             return pin
     except (ValueError, KeyError, TypeError):
@@ -71,6 +76,7 @@ def locate(name: str | Path) -> Path:
             "formats are not loaded: convert the model, or give a revision that holds safetensors (id@revision)"
         )
     checksums.check(folder)
+    check_files(folder)
     return folder
 
 
@@ -101,19 +107,71 @@ def fetch(of: Repository) -> Path:
 
 
 @contextmanager
-def quiet_loading() -> Iterator[None]:
-    """Silence transformers' progress bars and load reports; the caller checks what matters in them."""
+def loading(folder: Path) -> Iterator[None]:
+    """Raises UserError for whatever a library makes of a model's files that it cannot read, a panic of its code too."""
+    try:
+        yield
+    except (UserError, ImportError):
+        raise
+    except BaseException as error:
+        if (not isinstance(error, Exception) and type(error).__name__ != _PANIC) or disk_trouble(error):
+            raise
+        raise UserError(
+            f"the model in {folder} cannot be loaded ({type(error).__name__}): its files are damaged or of another "
+            "kind of model; fetch it again, or give another"
+        ) from error
+
+
+@contextmanager
+def quiet_loading(folder: Path | None = None) -> Iterator[None]:
+    """Silence transformers' progress bars and load reports; the caller checks what matters in them.
+
+    folder: of the model, for errors (`loading`).
+    """
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with loading(folder) if folder is not None else nullcontext():
+            yield
     finally:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
+
+
+def check_files(folder: Path) -> None:
+    """Raises UserError for weights whose header is damaged, and for a configuration of a model that they are not of.
+
+    Libraries take the configuration's word: they make room for a hidden size of 10^9 before they look at the weights.
+    """
+    from safetensors import safe_open
+
+    shapes: dict[Path, list[list[int]]] = {}  # of the tensors in each folder
+    for file in sorted(folder.rglob("*.safetensors")):
+        with loading(file), safe_open(file, framework="np") as tensors:
+            names = tensors.keys()
+            shapes.setdefault(file.parent, []).extend(tensors.get_slice(name).get_shape() for name in names)
+    for place, tensors in shapes.items():
+        if (file := place / "config.json").is_file():
+            _check_sizes(file, tensors)
+
+
+def _check_sizes(file: Path, shapes: Sequence[Sequence[int]]) -> None:
+    try:
+        config = json_text.load(file.read_bytes())
+    except ValueError as error:
+        raise UserError(f"{file} is not readable JSON ({error}); fetch the model again") from error
+    if not isinstance(config, dict):
+        raise UserError(f"{file} must hold the settings of a model, got {type(config).__name__}; fetch it again")
+    largest = max((size for shape in shapes for size in shape), default=0)
+    allowed = dict.fromkeys(_SIZES, largest) | dict.fromkeys(_LAYERS, len(shapes))
+    for name, most in allowed.items():
+        if isinstance(stated := config.get(name), int) and stated > most:
+            held = f"has no tensor larger than {most}" if name in _SIZES else f"has {most} tensors"
+            raise UserError(f"{file} states {name} {stated}, and the model {held}; fetch the model that it belongs to")
 
 
 def local(name: str | Path) -> Path | None:
@@ -184,7 +242,7 @@ def _indices(folder: Path) -> list[Path]:
 def _has_parts(index: Path) -> bool:
     """Whether all files among which weights are divided are there; a download may have stopped between them."""
     try:
-        parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        parts = set(json_text.load(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, KeyError, TypeError, AttributeError):
         return False
     return all((index.parent / part).is_file() for part in parts)

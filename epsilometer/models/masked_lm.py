@@ -23,7 +23,7 @@ import numpy as np
 
 from epsilometer.core.errors import UserError
 from epsilometer.models.devices import resolved
-from epsilometer.models.locate import locate, quiet_loading
+from epsilometer.models.locate import loading, locate, quiet_loading
 from epsilometer.models.logits import on_grid
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class MaskedLM:
         self.device = device = resolved(device)
         self._folder = folder = locate(model)
         own = readable(folder) and (folder / "tokenizer.json").is_file()
-        self._model = (_PackedBert if own else _AnyModel)(folder, precision, device)
+        with loading(folder):
+            self._model = (_PackedBert if own else _AnyModel)(folder, precision, device)
         self.window = self._model.window
         self._tokenizer: Tokenizer = self._model.tokenizer
         self._tokenizer.no_padding()
@@ -181,7 +182,7 @@ class _AnyModel:
     """Any masked language model by transformers, in batches of one exact length and fixed in rows (see `bert`)."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
-        with quiet_loading():
+        with quiet_loading(folder):
             from transformers import AutoModelForMaskedLM, AutoTokenizer
 
             from epsilometer.models.bert import number_type

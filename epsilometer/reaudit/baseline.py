@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from epsilometer.auditing.estimation.successes import Estimate, estimate
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
-from epsilometer.core import tables
+from epsilometer.core import json_text, tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.corpora.reading import PREPARED
@@ -165,7 +165,7 @@ def read(folder: Path = Path(".")) -> Baseline:
     if not (place / "about.json").is_file():
         raise UserError(f"there is no baseline in {place} yet; accept the current audit as one ({ACCEPT})")
     try:
-        about = json.loads((place / "about.json").read_bytes())
+        about = json_text.load((place / "about.json").read_bytes())
         audit, _ = about["audit"], (about["accepted"], about["sources"].items())
         numbers = {_row(row): row for row in _rows(place / "estimates.csv", *_WRITTEN)}
         hits = {_row(row): row for row in _rows(place / "hits.csv", _HITS)}

@@ -89,6 +89,10 @@ def in_one_line(error: BaseException) -> str:
         return f"{trouble}, then run again"
     if shows():
         return "".join(traceback.format_exception(error)).rstrip()
+    if isinstance(error, RecursionError):
+        return f"calls or values are nested without end{_place(error)}; correct the code, or what it reads"
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory{_place(error)}; run on fewer texts or trials, or correct the code"
     return f"{kind_of(error)}{_place(error)}: message {WHY}"
 
 

@@ -249,7 +249,7 @@ def _load(folder: Path, kind: str, precision: str, device: str) -> Any:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if config.get("position_embedding_type", "absolute") != "absolute":
         raise UserError(f"the BERT in {folder} has relative positions, which are not read; give one with absolute ones")
-    with quiet_loading():
+    with quiet_loading(folder):
         from transformers import AutoModel
 
         settings = {"add_pooling_layer": False} if kind == BERT else {}

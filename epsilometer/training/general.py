@@ -261,7 +261,7 @@ def network(model: str | Path, classes: int, noise: Noise) -> Module:
         raise UserError(f"a classifier needs at least 2 classes, got {classes}; give labels of two classes or more")
     folder = locate(model)
     kind_of(folder)
-    with quiet_loading(), torch.random.fork_rng():
+    with quiet_loading(folder), torch.random.fork_rng():
         from transformers import AutoModelForSequenceClassification
 
         torch.manual_seed(int(noise.generator(0).integers(1 << 62)))

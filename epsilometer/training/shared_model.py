@@ -187,7 +187,7 @@ def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tupl
     """Network and tokeniser of a folder; torch's own generator is left as it was."""
     import transformers
 
-    with quiet_loading(), torch.random.fork_rng():
+    with quiet_loading(folder), torch.random.fork_rng():
         torch.manual_seed(seed)
         try:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)

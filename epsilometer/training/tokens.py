@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
-from epsilometer.models.locate import locate
+from epsilometer.models.locate import loading, locate
 from epsilometer.training.heads import BERT, kind_of
 
 if TYPE_CHECKING:
@@ -114,7 +114,8 @@ def _tokenizer(folder: Path) -> Tokenizer:
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser")
-    tokenizer = Tokenizer.from_file(str(path))
+    with loading(folder):
+        tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.no_truncation()
     tokenizer.encode_special_tokens = True  # from here on "[SEP]" written in a text is text

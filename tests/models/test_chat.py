@@ -63,6 +63,13 @@ def test_only_what_is_to_be_kept_is_stored(server: Server, tmp_path: Path) -> No
     assert b"private" not in (tmp_path / "s").read_bytes()
 
 
+@pytest.mark.parametrize("count", [1 << 63, -1, 10**400, 7.5, None])
+def test_a_count_of_tokens_that_is_none_is_no_answer(count: object, server: Server, tmp_path: Path) -> None:
+    server.usage = {"prompt_tokens": 7, "completion_tokens": count, "total_tokens": 10}
+    with pytest.raises(UserError, match="no chat completion; check that OPENAI_BASE_URL"):
+        Chat("m", tmp_path / "s").complete(ask("a"), 5)
+
+
 def test_no_more_requests_at_a_time_than_asked_for(server: Server, tmp_path: Path) -> None:
     three = threading.Barrier(3)
     # The first is asked alone; of the others none is answered before three are asked.

@@ -27,6 +27,7 @@ class Server(ThreadingHTTPServer):
         self.fault: Callable[[str, int], str | None] = lambda message, attempt: None
         self.reply: Callable[[str], str] = lambda message: f"re: {message}"
         self.model: str | None = None  # None: the one that was asked
+        self.usage: dict[str, Any] = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
         self.delay = 0.0
         self.elsewhere = ""  # where redirects lead
         self.lock = threading.Lock()
@@ -79,7 +80,7 @@ class Handler(BaseHTTPRequestHandler):
                         "message": {"role": "assistant", "content": server.reply(message)},
                     }
                 ],
-                "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+                "usage": server.usage,
             }
         )
         match fault:

@@ -13,7 +13,7 @@ from epsilometer.auditing.exact_loss.losses import FULL
 from epsilometer.auditing.exact_loss.measuring import Measured, applies, measure, pairwise
 from epsilometer.auditing.exact_loss.pairs import FURTHEST, Pairs, all_of, furthest_pairs, of_trials
 from epsilometer.auditing.one_call import Named, as_mechanism, distinct, embed
-from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.sampling import sample
 from epsilometer.auditing.trials.unread import say, unread
 from epsilometer.core.errors import UserError
@@ -123,8 +123,7 @@ def measured(
 
 def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pairs:
     """Returns the pairs of texts that a design compares, at most about `trials` of them (`pairs`)."""
-    if trials < 1:
-        raise UserError(f"trials must be >= 1, got {trials}")
+    check_trials(trials)
     if len(texts) < 2:
         raise UserError("there is only one text; an exact loss compares at least two")
     vectors = embed(texts).vectors if design.temperature and len(texts) > 2 else np.zeros((len(texts), 1), np.float32)

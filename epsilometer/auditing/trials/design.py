@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -39,8 +40,10 @@ class Design:
             raise UserError(f'candidates (k) must be a number or "all", got {self.candidates!r}')
         if self.candidates != "all" and self.candidates < 2:
             raise UserError(f"candidates (k) must be between 2 and the number of texts, got {self.candidates}")
-        if self.prior is not None and (
-            len(self.prior) != self.candidates or min(self.prior) <= 0 or abs(sum(self.prior) - 1) > 1e-9
+        if not math.isfinite(self.temperature):
+            raise UserError(f"temperature must be a finite number, such as -10000, got {self.temperature}")
+        if self.prior is not None and not (
+            len(self.prior) == self.candidates and min(self.prior) > 0 and abs(sum(self.prior) - 1) <= 1e-9
         ):
             raise UserError(
                 f"prior must be {self.candidates} positive numbers, one per candidate, that sum to 1, got {self.prior}"
@@ -63,6 +66,15 @@ class Design:
 
 
 STANDARD = Design()
+MOST_TRIALS = 10**9  # whose numbers take some 100 GB
+
+
+def check_trials(trials: int, least: int = 1) -> None:
+    """Raises UserError for a number of trials that cannot be run."""
+    if trials < least:
+        raise UserError(f"trials must be >= {least}, got {trials}")
+    if trials > MOST_TRIALS:
+        raise UserError(f"trials must be at most {MOST_TRIALS:,}, got {trials:,}; the default is 2,000")
 
 
 def as_installed(design: Design) -> Design:

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.auditing.trials.design import check_trials
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
@@ -71,8 +72,7 @@ def is_shared(candidates: NDArray[np.integer]) -> bool:
 
 
 def _check(texts: int, count: int, candidates: int) -> None:
-    if count < 1:
-        raise UserError(f"trials must be >= 1, got {count}")
+    check_trials(count)
     if candidates > np.iinfo(np.int16).max:
         raise UserError(f"candidates (k) must be at most {np.iinfo(np.int16).max:,}, got {candidates}")
     if not 2 <= candidates <= texts:

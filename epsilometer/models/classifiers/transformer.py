@@ -57,7 +57,7 @@ class Transformer:
         self._device = resolved()
         self.memory = Memory(self._device, folder.name)
         self._half = number_type(settings.precision, self._device) is torch.bfloat16
-        with quiet_loading():
+        with quiet_loading(folder):
             try:
                 self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
                 self.network: Any = AutoModelForSequenceClassification.from_pretrained(

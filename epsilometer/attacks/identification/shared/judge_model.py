@@ -66,7 +66,7 @@ class JudgeModel:
         folder = locate(model)
         device = resolved(device)
         kind = number_type(precision, device)
-        with quiet_loading():
+        with quiet_loading(folder):
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
             try:

@@ -24,7 +24,7 @@ class LanguageModel:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         folder = locate(model)
-        with quiet_loading():
+        with quiet_loading(folder):
             try:
                 self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
                 self._network = AutoModelForCausalLM.from_pretrained(

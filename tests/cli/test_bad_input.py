@@ -1,0 +1,108 @@
+"""Inputs that no command can use: one message each, which names the value or file, the rule and the remedy; code 2."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from epsilometer.cli import main
+
+DEEP = "[" * 100_000
+DIGITS = "9" * 5000
+FILES = {
+    "texts.txt": "".join(f"please call number {i} of {i * 7}\n" for i in range(20)),
+    "texts.csv": "text,label\n" + "".join(f"please call number {i},{i % 2}\n" for i in range(20)),
+    "deep.jsonl": '{"text": ' + DEEP + "\n",
+    "keys.jsonl": '{"a":' * 5000 + "1" + "}" * 5000 + "\n",
+    "digits.jsonl": f'{{"text": {DIGITS}}}\n',
+    "deep.json": DEEP,
+    "digits.json": f'{{"a": {DIGITS}}}',
+    "list.json": "[1, 2]",
+    "garbage.json": "\x00garbage",
+    "deep.yaml": DEEP,
+    "itself.yaml": "a: &a [*a]\n",
+    "within.yaml": "audit: &a {x: *a}\n",
+    "digits.yaml": f"audit: {{seed: {DIGITS}}}\n",
+    "date.yaml": "audit: 2026-99-99\n",
+    "host.txt": f"xn--{'a' * 100}\n",
+    "endless.py": "def rewrite(text, epsilon, rng):\n    return rewrite(text, epsilon, rng)\n",
+    "memory.py": "def rewrite(text, epsilon, rng):\n    raise MemoryError\n",
+    "blocked": "a file where a folder is due",
+}
+AUDIT = "audit texts.txt --mechanism constant"
+EXACT = "exact texts.txt --mechanism randomized_response"
+CASES = {  # the command: what its message must hold
+    "audit deep.jsonl --mechanism constant": ["deep.jsonl, line 1", "nested too deeply", "one object a line"],
+    "audit keys.jsonl --mechanism constant": ["keys.jsonl, line 1", "nested too deeply"],
+    "audit digits.jsonl --mechanism constant": ["digits.jsonl, line 1", "thousands of digits"],
+    "init project --texts deep.jsonl": ["deep.jsonl, line 1", "nested too deeply"],
+    "check deep.yaml": ["deep.yaml", "nested more than 100 deep", "write them flatter"],
+    "check itself.yaml": ["itself.yaml", "alias of itself", "write out"],
+    "check within.yaml": ["within.yaml", "alias of itself"],
+    "check digits.yaml": ["digits.yaml", "none that can be", "correct it"],
+    "check date.yaml": ["date.yaml", "none that can be", "quote what is text"],
+    f"{AUDIT} --set 'x=[[['": ["--set x", "readable YAML", "quotes"],
+    f"{AUDIT} --set 'x={DEEP}'": ["--set x", "nested more than 100 deep", "flatter"],
+    f"{AUDIT} --set 'x=&a [*a]'": ["--set x", "alias of itself"],
+    f"{AUDIT} --set x={DIGITS}": ["--set x", "none that can be"],
+    f"{AUDIT} --attacks lexical --attack-set 'lexical.x=[[['": ["--attack-set", "readable YAML"],
+    f"{AUDIT} --seed {DIGITS}": ["--seed"],
+    f"{AUDIT} --rows 1e30": ["--rows", "integer"],
+    f"{AUDIT} --rows {10**30}": ["--rows", str(1 << 31)],
+    f"{AUDIT} --trials 1e15": ["--trials", "integer"],
+    f"{AUDIT} --trials {10**15}": ["trials", "at most 1,000,000,000", "1,000,000,000,000,000"],
+    f"{AUDIT} --trials {10**30}": ["trials", "at most"],
+    f"{AUDIT} --units --trials {10**15}": ["trials", "at most"],
+    f"{AUDIT} --worst --trials {10**15}": ["trials", "at most"],
+    f"compare randomized_response=1 randomized_response=2 texts.txt --trials {10**15}": ["trials", "at most"],
+    f"gate texts.txt --mechanism constant --max-loss 1 --budget {10**21}": ["budget", "at most"],
+    f"{AUDIT} --temperature nan": ["temperature", "finite", "nan"],
+    f"{AUDIT} --temperature inf": ["temperature", "finite", "inf"],
+    f"{EXACT} --epsilons 1 --temperature nan": ["temperature", "finite"],
+    f"{EXACT} --epsilons 1 --trials {10**15}": ["trials", "at most"],
+    f"{AUDIT} --prior nan,1": ["prior", "sum to 1", "nan"],
+    f"{AUDIT} --encoding undefined": ["encoding", "undefined", "latin-1"],
+    "audit host.txt --mechanism constant --encoding idna": ["host.txt", "not idna", "--encoding"],
+    "rewrite texts.txt --mechanism constant --out blocked/x.txt": [
+        "blocked/x.txt",
+        "cannot be written",
+        "another path",
+    ],
+    "rewrite texts.txt --mechanism constant --out .": ["is a folder", "give the file"],
+    "gate texts.txt --mechanism constant --max-loss 1 --json blocked/x.json": ["blocked/x.json", "cannot be written"],
+    "anonymize texts.csv --attribute label --labelled texts.csv --out blocked/x.csv": ["cannot be written"],
+    "anonymize texts.csv --attribute label --labelled texts.csv --auxiliaries blocked": ["--auxiliaries", "blocked"],
+    "gate texts.txt --mechanism constant --baseline deep.json": ["deep.json", "nested too deeply", "--accept"],
+    "gate texts.txt --mechanism constant --baseline digits.json": ["digits.json", "thousands of digits", "--accept"],
+    "gate texts.txt --mechanism constant --baseline list.json": ["list.json", "dictionary", "--accept"],
+    "gate texts.txt --mechanism constant --baseline garbage.json": ["garbage.json", "not readable JSON", "--accept"],
+    "gate texts.txt --mechanism constant --baseline .": [".", "directory", "--accept"],
+    "audit texts.txt --mechanism endless.py --epsilons 1": ["endless.py, line 2", "without end", "correct the code"],
+    "audit texts.txt --mechanism memory.py --epsilons 1": ["memory.py, line 2", "not enough memory", "fewer"],
+    "gate texts.txt --mechanism endless.py --epsilon 1 --max-loss 1": ["endless.py, line 2", "without end"],
+    f"account --texts 100 --batch 10 --epochs {10**18} --sigma 1": ["epochs", "at most 1,000,000,000"],
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", CASES, ids=lambda command: command[:60])
+def test_it_ends_with_one_message_and_code_2(command: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    temperature = [] if "--temperature" in command or not command.startswith("audit") else ["--temperature", "0"]
+    with pytest.raises(SystemExit) as ended:
+        main([*shlex.split(command), *temperature])
+    out, said = capsys.readouterr()
+    assert ended.value.code == 2
+    assert out == ""
+    message = " ".join(said.split())
+    assert all(part in message for part in CASES[command]), message[:500]
+    assert len(message) < 1500
+    assert not any(word in message for word in ("Traceback", "withheld", "please call"))
