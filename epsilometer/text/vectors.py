@@ -10,9 +10,11 @@ computed; float32 only finds candidates, and float64 settles what it leaves in d
 
 from __future__ import annotations
 
+import threading
 import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,23 @@ def _products(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArra
 @cache
 def _blas() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+_LIMITED = threading.local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Products on one thread. To say so takes as long as a small product: who makes many says it once, around all."""
+    if getattr(_LIMITED, "now", False):
+        yield
+        return
+    _LIMITED.now = True
+    try:
+        with _blas().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _LIMITED.now = False
 
 
 class WordVectors:
@@ -195,13 +214,15 @@ class WordVectors:
         out = np.empty((len(words), len(targets)))
         for start in range(0, len(words), _SLICE):
             rows = np.asarray(words[start : start + _SLICE])
-            full = np.resize(rows, _SLICE if len(targets) <= _FEW else len(rows) + -len(rows) % _EVEN)
+            size = _SLICE if len(targets) <= _FEW else len(rows) + -len(rows) % _EVEN
+            full = rows[np.arange(size) % len(rows)]
             norms = self.squares[full, None] + squares
-            with _blas().limit(limits=1, user_api="blas"):  # threads split a sum by its size, which changes bits
+            with one_thread():  # several split a sum by its size, which changes bits
                 squared = norms - 2 * _products(self.exact[full], exact)
             # |x|^2 + |y|^2 - 2xy keeps twelve digits of a distance, except between words (nearly) alike.
             near, word = np.nonzero(squared[: len(rows)] < _NEAR * norms[: len(rows)])
-            squared[near, word] = self.between(rows[near], targets[word]) ** 2
+            if len(near):
+                squared[near, word] = self.between(rows[near], targets[word]) ** 2
             np.sqrt(squared[: len(rows)], out=out[start : start + len(rows)])
         return out
 

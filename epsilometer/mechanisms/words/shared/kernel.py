@@ -15,6 +15,7 @@ from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
+from epsilometer.text.vectors import one_thread
 
 BLOCK = 32  # outputs whose probability is kept as one number
 _ROWS = 512  # words whose laws within a block are in memory at a time
@@ -101,15 +102,16 @@ class KernelMechanism(WordVectorMechanism, ABC):
         out = np.empty(len(words), np.int32)
         order = np.argsort(block, kind="stable")
         borders = np.searchsorted(block[order], np.arange(table.blocks + 1))
-        for number in np.flatnonzero(np.diff(borders)):
-            inside = self.outputs[number * BLOCK : (number + 1) * BLOCK]
-            members = order[borders[number] : borders[number + 1]]
-            for start in range(0, len(members), _ROWS):
-                part = members[start : start + _ROWS]
-                log_w = self._log_weights(words[part], self.vectors.distances(words[part], inside), epsilon)
-                cdf = np.cumsum(np.exp(log_w - log_total[words[part], None]), axis=1)
-                slot = (left[part, None] >= cdf).sum(axis=1)
-                out[part] = inside[np.minimum(slot, len(inside) - 1)]
+        with one_thread():
+            for number in np.flatnonzero(np.diff(borders)):
+                inside = self.outputs[number * BLOCK : (number + 1) * BLOCK]
+                members = order[borders[number] : borders[number + 1]]
+                for start in range(0, len(members), _ROWS):
+                    part = members[start : start + _ROWS]
+                    log_w = self._log_weights(words[part], self.vectors.distances(words[part], inside), epsilon)
+                    cdf = np.cumsum(np.exp(log_w - log_total[words[part], None]), axis=1)
+                    slot = (left[part, None] >= cdf).sum(axis=1)
+                    out[part] = inside[np.minimum(slot, len(inside) - 1)]
         return out
 
     def laws(self, texts: Sequence[str]) -> Laws:
