@@ -65,10 +65,22 @@ class Guarantee:
     metric: str | None = None
 
     def __post_init__(self) -> None:
+        if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
+            raise UserError(f"epsilon must be a finite number > 0, got {self.epsilon}")
         if not 0 <= self.delta < 1:
             raise UserError(f"delta must be in [0, 1), got {self.delta}")
-        if not (math.isfinite(self.epsilon) and (self.epsilon > 0 or (self.epsilon == 0 and self.delta > 0))):
-            raise UserError(f"epsilon must be a finite number > 0, or 0 with a delta > 0, got {self.epsilon}")
+
+    @classmethod
+    def of_delta(cls, delta: float, granularity: Granularity, neighbours: Neighbours) -> Guarantee:
+        """The claim (0, delta), delta > 0: the total variation is at most delta.
+
+        Apart, so that a privacy budget of 0 by mistake is refused whatever the delta.
+        """
+        if not delta > 0:
+            raise UserError(f"delta must be in (0, 1) where epsilon is 0, got {delta}")
+        claim = cls(1.0, granularity, neighbours, delta=delta)
+        object.__setattr__(claim, "epsilon", 0.0)
+        return claim
 
     def describe(self) -> str:
         """The claim in a few words, for tables: `0.5 per word, times L2 distance; same length`."""

@@ -72,7 +72,7 @@ class Coin:
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """(0, tanh(l / 2)) for a whole text; None where that rounds to 1, and nothing is claimed."""
         delta = math.tanh(epsilon / 2)
-        return Guarantee(0.0, Granularity.DOCUMENT, Neighbours.ANY, delta=delta) if delta < 1 else None
+        return Guarantee.of_delta(delta, Granularity.DOCUMENT, Neighbours.ANY) if delta < 1 else None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One uniform a text; a publication draws exactly."""
