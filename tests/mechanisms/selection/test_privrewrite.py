@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from numpy.typing import NDArray
+from safetensors.numpy import save_file
 from scipy.stats import chisquare
 
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
@@ -577,7 +578,7 @@ def test_an_epsilon_that_is_no_budget_is_refused(epsilon: float) -> None:
 
 def test_models_that_cannot_write_and_prompts_without_a_place_are_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"architectures": ["BertForMaskedLM"]}')
-    (tmp_path / "model.safetensors").write_bytes(b"")
+    save_file({"weight": np.zeros(1, np.float32)}, tmp_path / "model.safetensors")
     with pytest.raises(UserError, match=r"candidates need a model that writes text, .* is a masked language model"):
         _ = PrivRewrite(resource=tmp_path).provider
     folder = tiny_models.save_gpt2(tmp_path / "model")
