@@ -175,8 +175,9 @@ def assert_alike(printed: str, shown: str) -> None:
         assert float(a.replace(",", "")) == pytest.approx(float(b.replace(",", "")), abs=0.05, rel=0.02)
 
 
-def notebook() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("notebook", ROOT / "docs/notebook.py")
+def script(name: str) -> ModuleType:
+    """A script of docs/, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"docs/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -186,7 +187,25 @@ def notebook() -> ModuleType:
 
 def test_the_notebook_is_the_tutorial() -> None:
     """Written anew by `python docs/notebook.py`."""
-    assert (ROOT / "docs/tutorial.ipynb").read_text() == notebook().notebook(PAGES["tutorial"])
+    assert (ROOT / "docs/tutorial.ipynb").read_text() == script("notebook").notebook(PAGES["tutorial"])
+
+
+def test_the_page_of_settings_is_what_the_models_say() -> None:
+    """Written anew by `python docs/settings.py`."""
+    assert PAGES["settings"] == script("settings").page()
+
+
+def test_every_setting_is_described() -> None:
+    """Where its row would be empty, or say no more than its name."""
+    schema = params.Params.model_json_schema()
+    sections = {"Params": schema, **schema["$defs"]}
+    rows = {(name, key): row for name, part in sections.items() for key, row in part.get("properties", {}).items()}
+    described = {
+        place: row.get("description") or sections[row["$ref"].rpartition("/")[2]].get("description")
+        for place, row in rows.items()
+    }
+    assert len(described) > 200
+    assert not [place for place, words in described.items() if not words or words.strip(".").lower() == place[1]]
 
 
 @pytest.mark.slow

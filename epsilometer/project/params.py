@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from epsilometer.core import yaml_text
 from epsilometer.core.component import describe, shipped
@@ -60,49 +60,80 @@ NO_PROJECT = (
 
 
 class Params(Section):
-    """The whole file. Paths of sources and mechanisms are relative to the project, resources to the run's folder.
+    """The whole file. Paths of sources and mechanisms are relative to the project, resources to the run's folder."""
 
-    A relative path stays within the project. outside: folders beside it, relative to the project, that data may be read
-    from all the same; an absolute path is always allowed. device: where networks compute; can change a result.
-    """
-
-    root: str = "."
-    outside: tuple[str, ...] = ()
-    title: str = "Privacy calibration"
-    audit: Audit
-    datasets: Mapping[str, Dataset]
-    device: Device = "cpu"
-    embedding: Embedding = Embedding()
-    trials: TrialSettings
-    words: Words
-    models: Mapping[str, str] = {}
-    triples: Mapping[str, TriplesEntry] = {}
-    autoencoders: Mapping[str, AutoencoderEntry] = {}
-    noise_aware: Mapping[str, NoiseAwareEntry] = {}
-    auxiliaries: Mapping[str, AuxiliariesEntry] = {}
-    rewriters: Mapping[str, RewriterEntry] = {}
-    mechanisms: Mapping[str, MechanismEntry]
-    cells: Mapping[str, Cell]
-    attacks: Mapping[str, Mapping[str, Any]]
-    instrument: Instrument = Instrument()
-    claims: Claims = Claims()
-    exact: Exact = Exact()
-    utility: Utility = Utility()
-    classification: Classification = Classification()
-    downstream: Mapping[str, Cell] = {}
-    anonymity: Mapping[str, AnonymityCell] = {}
-    attackers: Attackers = Attackers()
-    ablations: Mapping[str, Ablation] = {}
-    sweeps: Mapping[str, Sweep] = {}
-    features: Mapping[str, FeaturesEntry] = {}
-    private_training: Mapping[str, TrainingCell] = {}
-    references: Mapping[str, ReferencesEntry] = {}
-    membership: Mapping[str, MembershipEntry] = {}
-    one_run: Mapping[str, OneRunEntry] = {}
-    sent: Mapping[str, SentEntry] = {}
-    reconstruction: Mapping[str, ReconstructionEntry] = {}
-    runtime: Runtime = Runtime()
-    notes: tuple[str, ...] = ()
+    root: str = Field(".", description="The project's folder as seen from this file's.")
+    outside: tuple[str, ...] = Field(
+        (),
+        description="Folders beside the project, relative to it, from which data may be read; an absolute path is "
+        "always allowed.",
+    )
+    title: str = Field("Privacy calibration", description="The title of the report.")
+    audit: Audit = Field(description="Seed, round and error probability.")
+    datasets: Mapping[str, Dataset] = Field(description="The data sets, by name.")
+    device: Device = Field(
+        "cpu",
+        description="Where networks compute: `cpu`, `cuda`, or `auto`, which is cuda where there is one. Can change a "
+        "result.",
+    )
+    embedding: Embedding = Field(Embedding(), description="The sentence encoder behind candidate sampling.")
+    trials: TrialSettings = Field(description="How trials are drawn.")
+    words: Words = Field(description="The word vectors and lists that are built.")
+    models: Mapping[str, str] = Field(
+        {}, description="Language models that mechanisms read: folders, pins or hub ids, by name."
+    )
+    triples: Mapping[str, TriplesEntry] = Field({}, description="Public corpora of triples, which `dp_st` reads.")
+    autoencoders: Mapping[str, AutoencoderEntry] = Field({}, description="Autoencoders, which `adept` reads.")
+    noise_aware: Mapping[str, NoiseAwareEntry] = Field({}, description="Pruned models, which `dp_bart` reads.")
+    auxiliaries: Mapping[str, AuxiliariesEntry] = Field(
+        {}, description="Classifiers, word vectors and word relations, which anonymisers read."
+    )
+    rewriters: Mapping[str, RewriterEntry] = Field(
+        {}, description="Encoder-decoders, which `adversarial_back_translation` reads."
+    )
+    mechanisms: Mapping[str, MechanismEntry] = Field(description="The mechanisms to audit, by name.")
+    cells: Mapping[str, Cell] = Field(
+        description="Which mechanism on which data set. DVC reruns a cell when its line, its file or what it reads "
+        "changes."
+    )
+    attacks: Mapping[str, Mapping[str, Any]] = Field(
+        description="The attacks on rewrites and their settings: modules of `epsilometer.attacks.identification` or "
+        "paths of files."
+    )
+    instrument: Instrument = Field(Instrument(), description="The known-loss check: randomised response on two texts.")
+    claims: Claims = Field(Claims(), description="The check of claims against their worst case.")
+    exact: Exact = Field(Exact(), description="The exact loss of mechanisms whose law can be computed.")
+    utility: Utility = Field(Utility(), description="How rewrites are compared with their texts.")
+    classification: Classification = Field(Classification(), description="Classifiers of texts, clean and rewritten.")
+    downstream: Mapping[str, Cell] = Field({}, description="Cells whose rewrites train classifiers.")
+    anonymity: Mapping[str, AnonymityCell] = Field(
+        {}, description="Cells from whose rewrites attackers infer attributes."
+    )
+    attackers: Attackers = Field(Attackers(), description="Who infers attributes.")
+    ablations: Mapping[str, Ablation] = Field(
+        {}, description="Cells in which factors of the audit are varied, one at a time, at one epsilon."
+    )
+    sweeps: Mapping[str, Sweep] = Field(
+        {},
+        description="Cells in which settings of the mechanism are varied, one at a time, on the same trials and noise.",
+    )
+    features: Mapping[str, FeaturesEntry] = Field({}, description="What trainings see of the texts of a data set.")
+    private_training: Mapping[str, TrainingCell] = Field(
+        {}, description="Heads, or more of a network, trained on features at every level of a noise."
+    )
+    references: Mapping[str, ReferencesEntry] = Field(
+        {}, description="Models like those of a training, on texts of their own, which membership attacks compare with."
+    )
+    membership: Mapping[str, MembershipEntry] = Field({}, description="Attacks that tell who was in a training set.")
+    one_run: Mapping[str, OneRunEntry] = Field(
+        {}, description="Audits of a training by canaries, in one run at each level."
+    )
+    sent: Mapping[str, SentEntry] = Field({}, description="The noisy gradients that a client sends.")
+    reconstruction: Mapping[str, ReconstructionEntry] = Field(
+        {}, description="Attacks that read texts off what is sent."
+    )
+    runtime: Runtime = Field(Runtime(), description="Settings that cannot change a result.")
+    notes: tuple[str, ...] = Field((), description="Sentences that the report shows.")
 
     @property
     def audited(self) -> frozenset[str]:

@@ -45,27 +45,31 @@ class Section(BaseModel):
 
 
 class Audit(Section):
-    """seed names every random stream; round asks for fresh noise; alpha is the error of each interval."""
+    """What holds for the whole audit."""
 
-    seed: Seed
-    round: Seed = 0
-    alpha: Probability = 0.01
+    seed: Seed = Field(description="Names every random stream of the audit.")
+    round: Seed = Field(0, description="Raised by one, it gives fresh noise on unchanged inputs.")
+    alpha: Probability = Field(0.01, description="The error probability of each interval and of each family of tests.")
 
 
 class Layout(Section):
     """The layout of a file of texts, as in `epsilometer.corpora.files.Layout`."""
 
-    separator: str | None = None
-    quotes: bool = True
-    header: bool = True
-    encoding: str = "utf-8"
+    separator: str | None = Field(
+        None, description="The character between fields; null takes that of the file's suffix."
+    )
+    quotes: bool = Field(True, description="Whether fields may stand between double quotes.")
+    header: bool = Field(
+        True, description="Whether the first line names the columns, which are `1`, `2`, ... otherwise."
+    )
+    encoding: str = Field("utf-8", description="The encoding, as Python names it.")
 
 
 class Resplit(Section):
     """The shares of the splits that are drawn."""
 
-    validation: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    test: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    validation: Annotated[float, Field(ge=0, lt=1)] = Field(0.1, description="The share of the validation split.")
+    test: Annotated[float, Field(gt=0, lt=1)] = Field(0.2, description="The share of the test split.")
 
     @model_validator(mode="after")
     def _leaves_some(self) -> Resplit:
@@ -78,35 +82,36 @@ class Resplit(Section):
 
 
 class Dataset(Section):
-    """A data set to audit.
+    """A data set to audit."""
 
-    source: a file, a folder or a generator (its suffix says which), from the project's folder; part: its corpus.
-
-    text, labels, split: columns, of texts one or several; rows: only the first so many; layout: of the file; use: the
-    split that is audited; match: as trials.match unless given; public: whether
-    examples may be shown in the report.
-
-    group: the columns that together name an author or a pair, whose rows stay together when parts are drawn; resplit:
-    draws the splits anew, by group, the rest being "train". merge: of some labels the classes that are made of others,
-    as in rating: {good: [4, 5], bad: [1, 2]}; a text of none of these has no such label. classes: of some labels those
-    that count; a text of a class that is too rare to be learnt then has no such label.
-    """
-
-    source: str
-    part: str | None = None
-    count: PositiveInt | None = None
-    text: str | tuple[str, ...] = "text"
-    labels: tuple[str, ...] = ()
-    split: str | None = "split"
-    rows: PositiveInt | None = None
-    layout: Layout = Layout()
-    use: str = "train"
-    match: Match | None = None
-    public: bool = False
-    group: tuple[str, ...] = ()
-    resplit: Resplit | None = None
-    merge: Mapping[str, Mapping[str, Annotated[tuple[Class, ...], Field(min_length=1)]]] = {}
-    classes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=2)]] = {}
+    source: str = Field(
+        description="A file, a folder or a generator (its suffix says which), from the project's folder."
+    )
+    part: str | None = Field(None, description="The part of a source that holds several corpora.")
+    count: PositiveInt | None = Field(None, description="How many texts a generator writes.")
+    text: str | tuple[str, ...] = Field("text", description="The column of the text; several columns are joined.")
+    labels: tuple[str, ...] = Field((), description="The columns of labels.")
+    split: str | None = Field("split", description="The column that names each row's split.")
+    rows: PositiveInt | None = Field(None, description="Reads only the first so many rows.")
+    layout: Layout = Field(Layout(), description="How a CSV or text file is laid out.")
+    use: str = Field("train", description="The split that is audited.")
+    match: Match | None = Field(None, description="As `trials.match`, for this data set.")
+    public: bool = Field(False, description="Whether the report may show examples of its texts.")
+    group: tuple[str, ...] = Field(
+        (),
+        description="The columns that together name an author or a pair, whose rows stay together when splits are "
+        "drawn.",
+    )
+    resplit: Resplit | None = Field(None, description="Draws the splits anew, by `group`; the rest is `train`.")
+    merge: Mapping[str, Mapping[str, Annotated[tuple[Class, ...], Field(min_length=1)]]] = Field(
+        {},
+        description="By label, the classes that are made of others, as in `rating: {good: [4, 5], bad: [1, 2]}`; a "
+        "text of none of these has no such label.",
+    )
+    classes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=2)]] = Field(
+        {},
+        description="By label, the classes that count; a text of any other, too rare to be learnt, has no such label.",
+    )
 
     @field_validator("merge")
     @classmethod
@@ -127,71 +132,71 @@ class Dataset(Section):
 class Embedding(Section):
     """The sentence encoder behind candidate sampling."""
 
-    model: str = ENCODER
-    precision: Precision = "float32"
+    model: str = Field(
+        ENCODER,
+        description="The encoder: an embedded one by name, a folder or pin from the project's folder, or a hub id.",
+    )
+    precision: Precision = Field(
+        "float32", description="The precision that it computes in; `auto` is bfloat16 where the hardware multiplies it."
+    )
 
 
 class TrialSettings(Section):
-    """How trials are drawn.
+    """How trials are drawn."""
 
-    count: T; candidates: k; temperature: lambda of Probabilistic Transition Sampling.
-
-    match: candidates of equal length in words, or any; a data set may say otherwise for itself.
-    """
-
-    count: PositiveInt
-    candidates: Annotated[int, Field(ge=2)] = 2
-    temperature: float = -10_000
-    match: Match = "none"
+    count: PositiveInt = Field(description="T, the number of trials of a cell.")
+    candidates: Annotated[int, Field(ge=2)] = Field(2, description="k, the number of candidates of a trial.")
+    temperature: float = Field(
+        -10_000,
+        description="lambda of Probabilistic Transition Sampling: below 0 candidates are unlike each other, above 0 "
+        "alike.",
+    )
+    match: Match = Field("none", description="`words`: the candidates of a trial have equally many words; `none`: any.")
 
 
 class Words(Section):
-    """The word vectors and lists that are built.
+    """The word vectors and lists that are built."""
 
-    sources: files of word vectors by name; lists: how many 1-D lists are built from each.
-    """
-
-    sources: Annotated[Mapping[str, str], Field(min_length=1)]
-    lists: PositiveInt = 1
+    sources: Annotated[Mapping[str, str], Field(min_length=1)] = Field(description="Files of word vectors, by name.")
+    lists: PositiveInt = Field(1, description="How many 1-D lists are built from each.")
 
 
 class PublicCorpus(Section):
-    """Public texts to build on: source and text as a data set's; parts: of a generator, one after the other, of `count`
-    texts each. seed: of a generator, so that its texts are others than the audited ones.
-    """
+    """Public texts to build on."""
 
-    source: str
-    parts: tuple[str, ...] = ()
-    count: PositiveInt | None = None
-    text: str = "text"
-    seed: Seed = 1
+    source: str = Field(description="As a data set's `source`.")
+    parts: tuple[str, ...] = Field(
+        (), description="Of a generator, the parts that are read one after the other, `count` texts of each."
+    )
+    count: PositiveInt | None = Field(None, description="How many texts a generator writes.")
+    text: str = Field("text", description="The column of the text.")
+    seed: Seed = Field(1, description="The seed of a generator, so that its texts differ from the audited ones.")
 
 
 class TriplesEntry(Section):
-    """A corpus of triples, which DP-ST reads.
+    """A corpus of triples, which DP-ST reads."""
 
-    clusters: the sizes of the clusterings; dimensions: how many of an embedding's are kept; threshold: the similarity
-    of near-duplicates; tagger: the embedded one, or a spaCy pipeline.
-    """
-
-    corpus: PublicCorpus
-    clusters: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
-    dimensions: PositiveInt = 32
-    threshold: Annotated[float, Field(gt=0, le=0.95)] = 0.4
-    encoder: str = ENCODER
-    tagger: str = "minilm-heads"
+    corpus: PublicCorpus = Field(description="The public texts that triples are extracted from.")
+    clusters: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = Field(
+        description="The sizes of the clusterings."
+    )
+    dimensions: PositiveInt = Field(32, description="How many dimensions of an embedding are kept.")
+    threshold: Annotated[float, Field(gt=0, le=0.95)] = Field(
+        0.4, description="The similarity from which two triples are near-duplicates."
+    )
+    encoder: str = Field(ENCODER, description="The sentence encoder of triples.")
+    tagger: str = Field("minilm-heads", description="The embedded tagger, or a spaCy pipeline.")
 
 
 class AutoencoderEntry(Section):
-    """An autoencoder, which ADePT reads.
+    """An autoencoder, which ADePT reads."""
 
-    shape, training: as in `latents/shared/autoencoder.py`; vectors: a file of word vectors.
-    """
-
-    corpus: PublicCorpus
-    shape: Mapping[str, Any] = {}
-    training: Mapping[str, Any] = {}
-    vectors: str | None = None
+    corpus: PublicCorpus = Field(description="The public texts that it learns from.")
+    shape: Mapping[str, Any] = Field(
+        {}, description="Sizes of the network (`Shape` in `epsilometer/mechanisms/latents/shared/autoencoder.py`)."
+    )
+    training: Mapping[str, Any] = Field({}, description="Settings of its training (the same file).")
+    vectors: str | None = Field(None, description="A file of word vectors to start from.")
 
 
 Kind = Literal["transformer", "linear", "encoder"]
@@ -199,60 +204,64 @@ Attacker = Literal["static", "relabelled", "adaptive", "augmented", "author", "d
 
 
 class FineTuning(Section):
-    """Settings of `models.classifier.FineTuning`; model: a folder or pin from the project's folder, or a hub id."""
+    """Settings of `models.classifier.FineTuning`."""
 
-    model: str = "data/embedded/models/deberta"
-    rate: Annotated[float, Field(gt=0)] = 5e-4
-    batch: PositiveInt = 8
-    longest: Annotated[int, Field(ge=8)] = 128
-    precision: Precision = "float32"
-    epochs: PositiveInt = 1
-    decay: Annotated[float, Field(ge=0)] = 0.01
+    model: str = Field(
+        "data/embedded/models/deberta", description="A folder or pin from the project's folder, or a hub id."
+    )
+    rate: Annotated[float, Field(gt=0)] = Field(5e-4, description="The learning rate.")
+    batch: PositiveInt = Field(8, description="Texts a step.")
+    longest: Annotated[int, Field(ge=8)] = Field(128, description="The length in tokens at which texts are cut.")
+    precision: Precision = Field(
+        "float32", description="The precision that it computes in; `auto` is bfloat16 where the hardware multiplies it."
+    )
+    epochs: PositiveInt = Field(1, description="Passes over the training texts.")
+    decay: Annotated[float, Field(ge=0)] = Field(0.01, description="The weight decay.")
 
 
 class Labels(Section):
     """Which labels of a data set are tasks to be done, and which are private attributes to be inferred."""
 
-    tasks: tuple[str, ...] = ()
-    attributes: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = Field((), description="Labels that a classifier is to learn from rewrites.")
+    attributes: tuple[str, ...] = Field((), description="Private labels that an attacker infers.")
 
 
 class AuxiliariesEntry(Labels):
-    """Classifiers, vectors and word relations that anonymisers read.
+    """Classifiers, vectors and word relations that anonymisers read."""
 
-    dataset: whose training texts they see, `share` of these; attributes: labels to hide; tasks: labels to keep; kinds:
-    of classifier, one each a label. vectors: a name in words.sources; relations: a file with the columns a, b,
-    relation, from the project's folder.
-    """
-
-    dataset: str
-    attributes: Annotated[tuple[str, ...], Field(min_length=1)]
-    share: Probability = 0.5
-    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = ("transformer",)
-    vectors: str
-    relations: str | None = None
-    training: FineTuning = FineTuning()
+    dataset: str = Field(description="The data set whose training texts they learn from.")
+    attributes: Annotated[tuple[str, ...], Field(min_length=1)] = Field(description="Labels to hide.")
+    share: Probability = Field(0.5, description="The share of the training texts that they see.")
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = Field(
+        ("transformer",), description="The kinds of classifier, one of each for each label."
+    )
+    vectors: str = Field(description="The word vectors, by their name in `words.sources`.")
+    relations: str | None = Field(
+        None, description="A file with the columns a, b and relation, from the project's folder."
+    )
+    training: FineTuning = Field(FineTuning(), description="How transformers are fine-tuned.")
 
 
 class NoiseAwareEntry(Section):
-    """A pruned model, which DP-BART reads: the model to start from; training as in `latents/shared/noise_aware.py`."""
+    """A pruned model, which DP-BART reads."""
 
-    model: str
-    corpus: PublicCorpus
-    training: Mapping[str, Any]
+    model: str = Field(description="The model to start from.")
+    corpus: PublicCorpus = Field(description="The public texts that it learns from.")
+    training: Mapping[str, Any] = Field(
+        description="Settings of `epsilometer/mechanisms/latents/shared/noise_aware.py`."
+    )
 
 
 class MechanismEntry(Section):
-    """A mechanism to audit: a shipped one by its name, or a file of one's own; the resource that it reads, if any.
+    """A mechanism to audit: a shipped one by its name, or a file of one's own; the resource that it reads, if any."""
 
-    epsilons: left out for a mechanism that takes none (`core.mechanism.has_budget`).
-    """
-
-    mechanism: str
-    file: str | None = None
-    resource: str | None = None
-    epsilons: tuple[float, ...] | None = None
-    settings: Mapping[str, Any] = {}
+    mechanism: str = Field(description="The name: of a shipped mechanism, or of your own.")
+    file: str | None = Field(None, description="The Python file of a mechanism of your own, from the project's folder.")
+    resource: str | None = Field(None, description="What the mechanism reads, from the folder of this file.")
+    epsilons: tuple[float, ...] | None = Field(
+        None, description="The privacy budgets; left out for a mechanism that takes none."
+    )
+    settings: Mapping[str, Any] = Field({}, description="Settings of the mechanism, by name.")
 
     @property
     def budgets(self) -> tuple[float, ...]:
@@ -263,23 +272,20 @@ class MechanismEntry(Section):
 class Cell(MechanismEntry):
     """A mechanism on a data set: what DVC reruns as a whole."""
 
-    dataset: str
+    dataset: str = Field(description="The data set whose texts are rewritten.")
 
 
 class RewriterEntry(Section):
-    """An encoder-decoder, which adversarial_back_translation reads, trained on the auxiliaries' texts of a data set.
+    """An encoder-decoder, which adversarial_back_translation reads, trained on the auxiliaries' texts of a data set."""
 
-    count: the first so many of them, all by default; attribute: the label that its states are not to show; model: to
-    start from, data/models/NAME; round_trip: the mechanism that makes the texts that it learns to write; training: of
-    `anonymisers/shared/adversarial_rewriter.py`.
-    """
-
-    dataset: str
-    count: PositiveInt | None = None
-    attribute: str
-    model: str
-    round_trip: MechanismEntry
-    training: Mapping[str, Any] = {}
+    dataset: str = Field(description="The data set whose training texts it learns from.")
+    count: PositiveInt | None = Field(None, description="Learns from the first so many of them; null is all.")
+    attribute: str = Field(description="The label that its states are not to show.")
+    model: str = Field(description="The encoder-decoder to start from, `data/models/NAME`.")
+    round_trip: MechanismEntry = Field(description="The mechanism whose rewrites it learns to write.")
+    training: Mapping[str, Any] = Field(
+        {}, description="Settings of `epsilometer/mechanisms/anonymisers/shared/adversarial_rewriter.py`."
+    )
 
     @property
     def cell(self) -> Cell:
@@ -290,43 +296,51 @@ class RewriterEntry(Section):
 class Instrument(Section):
     """The known-loss check: randomised response on two texts, whose loss is its epsilon."""
 
-    epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
-    trials: PositiveInt = 100_000
+    epsilons: tuple[float, ...] = Field(
+        (0.5, 1.0, 2.0, 4.0), description="The budgets of randomised response on two texts, which are its losses."
+    )
+    trials: PositiveInt = Field(100_000, description="Trials of each.")
 
 
 class Claims(Section):
-    """The check of claims against their worst case: over how many words of a mechanism's vocabulary."""
+    """The check of claims against their worst case."""
 
-    vocabulary: Annotated[int, Field(ge=2)] = 500
+    vocabulary: Annotated[int, Field(ge=2)] = Field(
+        500, description="How many words of a mechanism's vocabulary are compared, each with each."
+    )
 
 
 class Exact(Section):
-    """The exact loss of mechanisms whose law is known (`auditing.exact_loss`).
+    """The exact loss of mechanisms whose law is known (`auditing.exact_loss`)."""
 
-    pairs: of texts of equally many words, at most: those of the first trials, and all others of these trials. width:
-    what the rounding of a loss may come to, in nats each way. all_pairs: whether the relative epsilon is that over all
-    pairs of the audited texts where these can be compared, and not over the pairs of the trials alone. draws: at most,
-    for each group of pairs, where the average comes from importance sampling.
-    """
-
-    pairs: PositiveInt = 25
-    width: Annotated[float, Field(gt=0)] = 0.1
-    all_pairs: bool = False
-    draws: PositiveInt = 200
+    pairs: PositiveInt = Field(
+        25,
+        description="The most pairs of texts of equally many words; the first trials are read until they have so many, "
+        "and all other pairs of these trials are measured too.",
+    )
+    width: Annotated[float, Field(gt=0)] = Field(
+        0.1, description="The most that rounding may move a loss, in nats each way."
+    )
+    all_pairs: bool = Field(
+        False,
+        description="Whether the relative epsilon is over all pairs of the audited texts where these can be compared, "
+        "and not over the pairs of the trials alone.",
+    )
+    draws: PositiveInt = Field(
+        200, description="The most draws for each group of pairs, where the average comes from importance sampling."
+    )
 
 
 class Utility(Section):
-    """How rewrites are compared with their texts.
+    """How rewrites are compared with their texts."""
 
-    texts: how many trials' rewrites are compared with their originals; target: the loss at which to choose.
-
-    metrics: by what they are compared beside the cosine, which is always measured, by the model of `embedding`: modules
-    of `epsilometer.metrics` or paths of files, and their settings.
-    """
-
-    texts: PositiveInt = 50
-    target: Annotated[float, Field(gt=0)] = 1.0
-    metrics: Mapping[str, Mapping[str, Any]] = {}
+    texts: PositiveInt = Field(50, description="How many trials' rewrites are compared with their originals.")
+    target: Annotated[float, Field(gt=0)] = Field(1.0, description="The loss in nats at which mechanisms are compared.")
+    metrics: Mapping[str, Mapping[str, Any]] = Field(
+        {},
+        description="Metrics beside the cosine, which is always measured: modules of `epsilometer.metrics` or paths of "
+        "files, and their settings.",
+    )
 
     @field_validator("metrics", mode="before")
     @classmethod
@@ -343,16 +357,16 @@ class Utility(Section):
 
 
 class TextCounts(Section):
-    """How many texts classifiers are trained and tested on, and thresholds chosen on, at most.
+    """How many texts classifiers are trained and tested on, and thresholds chosen on, at most."""
 
-    rewritten: in stage `anonymize`, how many of the training texts are rewritten, from which attackers learn; all of
-    them by default. With fewer, victims still train on all of them.
-    """
-
-    train: PositiveInt = 1000
-    test: PositiveInt = 1000
-    validation: PositiveInt = 1000
-    rewritten: PositiveInt | None = None
+    train: PositiveInt = Field(1000, description="The most texts to train on.")
+    test: PositiveInt = Field(1000, description="The most texts to test on.")
+    validation: PositiveInt = Field(1000, description="The most texts to choose thresholds on.")
+    rewritten: PositiveInt | None = Field(
+        None,
+        description="How many of the training texts are rewritten for attackers to learn from; null is all. Victims "
+        "train on all of them in any case.",
+    )
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -368,80 +382,84 @@ class TextCounts(Section):
 class Training(FineTuning):
     """Training with several seeds, of which each gives a classifier of its own."""
 
-    seeds: PositiveInt = 5
+    seeds: PositiveInt = Field(5, description="How many classifiers are trained, each with a seed of its own.")
 
 
 class Classification(Section):
-    """Classifiers of texts, clean and rewritten.
+    """Classifiers of texts, clean and rewritten."""
 
-    labels: by data set, of every data set that has cells in `downstream` or `anonymity`; kinds: of the classifiers of
-    clean texts, which are victims and static attackers. `downstream` trains transformers alone.
-    """
-
-    labels: Mapping[str, Labels] = {}
-    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = ("transformer",)
-    texts: TextCounts = TextCounts()
-    training: Training = Training()
+    labels: Mapping[str, Labels] = Field(
+        {}, description="By data set, of every data set that has cells in `downstream` or `anonymity`."
+    )
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = Field(
+        ("transformer",),
+        description="The kinds of the classifiers of clean texts, which are victims and static attackers; `downstream` "
+        "trains transformers alone.",
+    )
+    texts: TextCounts = Field(TextCounts(), description="How many texts are used.")
+    training: Training = Field(Training(), description="How classifiers are trained.")
 
 
 class AnonymityCell(Cell):
-    """A cell whose rewrites are measured by what classifiers still infer from them.
+    """A cell whose rewrites are measured by what classifiers still infer from them."""
 
-    part: whose texts are rewritten. "test": those that everything is measured on, and those that victims are trained
-    on, for attackers who have seen rewrites; "validation": those that settings are chosen on, alone.
-    """
-
-    part: Literal["test", "validation"] = "test"
+    part: Literal["test", "validation"] = Field(
+        "test",
+        description="`test`: the texts that everything is measured on, and those that attackers learn rewrites from; "
+        "`validation`: those alone that settings are chosen on.",
+    )
 
 
 class Attackers(Section):
-    """Who infers attributes from a cell's rewrites (`utility.attackers`).
+    """Who infers attributes from a cell's rewrites (`utility.attackers`)."""
 
-    names: of the attackers; kinds: of their classifiers, among classification.kinds, all of them by default; seeds: how
-    many of each kind at most; authors: how many texts of one author are read together. llm: language models that are
-    asked, by their names in tables, with the settings of `utility.llm_inference`.
-    """
-
-    names: tuple[Attacker, ...] = ("static", "relabelled", "adaptive", "augmented", "author", "detector")
-    kinds: tuple[Kind, ...] | None = None
-    seeds: PositiveInt = 1
-    authors: tuple[PositiveInt, ...] = (1, 5, 20)
-    llm: Mapping[str, Mapping[str, Any]] = {}
+    names: tuple[Attacker, ...] = Field(
+        ("static", "relabelled", "adaptive", "augmented", "author", "detector"),
+        description="The attackers (`epsilometer/utility/attackers.py`).",
+    )
+    kinds: tuple[Kind, ...] | None = Field(
+        None, description="The kinds of their classifiers, among `classification.kinds`; null is all of them."
+    )
+    seeds: PositiveInt = Field(1, description="The most seeds of each kind.")
+    authors: tuple[PositiveInt, ...] = Field((1, 5, 20), description="How many texts of one author are read together.")
+    llm: Mapping[str, Mapping[str, Any]] = Field(
+        {},
+        description="Language models that are asked, by their names in tables, with the settings of "
+        "`epsilometer/utility/llm_inference.py`.",
+    )
 
 
 class Ablation(Cell):
-    """A cell in which factors of the audit are varied, one at a time, at one epsilon.
+    """A cell in which factors of the audit are varied, one at a time, at one epsilon."""
 
-    trials: T of each variation; candidates: values of k; temperatures: of lambda; seeds: how many runs with trials and
-    noise of their own.
-    """
-
-    epsilon: float
-    trials: PositiveInt = 1000
-    candidates: tuple[Annotated[int, Field(ge=2)], ...] = (2, 4, 8, 16)
-    temperatures: tuple[float, ...] = (-10_000, 0, 10_000)
-    seeds: Annotated[int, Field(ge=0)] = 5
+    epsilon: float = Field(description="The budget of all variations.")
+    trials: PositiveInt = Field(1000, description="T of each variation.")
+    candidates: tuple[Annotated[int, Field(ge=2)], ...] = Field((2, 4, 8, 16), description="Values of k.")
+    temperatures: tuple[float, ...] = Field((-10_000, 0, 10_000), description="Values of lambda.")
+    seeds: Annotated[int, Field(ge=0)] = Field(5, description="How many runs have trials and noise of their own.")
 
 
 class Sweep(Cell):
-    """A cell in which settings of its mechanism are varied, one at a time, on the same trials and noise.
+    """A cell in which settings of its mechanism are varied, one at a time, on the same trials and noise."""
 
-    epsilon: of all variations but its own; trials: T of each value; vary: the values of settings of the mechanism by
-    name, and of `epsilon`.
-    """
-
-    epsilon: Annotated[float, Field(gt=0)]
-    trials: PositiveInt = 200
-    vary: Annotated[Mapping[str, Annotated[tuple[float, ...], Field(min_length=1)]], Field(min_length=1)]
+    epsilon: Annotated[float, Field(gt=0)] = Field(description="The budget of all variations but its own.")
+    trials: PositiveInt = Field(200, description="T of each value.")
+    vary: Annotated[Mapping[str, Annotated[tuple[float, ...], Field(min_length=1)]], Field(min_length=1)] = Field(
+        description="By setting of the mechanism, or `epsilon`, the values that it takes."
+    )
 
 
 class Runtime(Section):
-    """Settings that cannot change a result: trials a slice, workers, and where these run (`runtime/scaling.py`)."""
+    """Settings that cannot change a result (`runtime/scaling.py`)."""
 
-    block: PositiveInt = 1 << 16
-    workers: PositiveInt = 1
-    ray: str | None = None
-    gpus: Annotated[float, Field(ge=0)] = 0
+    block: PositiveInt = Field(1 << 16, description="Trials that are handled at once.")
+    workers: PositiveInt = Field(1, description="Worker processes.")
+    ray: str | None = Field(
+        None, description="The address of a Ray cluster: `auto` or `HOST:PORT`; null computes on this machine."
+    )
+    gpus: Annotated[float, Field(ge=0)] = Field(
+        0, description="GPUs of each of Ray's workers: a share of one, or a whole number."
+    )
 
     @field_validator("ray")
     @classmethod

@@ -17,38 +17,35 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class FeaturesEntry(Section):
-    """What trainings see of the texts of a data set.
+    """What trainings see of the texts of a data set."""
 
-    model: data/models/NAME; length: in tokens, of which the rest is cut off. what: `states` of the frozen model, one a
-    text, on which heads are trained; or token ids, `tokens`, for cells that train more of the model.
-    """
-
-    dataset: str
-    model: str
-    length: Annotated[int, Field(ge=3)] = 128
-    what: Literal["states", "tokens"] = "states"
+    dataset: str = Field(description="The data set whose texts are read.")
+    model: str = Field(description="The frozen model, `data/models/NAME`.")
+    length: Annotated[int, Field(ge=3)] = Field(128, description="The length in tokens at which texts are cut.")
+    what: Literal["states", "tokens"] = Field(
+        "states",
+        description="`states`: one state of the model a text, for heads; `tokens`: token ids, for trainings of more of "
+        "the model.",
+    )
 
 
 class LoraEntry(Section):
-    """Low-rank adapters (`training.adapters`). targets: what the names of the adapted layers end in, query say."""
+    """Low-rank adapters (`training.adapters`)."""
 
-    rank: PositiveInt
-    targets: Annotated[tuple[str, ...], Field(min_length=1)]
+    rank: PositiveInt = Field(description="The rank of the adapters.")
+    targets: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="What the names of the adapted layers end in, such as `query`."
+    )
 
 
 class Adapters(Section):
     """Adapters of the named kind, and the classifier."""
 
-    lora: LoraEntry
+    lora: LoraEntry = Field(description="Low-rank adapters.")
 
 
 class NoiseEntry(Section):
-    """The noise of a training; `gaussian` alone stands for {kind: gaussian}.
-
-    kind: `gaussian` on the sum of clipped gradients, `vmf` on the direction of each, `scaled` as gaussian but with
-    gradients scaled to length norm / (norm + gamma), `none`. clip: the largest length of a gradient; with `none` null
-    leaves them as they are. parts: of vmf, a draw for each tensor instead of one for all.
-    """
+    """The noise of a training; `gaussian` alone stands for {kind: gaussian}."""
 
     OWN: ClassVar[Mapping[str, frozenset[str]]] = {
         "gaussian": frozenset({"clip"}),
@@ -57,10 +54,18 @@ class NoiseEntry(Section):
         "none": frozenset({"clip"}),
     }
 
-    kind: NoiseName
-    clip: Positive | None = None
-    gamma: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    parts: bool = False
+    kind: NoiseName = Field(
+        description="`gaussian` on the sum of clipped gradients, `vmf` on the direction of each, `scaled` as gaussian "
+        "but with gradients scaled to length norm / (norm + gamma), `none`."
+    )
+    clip: Positive | None = Field(
+        None,
+        description="The largest length of a gradient; null is 1, and with `none` leaves gradients as they are.",
+    )
+    gamma: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        0.0, description="Of `scaled`: by how much short gradients are scaled less."
+    )
+    parts: bool = Field(False, description="Of `vmf`: one draw for each tensor, and not one for all.")
 
     @model_validator(mode="after")
     def _only_its_own(self) -> NoiseEntry:
@@ -71,10 +76,12 @@ class NoiseEntry(Section):
 
 
 class Noised(Section):
-    """What has noise at several levels. levels: sigma of gaussian and scaled, kappa of vmf; left out for `none`."""
+    """What has noise at several levels."""
 
-    noise: NoiseEntry
-    levels: Levels | None = None
+    noise: NoiseEntry = Field(description="The noise; its bare kind stands for `{kind: KIND}`.")
+    levels: Levels | None = Field(
+        None, description="Of noise: sigma of `gaussian` and `scaled`, kappa of `vmf`; left out for `none`."
+    )
 
     @field_validator("noise", mode="before")
     @classmethod
@@ -127,27 +134,29 @@ Trains = Annotated[
 class TrainingCell(Noised):
     """A head, or more of a network, trained on features at every level of a noise.
 
-    It is what DVC reruns as a whole, and the stage level by level. trains: `head`, in closed form; or the beginnings of
-    names of parameters, or {lora: {rank, targets}}, by gradients text by text, on features that are token ids. label:
-    of the data set, with two or more classes; texts: of the train split at most so many, all by default; balance: as
-    many of each class; test: the split that is tested on; rate: of learning; sampling: independent coins (poisson) or
-    fixed disjoint batches (shuffled); seeds: how many trainings a level; overfit: times the epochs, to train too long
-    on purpose.
+    It is what DVC reruns as a whole, and the stage level by level.
     """
 
-    features: str
-    label: str
-    trains: Trains = HEAD
-    texts: PositiveInt | None = None
-    balance: bool = False
-    test: str = "test"
-    batch: PositiveInt = 128
-    epochs: PositiveInt = 10
-    rate: Positive = 1e-3
-    optimizer: Literal["adamw", "sgd"] = "adamw"
-    sampling: Literal["poisson", "shuffled"] = "poisson"
-    seeds: PositiveInt = 1
-    overfit: PositiveInt = 1
+    features: str = Field(description="An entry of `features`.")
+    label: str = Field(description="A label of the data set with two or more classes.")
+    trains: Trains = Field(
+        HEAD,
+        description="`head`, on features that are states; or, on token ids, the beginnings of names of parameters, or "
+        "`{lora: {rank, targets}}`.",
+    )
+    texts: PositiveInt | None = Field(None, description="The most texts of the train split; null is all.")
+    balance: bool = Field(False, description="Whether every class has as many training texts as the rarest.")
+    test: str = Field("test", description="The split that is tested on.")
+    batch: PositiveInt = Field(128, description="Texts a step, on average or exactly, by `sampling`.")
+    epochs: PositiveInt = Field(10, description="Passes over the training texts.")
+    rate: Positive = Field(1e-3, description="The learning rate.")
+    optimizer: Literal["adamw", "sgd"] = Field("adamw", description="The optimiser.")
+    sampling: Literal["poisson", "shuffled"] = Field(
+        "poisson",
+        description="`poisson`: each text joins a batch by a coin of its own; `shuffled`: fixed disjoint batches.",
+    )
+    seeds: PositiveInt = Field(1, description="Trainings at each level.")
+    overfit: PositiveInt = Field(1, description="Multiplies the epochs, to train too long on purpose.")
 
     @field_validator("trains")
     @classmethod
@@ -163,34 +172,32 @@ class TrainingCell(Noised):
 
 
 class ReferencesEntry(Section):
-    """Models like those of a training, on texts of their own, that membership attacks compare with.
+    """Models like those of a training, on texts of their own (`training.splits`), for membership attacks."""
 
-    training: the cell that they imitate; features: those of that cell; level: of their noise, null for training without
-    privacy; count: of models. split: "overlapping", each on half of the texts that are asked about, or "disjoint", on
-    texts that no other model sees (`training.splits`).
-    """
-
-    training: str
-    features: str
-    level: Level | None = None
-    count: Annotated[int, Field(ge=2)] = 64
-    split: Literal["overlapping", "disjoint"] = "overlapping"
+    training: str = Field(description="The entry of `private_training` that they imitate.")
+    features: str = Field(description="The features of that entry.")
+    level: Level | None = Field(None, description="The level of their noise; null trains without privacy.")
+    count: Annotated[int, Field(ge=2)] = Field(64, description="How many models.")
+    split: Literal["overlapping", "disjoint"] = Field(
+        "overlapping",
+        description="`overlapping`: each model learns from half of the texts in question; `disjoint`: from texts that "
+        "no other model sees.",
+    )
 
 
 class MembershipEntry(Section):
-    """Who was in a training set: attacks on a cell of `private_training`.
+    """Who was in a training set: attacks on a cell of `private_training`."""
 
-    features: those of that cell; references: an entry of `references`, which names the texts that are asked about;
-    attacks: modules of `epsilometer.attacks.membership` or paths of files, and their settings. One under another name
-    says `attack: MODULE` among these, so that one module may attack twice. fprs: the false positive rates at which the
-    true positive rate is measured.
-    """
-
-    training: str
-    features: str
-    references: str
-    attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)]
-    fprs: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)] = (0.1, 0.01, 0.001)
+    training: str = Field(description="The entry of `private_training` that is attacked.")
+    features: str = Field(description="The features of that entry.")
+    references: str = Field(description="An entry of `references`, which names the texts in question.")
+    attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)] = Field(
+        description="Modules of `epsilometer.attacks.membership` or paths of files, and their settings; `attack: "
+        "MODULE` among these lets one module attack twice, under two names."
+    )
+    fprs: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)] = Field(
+        (0.1, 0.01, 0.001), description="The false positive rates at which true positive rates are measured."
+    )
 
     @field_validator("attacks", mode="before")
     @classmethod
@@ -206,53 +213,60 @@ class MembershipEntry(Section):
 
 
 class OneRunEntry(Noised):
-    """An audit of a training by canaries, each planted by a fair coin, in one run a level.
+    """An audit of a training by canaries, each planted by a fair coin, in one run a level."""
 
-    training: the cell whose schedule, head and optimiser are used; features: its features. kind: of canary: `gradient`,
-    seen by a white-box adversary in updates that no model takes; `mislabelled` texts, or texts of `random` tokens, seen
-    by the losses of a head that is trained with them. canaries: how many; guesses: the share of them that is guessed,
-    null for the best of several shares, which is paid for; delta: of the losses, null for one over the texts.
-    """
-
-    training: str
-    features: str
-    kind: Literal["gradient", "mislabelled", "random"] = "gradient"
-    canaries: Annotated[int, Field(ge=2)] = 1000
-    guesses: Annotated[float, Field(gt=0, le=1)] | None = 0.2
-    delta: Probability | None = None
+    training: str = Field(description="The entry of `private_training` whose schedule, head and optimiser are used.")
+    features: str = Field(description="The features of that entry.")
+    kind: Literal["gradient", "mislabelled", "random"] = Field(
+        "gradient",
+        description="`gradient` canaries, which a white-box adversary sees in updates that no model takes; "
+        "`mislabelled` texts, or texts of `random` tokens, seen by the losses of a head that is trained "
+        "with them.",
+    )
+    canaries: Annotated[int, Field(ge=2)] = Field(1000, description="How many canaries, each planted by a fair coin.")
+    guesses: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        0.2,
+        description="The share of them that the adversary guesses; null takes the best of several shares and pays for "
+        "the choice.",
+    )
+    delta: Probability | None = Field(None, description="Of the losses; null is one over the number of texts.")
 
 
 class SentNoise(NoiseEntry):
-    """The noise on what is sent: that of a training, or `published`, as the attacks' own authors noise.
+    """The noise on what is sent: that of a training, or `published`, as the attacks' own authors noise."""
 
-    published: on the mean of gradients that are not clipped; law: `gaussian` (LAMP's defence) or `laplace`
-    (breaching's default). A level is then the deviation or scale of the noise on every number.
-    """
-
-    kind: Literal["gaussian", "vmf", "scaled", "none", "published"]  # type: ignore[assignment]
-    law: Literal["gaussian", "laplace"] = "gaussian"
+    kind: Literal["gaussian", "vmf", "scaled", "none", "published"] = Field(
+        description="As of a training; or `published`, on the mean of gradients that are not clipped, as the attacks' "
+        "authors noise."
+    )  # type: ignore[assignment]
+    law: Literal["gaussian", "laplace"] = Field(
+        "gaussian",
+        description="Of `published`: `gaussian` (LAMP's defence) or `laplace` (the default of breaching), whose "
+        "deviation or scale on every number is the level.",
+    )
 
     OWN: ClassVar[Mapping[str, frozenset[str]]] = {**NoiseEntry.OWN, "published": frozenset({"law"})}
 
 
 class SentEntry(Noised):
-    """What a client sends: the noisy gradient of one batch of texts.
+    """What a client sends: the noisy gradient of one batch of texts."""
 
-    sizes: of the batches; tensors: whose gradients are sent; length: of a text in tokens, the rest being cut off;
-    texts: how many are attacked, at every size; public: how many others the server knows; pool: how many texts of one
-    label are candidates of the attack `candidates`, 0 for none.
-    """
-
-    noise: SentNoise
-    dataset: str
-    model: str
-    label: str
-    sizes: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = (1,)
-    tensors: Literal["all", "without_embeddings", "head"] = "without_embeddings"
-    length: Annotated[int, Field(ge=3)] = 128
-    texts: PositiveInt = 32
-    public: PositiveInt = 1000
-    pool: Annotated[int, Field(ge=0)] = 0
+    noise: SentNoise = Field(description="The noise; its bare kind stands for `{kind: KIND}`.")
+    dataset: str = Field(description="The data set whose texts are sent.")
+    model: str = Field(description="The model whose gradients are sent.")
+    label: str = Field(description="The label that is learnt.")
+    sizes: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = Field(
+        (1,), description="The sizes of the batches."
+    )
+    tensors: Literal["all", "without_embeddings", "head"] = Field(
+        "without_embeddings", description="Whose gradients are sent."
+    )
+    length: Annotated[int, Field(ge=3)] = Field(128, description="The length in tokens at which texts are cut.")
+    texts: PositiveInt = Field(32, description="How many texts are attacked, at every size.")
+    public: PositiveInt = Field(1000, description="How many other texts the server has.")
+    pool: Annotated[int, Field(ge=0)] = Field(
+        0, description="How many texts of one label the attack `candidates` chooses among; 0 for none."
+    )
 
     @model_validator(mode="after")
     def _whole_batches(self) -> SentEntry:
@@ -266,13 +280,13 @@ class SentEntry(Noised):
 
 
 class ReconstructionEntry(Section):
-    """Attacks that read texts off what is sent: modules of `epsilometer.attacks.reconstruction`, and their settings.
+    """Attacks that read texts off what is sent: modules of `epsilometer.attacks.reconstruction`, and their settings."""
 
-    They run in this order: one that goes on from what others found begins with those before it.
-    """
-
-    sent: str
-    attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)]
+    sent: str = Field(description="The entry of `sent` that is attacked.")
+    attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)] = Field(
+        description="Modules of `epsilometer.attacks.reconstruction` and their settings; they run in this order, so "
+        "that one that continues from others' results stands after them."
+    )
 
     @field_validator("attacks", mode="before")
     @classmethod
