@@ -15,7 +15,7 @@ DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
 _DIGITS = 4
 _SLACK = 1e-9  # what floating-point numbers add to a decimal: .29 is a little less
 _DOWN = re.compile(r"(?:.*_)?(?:loss|low|lower|ceiling)(?:_[12])?|loss_at_delta|worst_output")
-_UP = re.compile(r"(?:.*_)?(?:upper|high)(?:_[12])?|p_value")
+_UP = re.compile(r"(?:.*_)?(?:upper|high)(?:_[12])?|delta_at_4(?:_[12])?|p_value")
 
 
 def written(column: str, value: float, ceiling: float | None = None) -> str:

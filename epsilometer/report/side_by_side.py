@@ -22,7 +22,7 @@ ROW = list(Row._fields)  # names an estimate
 EXACT_ROW = ["dataset", "mechanism", "epsilon", "pairs"]
 _ENDS = ["average_low", "average_high"]
 _EXACT = ["compared", "average", *_ENDS, "worst", "relative_epsilon", "delta_at_claim", "delta_at_4", "verdict"]
-_COMPARED = ["trials", "candidates", "claim", "verdict", "loss", "point", "upper"]
+_COMPARED = ["trials", "candidates", "claim", "verdict", "loss", "point", "upper", "delta_at_4_low"]
 _MOVED = {"dataset": pl.String, "mechanism": pl.String, "epsilon": pl.Float64, "attack": pl.String} | {
     "p_value": pl.Float64,
     "moved": pl.String,

@@ -37,9 +37,9 @@ def test_a_number_is_rounded_the_way_its_column_needs(column: str, value: float,
 @given(NUMBERS)
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_no_bound_says_more_than_was_proved(value: float) -> None:
-    for column in ("loss", "equal_loss", "worst_output", "rs_all_low", "loss_1"):
+    for column in ("loss", "equal_loss", "worst_output", "rs_all_low", "delta_at_4_low", "loss_1"):
         assert value * 0.999 <= float(written(column, value)) <= value
-    for column in ("upper", "posterior_upper", "high", "upper_2"):
+    for column in ("upper", "posterior_upper", "high", "delta_at_4", "upper_2"):
         assert value <= float(written(column, value)) <= value * 1.0011
 
 

@@ -18,7 +18,6 @@ Array = NDArray[np.float64]
 
 # The levels, in nats, at which delta is computed: dense where they decide the risk of being named among k texts.
 LEVELS = np.unique(np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 16, 0.25), 2.0 ** np.arange(4, 11, 0.25)]))
-TAIL = 4.0  # nats: the level of `delta_at_4`
 
 
 @dataclass(frozen=True)

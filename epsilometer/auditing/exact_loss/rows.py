@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, describe
 from epsilometer.auditing.estimation.betting import interval
+from epsilometer.auditing.estimation.tail import TAIL
 from epsilometer.auditing.exact_loss.all_pairs import Relative
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_loss, guess_losses
-from epsilometer.auditing.exact_loss.losses import LEVELS, TAIL, Losses, Request
+from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs, count_pairs
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored

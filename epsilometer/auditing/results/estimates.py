@@ -33,6 +33,7 @@ from epsilometer.auditing.estimation.abstention import worst_output
 from epsilometer.auditing.estimation.posteriors import averaged, departure
 from epsilometer.auditing.estimation.roc import rate
 from epsilometer.auditing.estimation.successes import Estimate, Prior, estimate, strongest
+from epsilometer.auditing.estimation.tail import Scored, lower_end
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.trials.design import STANDARD
 from epsilometer.auditing.trials.sampling import Trials, matched
@@ -76,7 +77,8 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
     `strongest` is that of the attack with most successes among those that see only what is released, at level alpha / m
     for m such attacks; it is left out if there are none. `strongest_inside` is the same over all attacks. `best_attack`
     names the attack that was chosen. The `worst_output` of these rows is the largest of any of the m attacks, at the
-    same level. prior: the probabilities of the slots, as in `Design`; with a prior there is no `worst_output`.
+    same level; their `delta_at_4_low` is that of the attack which did best on the first half of the trials. prior: the
+    probabilities of the slots, as in `Design`; with a prior there is neither.
     """
     return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
 
@@ -100,6 +102,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
     def seen(of: str, among: tuple[str, ...], level: float) -> dict[str, Any]:
         return {
             "worst_output": _worst_output(attacked, among, alpha) if prior is None else None,
+            "delta_at_4_low": _tail(attacked, among, alpha) if prior is None else None,
             **_rates(attacked, of, level),
             **_by_law(attacked.guesses[of].posteriors, own[of], level, departed(of)),
             "equal_successes": int(np.count_nonzero(right[of] & equal)),
@@ -169,6 +172,13 @@ def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> flo
             right, level = guesses.slots == trials.target, alpha / len(among)
             losses.append(worst_output(right, guesses.scores, trials.candidates.shape[1], level))
     return max(losses, default=None)
+
+
+def _tail(attacked: Attacked, among: Sequence[str], alpha: float) -> float | None:
+    """Returns the delta at 4 nats that the attack proves which did best on the first half of the trials."""
+    trials, guesses = attacked.trials, [attacked.guesses[name] for name in among]
+    scored = [Scored(one.slots == trials.target, one.scores) for one in guesses]
+    return lower_end(scored, trials.candidates.shape[1], alpha)
 
 
 def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,27 @@ def test_the_strongest_is_over_what_is_released() -> None:
     assert (by_attack["strongest"]["best_attack"], by_attack["strongest"]["loss"]) == ("length", 0)
     inside = by_attack["strongest_inside"]
     assert (inside["best_attack"], inside["loss"]) == ("InternalAttack", estimate(300, 300, alpha=0.005).loss)
+
+
+def test_the_tail_stands_beside_the_loss() -> None:
+    """Half of the texts shown, and among 3,000 trials nothing else names a source surely (false alarm .005).
+
+    Where all is hidden there is no evidence; 400 trials could not show any.
+    """
+
+    def half(text: str, rng: np.random.Generator) -> str:
+        return text if rng.random() < 0.5 else "nothing"
+
+    def tails(rewrite: Callable[..., str], trials: int) -> list[float | None]:
+        table = epsilometer.audit(TEXTS, rewrite, None, ["lexical", "length"], trials, design=Design(temperature=0))
+        assert table["attack"].to_list() == ["lexical", "length", "strongest"]
+        return table["delta_at_4_low"].to_list()
+
+    lexical, _, strongest = tails(half, 3000)
+    assert 0.15 < lexical <= 0.5
+    assert strongest in (lexical, _), "the attack is chosen on the first half, and nothing is paid for that"
+    assert tails(lambda text, rng: "nothing", 3000) == [0, 0, 0]
+    assert tails(half, 400) == [None, None, None]
 
 
 def test_where_no_attack_sees_what_is_released_none_is_the_strongest() -> None:
