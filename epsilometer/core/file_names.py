@@ -1,4 +1,4 @@
-"""Names that come from a file of texts: of its columns, splits and classes.
+"""Names that come from a source of texts: of a file's columns, splits and classes, of a folder's files.
 
 Of a file without a header, or read with another separator, they are somebody's words. So messages quote them on a
 terminal alone; in stages, flows and whatever else is logged they count them.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from epsilometer.core.errors import UserError, unknown
 
@@ -39,6 +40,11 @@ def listed(names: Collection[object], noun: str) -> str:
         return f"{len(names) or 'no'} {plural}"
     some = ", ".join(repr(str(name)) for name in list(names)[:_SOME])
     return f"{plural} {some} and {len(names) - _SOME} more" if len(names) > _SOME else f"{plural} {some}"
+
+
+def member(folder: Path, file: Path, number: int) -> str:
+    """A file of a folder of texts, whose name may say whose text it is; where names are withheld, by its number."""
+    return str(file) if _quoted() else f"{folder}, file {number} by name"
 
 
 def quoted_error(error: BaseException) -> str:

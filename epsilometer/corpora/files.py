@@ -14,7 +14,7 @@ import polars as pl
 
 from epsilometer.core import json_text, limits
 from epsilometer.core.errors import UserError
-from epsilometer.core.file_names import listed, quoted_error
+from epsilometer.core.file_names import listed, member, quoted_error
 
 _LONGEST = (1 << 31) - 1  # characters of a field; the library's own limit of 131,072 is in the way of long texts
 _COMPRESSED = (".gz", ".zst")
@@ -120,7 +120,7 @@ def _folder(path: Path, layout: Layout) -> pl.DataFrame:
     files = sorted(file for file in path.rglob("*.txt") if file.is_file())
     if not files:
         raise UserError(f"the folder {str(path)!r} holds no .txt files; put each text in one, or give a file")
-    texts = [_decoded(file, layout) for file in files]
+    texts = [_text(content(file), layout, member(path, file, number)) for number, file in enumerate(files, start=1)]
     return pl.DataFrame({"text": texts, "file": [str(file.relative_to(path)) for file in files]})
 
 
@@ -163,21 +163,24 @@ def content(path: Path) -> bytes:
 
 
 def _decoded(path: Path, layout: Layout) -> str:
-    raw = content(path)
+    return _text(content(path), layout, str(path))
+
+
+def _text(raw: bytes, layout: Layout, name: str) -> str:
     kind = "UTF-8" if layout.encoding == "utf-8" else layout.encoding
     try:
         text = raw.decode(layout.encoding).removeprefix("\ufeff")  # a mark that Excel writes
     except UnicodeDecodeError as error:
         wrong = f"byte 0x{raw[error.start]:02x} at position {error.start}"
-        raise UserError(f"{path} is not {kind}: {wrong}; {_encoding(raw, error.start)}") from error
+        raise UserError(f"{name} is not {kind}: {wrong}; {_encoding(raw, error.start)}") from error
     except UnicodeError:  # of encodings of host names
-        raise UserError(f"{path} is not {kind}; give its encoding (encoding, --encoding)") from None
+        raise UserError(f"{name} is not {kind}; give its encoding (encoding, --encoding)") from None
     if "\0" in text:
         wide = raw[:_SAMPLE].count(0) > _FEW * len(raw[:_SAMPLE])  # two bytes a character
         remedy = (
             "it looks like UTF-16 (encoding, --encoding utf-16-le or utf-16-be)" if wide else "remove what is no text"
         )
-        raise UserError(f"{path} is no {kind} text: it holds a NUL at position {text.index(chr(0))}; {remedy}")
+        raise UserError(f"{name} is no {kind} text: it holds a NUL at position {text.index(chr(0))}; {remedy}")
     return text
 
 

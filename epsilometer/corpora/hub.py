@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
@@ -12,10 +11,10 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from epsilometer.core import yaml_text
+from epsilometer.core import json_text, yaml_text
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError
-from epsilometer.core.file_names import quoted_error
+from epsilometer.core.file_names import listed, quoted_error
 from epsilometer.runtime import hub
 from epsilometer.runtime.hub import Repository
 
@@ -53,13 +52,22 @@ class Pin(BaseModel):
 def read_pin(path: Path) -> Pin:
     """The pin in a file; raises UserError for anything but a valid pin."""
     try:
-        return Pin.model_validate(json.loads(path.read_bytes()))
+        value = json_text.load(path.read_bytes())
     except FileNotFoundError:
         raise UserError(f"there is no file {str(path)!r}; check the path") from None
-    except ValidationError as error:
-        raise UserError(describe(error, str(path))) from error
     except ValueError as error:  # neither JSON nor UTF-8
         raise UserError(f'{path} is not JSON ({error}); write {{"dataset": ..., "revision": ...}}') from error
+    others = [key for key in value if key not in Pin.model_fields] if isinstance(value, dict) else None
+    if others or others is None:  # perhaps texts: values are not quoted
+        raise UserError(
+            f'{path} is no pin of a data set, {{"dataset": ..., "revision": ...}}, perhaps with a "config": it holds '
+            f"{'no object' if others is None else listed(others, 'other key')}; texts in JSON are read from a .jsonl "
+            "file, one object a line"
+        )
+    try:
+        return Pin.model_validate(value)
+    except ValidationError as error:
+        raise UserError(describe(error, str(path))) from error
 
 
 def would_download(pin: Pin) -> bool:

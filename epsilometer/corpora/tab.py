@@ -10,13 +10,13 @@ part-of-speech tags and inside mentions too, here they are a list.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from epsilometer.core import json_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema
 
@@ -53,7 +53,7 @@ def read(path: Path) -> pl.DataFrame:
     which names the document, for whatever is not in the benchmark's form.
     """
     try:
-        documents = json.loads(path.read_bytes())
+        documents = json_text.load(path.read_bytes())
     except ValueError as error:  # neither JSON nor UTF-8
         raise UserError(f"{path} is damaged ({type(error).__name__}); fetch it again") from None
     rows = []

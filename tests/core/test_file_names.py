@@ -32,6 +32,8 @@ SOURCES = {
     "column": ("a.parquet", pl.DataFrame({f"my {WORD}": ["x"]}), {}),
     "label": ("a.csv", f"text,{WORD}\na,b\n", {"labels": ["mood"]}),
     "no strings": ("a.parquet", pl.DataFrame({"text": [1], WORD: ["x"]}), {}),
+    "texts in JSON": ("a.json", json.dumps({"text": f"my {WORD} hurts"}), {}),
+    "keys in JSON": ("a.json", json.dumps({"dataset": "x", f"my {WORD}": 1}), {}),
     "kind of an identifier": (
         "a.json",
         json.dumps([{"text": "ab", "dataset_type": "dev", "doc_id": "1", "annotations": {"one": {"entity_mentions": [
@@ -58,6 +60,28 @@ def test_no_word_of_a_misread_file_reaches_a_log(tmp_path: Path, case: str) -> N
         reading.read(path, **settings)
     assert WORD not in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+DAMAGED = {"encoding": b"\xff\xfe\xfd", "NUL": b"a\x00b"}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_nor_does_the_name_of_a_text_in_a_folder(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "adam.txt").write_text("a b")
+    (tmp_path / f"{WORD}.txt").write_bytes(content)
+    with pytest.raises(UserError, match=f"{WORD}.txt"):
+        reading.read(tmp_path)
+    with names_shown(False), pytest.raises(UserError, match="file 2 by name") as caught:
+        reading.read(tmp_path)
+    assert WORD not in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_text_in_json_is_not_quoted_on_a_terminal_either(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.json", json.dumps({"text": f"my {WORD} hurts"}))
+    with pytest.raises(UserError, match="jsonl") as caught:
+        reading.read(path)
+    assert WORD not in str(caught.value)
 
 
 @pytest.mark.parametrize(

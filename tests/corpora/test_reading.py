@@ -104,7 +104,7 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
         ("a.json", "{", {}, "is not JSON"),
         ("a.json", '{"dataset": "a/b", "revision": "main"}', {}, "must be a commit hash of 40 hexadecimal digits"),
         ("a.json", '{"dataset": "a/b"}', {}, "revision: Field required"),
-        ("a.json", f'{{"dataset": "a/b", "revison": "{REVISION}"}}', {}, "revison: Extra inputs"),
+        ("a.json", f'{{"dataset": "a/b", "revison": "{REVISION}"}}', {}, "other key 'revison'"),
         ("a.py", "x = 1", {"asked": Asked(count=1, part="p")}, "must define a function generate"),
         ("a.py", "def generate(name, count, seed):\n    return []", {"asked": Asked(count=1, part="p")}, "got list"),
         ("a.py", "x = 1", {}, "needs a part"),
