@@ -1,4 +1,4 @@
-"""Files written whole or not at all: text, JSON, and whatever writes to the path that it is given.
+"""Files written whole or not at all: text, JSON, and whatever writes to an open file.
 
 Apart from `core.tables`, so that what needs no table does not load the libraries for them.
 """
@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from epsilometer.core.errors import UserError
 
@@ -33,30 +33,37 @@ def read_json(path: Path | str) -> Any:
 
 def write_text(text: str, path: Path | str) -> None:
     """Write a text file atomically."""
-    with whole(path) as partial:
-        partial.write_text(text, encoding="utf-8", newline="\n")
+    with whole(path) as file:
+        file.write(text.encode())
 
 
 @contextmanager
-def whole(path: Path | str) -> Iterator[Path]:
-    """A hidden file beside `path` that is renamed to it on success, and deleted otherwise."""
-    partial = unfinished(path)
-    try:
-        yield partial
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+def whole(path: Path | str) -> Iterator[BinaryIO]:
+    """A new file, open for writing, that appears as `path` on success and is deleted otherwise; makes its folder.
 
-
-def unfinished(path: Path | str) -> Path:
-    """Creates the hidden, empty file beside `path` that is written first and then renamed; its folder too.
-
-    Its name has random digits, and it is never a file or a link that was there: in a folder that others may write,
-    whoever guessed the name could have a file elsewhere overwritten. The last part but one is this process's number, by
-    which the remains of killed ones are recognised.
+    Meanwhile it is hidden beside `path`. That name has random digits and is never a file or a link that was there: in a
+    folder that others may write, whoever guessed it could have a file elsewhere overwritten. For the same reason
+    nothing opens the file by its name again. The last part but one of the name is this process's number, by which the
+    remains of killed ones are recognised. Raises UserError where the name is another file's by the end.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.{os.getpid()}.partial")
-    partial.touch(exist_ok=False)
-    return partial
+    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            _check(partial, file)
+            os.replace(partial, path)
+            _check(path, file)  # a name can change between two calls
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _check(path: Path, file: BinaryIO) -> None:
+    """Refuse a name that is not that of this open file."""
+    if not (os.path.lexists(path) and os.path.samestat(path.lstat(), os.fstat(file.fileno()))):
+        raise UserError(
+            f"{path} was exchanged while it was written; write into a folder in which nobody else may rename files"
+        )

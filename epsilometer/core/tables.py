@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from epsilometer.core.atomic import read_json, unfinished, whole, write_json, write_text
+from epsilometer.core.atomic import read_json, whole, write_json, write_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 
@@ -77,7 +79,9 @@ class Writer:
         self._file: pq.ParquetWriter | None = None
 
     def __enter__(self) -> Writer:
-        self._partial = unfinished(self.path)
+        self._opened = ExitStack()
+        self._out = self._opened.enter_context(whole(self.path))
+        self._opened.push(self._finish)
         return self
 
     def write(self, table: pl.DataFrame) -> None:
@@ -93,22 +97,20 @@ class Writer:
         pending = pl.concat(self._pending) if self._pending else pl.DataFrame(schema=self.schema)
         arrow = pending.head(rows).rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
         if self._file is None:
-            self._file = pq.ParquetWriter(self._partial, arrow.schema, compression="zstd")
+            self._file = pq.ParquetWriter(self._out, arrow.schema, compression="zstd")
         self._file.write_table(arrow, row_group_size=_ROWS)
         self._pending, self._rows = [pending.slice(rows)], max(0, self._rows - rows)
+
+    def _finish(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and (self._rows or self._file is None):
+            self._flush(self._rows)
+        if self._file is not None:
+            self._file.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if kind is None and (self._rows or self._file is None):
-                self._flush(self._rows)
-            if self._file is not None:
-                self._file.close()
-            if kind is None:
-                os.replace(self._partial, self.path)
-        finally:
-            self._partial.unlink(missing_ok=True)
+        self._opened.__exit__(kind, error, trace)
 
 
 def write(table: pl.DataFrame, path: Path | str, schema: Schema) -> None:
@@ -119,7 +121,7 @@ def write(table: pl.DataFrame, path: Path | str, schema: Schema) -> None:
 
 def write_array(array: NDArray[Any], path: Path | str) -> None:
     """Write an array as .npy atomically."""
-    with whole(path) as partial, partial.open("wb") as file:
+    with whole(path) as file:
         try:
             np.save(file, array, allow_pickle=False)
         except OSError as error:  # numpy says how much was written, not why it stopped
@@ -135,18 +137,17 @@ class ArrayWriter:
 
     def __init__(self, path: Path | str, rows: int) -> None:
         self.path, self.rows = Path(path), rows
-        self._array: NDArray[np.float32] | None = None
+        self._array: np.memmap[Any, np.dtype[np.float32]] | None = None
 
     def __enter__(self) -> ArrayWriter:
-        self._partial = unfinished(self.path)
+        self._opened = ExitStack()
         return self
 
     def write(self, rows: NDArray[np.integer], values: NDArray[np.float32]) -> None:
         """Put these rows in their places."""
         if self._array is None:
-            shape = (self.rows, values.shape[1])
-            self._array = np.lib.format.open_memmap(self._partial, mode="w+", dtype=np.float32, shape=shape)
-            _take_space(self._partial)
+            self._array = _mapped(self._opened.enter_context(whole(self.path)), (self.rows, values.shape[1]))
+            self._opened.callback(self._array.flush)
         if values.shape[1] != self._array.shape[1]:
             raise UserError(
                 f"the mechanism returned latents of {values.shape[1]} numbers after some of {self._array.shape[1]}; "
@@ -157,18 +158,16 @@ class ArrayWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if self._array is not None:
-                self._array.flush()  # type: ignore[attr-defined]  # a memmap
-                self._array = None
-                if kind is None:
-                    os.replace(self._partial, self.path)
-        finally:
-            self._partial.unlink(missing_ok=True)
+        self._array = None
+        self._opened.__exit__(kind, error, trace)
 
 
-def _take_space(path: Path) -> None:
-    """Reserve a file's whole size on disk: a mapped file that meets a full disk later ends the process by SIGBUS."""
-    if hasattr(os, "posix_fallocate"):
-        with path.open("r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+def _mapped(file: BinaryIO, shape: tuple[int, int]) -> np.memmap[Any, np.dtype[np.float32]]:
+    """An array of float32 in an empty file, as .npy."""
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    file.flush()
+    start = file.tell()
+    if hasattr(os, "posix_fallocate"):  # a mapped file that meets a full disk later ends the process by SIGBUS
+        os.posix_fallocate(file.fileno(), start, max(1, math.prod(shape) * np.dtype(np.float32).itemsize))
+    return np.memmap(file, np.float32, "r+", start, shape)

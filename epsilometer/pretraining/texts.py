@@ -124,5 +124,5 @@ def _store(path: Path, columns: int, tokenizer: Tokenizer, stored: Path) -> None
         for i in range(columns):
             ragged = Ragged.of([row[i] for row in encoded])
             arrays |= {f"{side}{i}.values": ragged.values.astype(np.uint16), f"{side}{i}.offsets": ragged.offsets}
-    with whole(stored) as partial, partial.open("wb") as file:
+    with whole(stored) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]

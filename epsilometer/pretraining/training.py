@@ -134,15 +134,15 @@ class _State:
     def store(self, checkpoint: Path) -> None:
         """Write the whole state; a file is complete or absent."""
         import torch
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         tensors: dict[str, Tensor] = {}
         for name, weight in self.weights.items():
             moments = self.optimiser.state.get(weight) or dict.fromkeys(MOMENTS, torch.zeros_like(weight))
             parts = {"weight": weight, "average": self.average[name], **{moment: moments[moment] for moment in MOMENTS}}
             tensors |= {f"{part}.{name}": tensor.detach().cpu().contiguous().clone() for part, tensor in parts.items()}
-        with whole(checkpoint) as partial:
-            save_file(tensors, partial, {"progress": json.dumps([asdict(self.progress), self.first])})
+        with whole(checkpoint) as file:
+            file.write(save(tensors, {"progress": json.dumps([asdict(self.progress), self.first])}))
 
     def restore(self, checkpoint: Path) -> None:
         """Continue from a file that `store` wrote."""

@@ -323,7 +323,7 @@ def rounding(points: NDArray[np.float64], largest: float, dimensions: int) -> ND
 
 def write_arrays(path: Path | str, **arrays: NDArray) -> None:
     """Write an npz archive, whole or not at all."""
-    with whole(path) as partial, partial.open("wb") as file:
+    with whole(path) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 

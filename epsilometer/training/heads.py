@@ -368,11 +368,11 @@ def _named(stored: str) -> str:
 
 
 def _write(tensors: Mapping[str, NDArray[np.float32]], about: Mapping[str, Any], path: Path) -> None:
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     stated = json.dumps(about, sort_keys=True)
-    with whole(path) as partial:
-        save_file({name: np.ascontiguousarray(t) for name, t in tensors.items()}, partial, metadata={_ABOUT: stated})
+    with whole(path) as file:
+        file.write(save({name: np.ascontiguousarray(t) for name, t in tensors.items()}, {_ABOUT: stated}))
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:

@@ -138,11 +138,11 @@ class _Run:
 
     def save(self, path: Path, name: str) -> None:
         """Write a checkpoint, whole or not at all."""
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
         tensors = {"vector": self.head.vector, **self._counts(), **self.optimiser.state}
-        with whole(path) as partial:
-            save_file(tensors, partial, metadata={"about": json.dumps([name, self.step])})
+        with whole(path) as file:
+            file.write(save(tensors, {"about": json.dumps([name, self.step])}))
 
     def restore(self, path: Path, name: str) -> None:
         """Go on from a checkpoint. Raises UserError for one of another training, and for a damaged one."""

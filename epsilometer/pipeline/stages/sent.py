@@ -40,8 +40,8 @@ def main(name: str) -> None:
     about.unlink(missing_ok=True)  # said last: until then the files are of nothing
     if (same := _same(params, record)) is not None:
         for file in ("texts.parquet", "gram.npy"):
-            with whole(folder / file) as partial:
-                shutil.copyfile(same / file, partial)
+            with whole(folder / file) as out, (same / file).open("rb") as copied:
+                shutil.copyfileobj(copied, out)
         tables.write_json(tables.read_json(same / "about.json"), about)
         return
     shared = model(params, name, len(classes))

@@ -247,7 +247,7 @@ class _Training:
                 )
 
     def _keep(self, state: Path) -> None:
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         tensors = {f"weights.{i}": weight.detach() for i, weight in enumerate(self.weights)}
         tensors |= {f"adversary.{name}": value for name, value in self.adversary.state_dict().items()}
@@ -255,8 +255,8 @@ class _Training:
             for i, values in optimiser.state_dict()["state"].items():
                 tensors |= {f"optimisers.{number}.{i}.{name}": value for name, value in values.items()}
         about = {"done": str(self.done), "measured": json.dumps(self.measured)}
-        with whole(state) as partial:
-            save_file({name: value.contiguous() for name, value in tensors.items()}, partial, about)
+        with whole(state) as file:
+            file.write(save({name: value.contiguous() for name, value in tensors.items()}, about))
 
     def _restore(self, state: Path) -> None:
         from safetensors import safe_open
