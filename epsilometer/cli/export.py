@@ -50,12 +50,19 @@ def results(
         typer.Option(help="Where to; by default docs/results/PROFILE.md of the project.", callback=writable),
     ] = None,
 ) -> None:
-    """Write all tables of the audit in this folder as one Markdown file, with date, commit and hardware."""
+    """Write all tables of the audit in this folder as one Markdown file, with date, commit and hardware.
+
+    Then fill the figures that pages beside docs/results cite from it.
+    """
     from epsilometer.project.params import read
+    from epsilometer.report import cited
     from epsilometer.report.markdown import write
     from epsilometer.report.results import Results
 
-    print(write(Results(read()), out).resolve(), flush=True)
+    written = write(Results(read()), out)
+    print(written.resolve(), flush=True)
+    for page in cited.fill(written.parents[1]) if out is None else ():
+        print(f"{page.resolve()}: figures filled", flush=True)
 
 
 def diff(

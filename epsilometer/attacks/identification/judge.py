@@ -37,7 +37,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.models.chat import Chat, Completion, Message, check_environment, store_path
 
-LARGEST_SET = 4  # the embedded judge beats chance and its rivals up to here, and guesses beyond (docs/results.md)
+LARGEST_SET = 4  # the embedded judge beats chance and its rivals up to here, and guesses beyond (its training.json)
 
 Price = Annotated[float, Field(ge=0)]
 

@@ -1,0 +1,75 @@
+"""Figures that a page cites from generated tables, filled from these by `epsilometer results`.
+
+In Markdown a figure stands between two comments, of which the first names its file (from the page's folder), heading,
+row and column:
+
+    <!-- figure: results/teda.md; Losses on queries; dp_mlm, 10; strongest -->2.41 to 3.25<!-- end -->
+
+A row is named by as many of its first cells as tell it from all others. Of a cell that holds several values, such as
+`0.014: 0.991, 0.043: 0.786`, a fifth part names one: `; 0.043`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+
+FIGURE = re.compile(r"<!-- figure: (.*?) -->(.*?)<!-- end -->", re.DOTALL)
+
+
+def fill(folder: Path) -> list[Path]:
+    """Fill the figures of the pages in a folder, and return the pages that changed. Raises UserError as `filled`."""
+    changed = []
+    for page in sorted(folder.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        now = filled(text, page)
+        if now != text:
+            tables.write_text(now, page)
+            changed.append(page)
+    return changed
+
+
+def filled(text: str, page: Path) -> str:
+    """Returns the text of a page with every figure as its table has it now.
+
+    Raises UserError naming the page and the figure where there is no such file, heading, column or value, or not
+    exactly one such row.
+    """
+    return FIGURE.sub(lambda match: f"<!-- figure: {match[1]} -->{_value(match[1], page)}<!-- end -->", text)
+
+
+def _value(reference: str, page: Path) -> str:
+    file, heading, row, column, *part = (piece.strip() for piece in f"{reference};;;".split(";"))
+    path = page.parent / file
+    if not path.is_file():
+        raise _wrong(page, reference, f"there is no file {file}")
+    head, rows = _table(path.read_text(encoding="utf-8"), heading)
+    if column not in head:
+        raise _wrong(page, reference, f"no table under {heading!r} has a column {column!r}; it has {', '.join(head)}")
+    matching = [cells for cells in rows if f"{', '.join(cells)}, ".startswith(f"{row}, ")]
+    if len(matching) != 1:
+        raise _wrong(page, reference, f"{len(matching)} rows begin with {row!r}, and exactly one must")
+    cell = matching[0][head.index(column)]
+    if not (named := part[0]):
+        return cell
+    value = re.search(rf"(?:^|, ){re.escape(named)}: ([^,]+)", cell)
+    if value is None:
+        raise _wrong(page, reference, f"the cell has no value at {named}")
+    return value[1]
+
+
+def _table(text: str, heading: str) -> tuple[list[str], list[list[str]]]:
+    """Returns head and rows of the first table under a heading; empty where there is none."""
+    section = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    lines = re.search(r"(?:^\|.*\n?)+", section[1], re.MULTILINE) if section else None
+    if lines is None:
+        return [], []
+    split = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[0].splitlines()]
+    return split[0], split[2:]
+
+
+def _wrong(page: Path, reference: str, what: str) -> UserError:
+    return UserError(f"{page}: the figure {reference!r} cannot be filled: {what}; correct the reference, or the table")

@@ -1,0 +1,94 @@
+"""Figures on pages are those of the tables that they cite."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from epsilometer.core.errors import UserError
+from epsilometer.report import cited
+from tests.support.places import ROOT
+
+TABLE = """# mine
+
+## Losses
+
+k = 2.
+
+| mechanism | epsilon | loss        | curve            |
+|-----------|---------|-------------|------------------|
+| tem       | 5       | 0.1 to 0.2  | 1: 0.5, 10: 0.25 |
+| tem       | 11      | 1.1 to 1.2  |                  |
+| mvc, slow | –       | a \\| b      |                  |
+"""
+PAGE = "At 5 it is <!-- figure: results/mine.md; Losses; tem, 5; loss -->9<!-- end --> nats.\n"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/mine.md").write_text(TABLE)
+    path = tmp_path / "page.md"
+    path.write_text(PAGE)
+    return path
+
+
+def test_a_figure_is_filled_and_stays(page: Path) -> None:
+    assert cited.fill(page.parent) == [page]
+    assert page.read_text() == PAGE.replace(">9<", ">0.1 to 0.2<")
+    assert cited.fill(page.parent) == []
+
+
+def test_a_table_that_moved_on_changes_the_page(page: Path) -> None:
+    cited.fill(page.parent)
+    (page.parent / "results/mine.md").write_text(TABLE.replace("0.1 to 0.2", "0.3 to 0.4"))
+    assert cited.fill(page.parent) == [page]
+    assert ">0.3 to 0.4<" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("reference", "value"),
+    [
+        ("results/mine.md; Losses; mvc, slow; loss", r"a \| b"),
+        ("results/mine.md; Losses; tem, 5; curve; 10", "0.25"),
+        ("results/mine.md; Losses; tem, 5; curve; 1", "0.5"),
+    ],
+)
+def test_rows_and_values_are_found_by_name(page: Path, reference: str, value: str) -> None:
+    text = f"<!-- figure: {reference} --><!-- end -->"
+    assert cited.filled(text, page) == f"<!-- figure: {reference} -->{value}<!-- end -->"
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("results/other.md; Losses; tem, 5; loss", "no file results/other.md"),
+        ("results/mine.md; Gains; tem, 5; loss", "no table under 'Gains'"),
+        ("results/mine.md; Losses; tem; loss", "2 rows begin with 'tem'"),
+        ("results/mine.md; Losses; tem, 1; loss", "0 rows begin with 'tem, 1'"),
+        ("results/mine.md; Losses; tem, 5; gain", "a column 'gain'"),
+        ("results/mine.md; Losses; tem, 5; curve; 100", "no value at 100"),
+        ("results/mine.md", "no table under ''"),
+    ],
+)
+def test_a_reference_to_nothing_is_refused(page: Path, reference: str, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        cited.filled(f"<!-- figure: {reference} -->1<!-- end -->", page)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_the_figures_of_a_page_are_those_of_the_tables(page: Path) -> None:
+    """Where the tables have moved on, `epsilometer results` fills the pages anew; see what the sentences then say."""
+    text = page.read_text()
+    assert cited.filled(text, page) == text
+
+
+def test_the_page_of_results_has_no_figure_of_its_own() -> None:
+    """Beside figures from tables, numbers may be settings, in `code`, or what a paper printed, in parentheses."""
+    text = (ROOT / "docs/results.md").read_text()
+    assert len(cited.FIGURE.findall(text)) > 50
+    text = cited.FIGURE.sub("", text)
+    text = re.sub(r"`[^`]*`|\(printed[^)]*\)|\]\([^)]*\)|\d{4}-\d\d-\d\d", "", text)
+    assert not re.findall(r"(?<![\w-])[.\d]*\d(?![\w-])", text)
