@@ -51,4 +51,5 @@ _ENVIRONMENT.filters |= {
     "shade": _shade,
     "share": wording.share,
     "share_proved": wording.share_proved,
+    "tail_words": wording.tail_words,
 }

@@ -28,7 +28,7 @@ from epsilometer.report.export import markup
 from epsilometer.report.results import Results
 from epsilometer.report.sections import anonymity, exact_loss, origin
 from epsilometer.report.sections.worth import spread
-from epsilometer.report.wording import bounded, budget, listed, proved
+from epsilometer.report.wording import bounded, budget, listed, proved, tail_words
 from epsilometer.runtime.machine import processor
 from epsilometer.utility.attackers import CLEAN
 from epsilometer.utility.intervals import mean_interval
@@ -107,7 +107,8 @@ def losses(estimates: pl.DataFrame, exact: pl.DataFrame) -> Iterator[Section]:
             end = "at least {}" if (dataset, mechanism, epsilon) in lawful else "ceiling"
             shown = {name: _loss(by_attack.get(name), end) for name in (STRONGEST, *inside, *attacks)}
             row = {"mechanism": mechanism, "epsilon": budget(epsilon), **shown}
-            rows.append(row | {"strongest is": best, "claim": cell["overall"][0]})
+            tail = tail_words(by_attack.get(STRONGEST, {}).get("delta_at_4_low"), None)
+            rows.append(row | {"strongest is": best, "delta at 4 nats": tail, "claim": cell["overall"][0]})
         single = table.filter(pl.col("attack").is_in(attacks))["ceiling"].to_numpy().max()
         several = table.filter(attack=STRONGEST)["ceiling"].to_numpy().min()
         note = (
@@ -141,9 +142,10 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Secti
                 "95 %": _number(row["q95"]),
                 "worst pair": _number(row["worst"]),
                 "relative epsilon": _number(row["relative_epsilon"]),
-                "delta at 4 nats": _number(row["delta_at_4"]),
+                "delta at 4 nats": tail_words(row["delta_at_4_low"] if row["released"] else None, row["delta_at_4"]),
                 "rank sampled": _rank(row["sampled_rank"]),
                 "rank exact": _rank(row["exact_rank"]),
+                "rank by delta": _rank(row["tail_rank"]),
                 "method": row["method"],
                 "claim": row["overall"],
                 "sampled, all": _number(every[row["mechanism"], row["epsilon"]]["sampled"]),

@@ -22,6 +22,7 @@ from epsilometer.report.wording import unbounded
 CELL = ["dataset", "mechanism", "epsilon"]
 OPTIMAL = "likelihood"  # the attack that no other can beat; it needs the mechanism's law
 REACH = 10_000_000  # trials that nobody runs more of
+TAIL_ALLOWED = 0.01  # delta at 4 nats up to which mechanisms are ranked: an average loss can be won by publishing some
 DATASETS: Schema = {
     "dataset": pl.String,
     "source": pl.String,
@@ -83,12 +84,25 @@ def averages(exact: pl.DataFrame, pairs: str = EQUAL) -> dict[tuple[str, str, fl
     return {(row["dataset"], row["mechanism"], row["epsilon"]): exactly(row) for row in rows.to_dicts()}
 
 
+def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    """A row a data set, mechanism and epsilon: between what delta at 4 nats lies, `tail_low` and `tail`.
+
+    By the law of what is released, between the texts by which mechanisms are compared; `tail` alone by that of latents,
+    which bounds the text's; `tail_low` alone by attacks, over all trials. Null where nothing is known or testable.
+    """
+    law = by_equal_length(exact).select(*CELL, "released", low="delta_at_4_low", tail="delta_at_4")
+    both = strongest(estimates).select(*CELL, "delta_at_4_low").join(law, on=CELL, how="left", nulls_equal=True)
+    low = pl.when("released").then("low").when(pl.col("released").is_null()).then("delta_at_4_low")
+    return both.select(*CELL, tail_low=low, tail="tail")
+
+
 def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl.DataFrame:
     """As `strongest`, with the losses by which mechanisms are compared; exact: whether that is the exact average.
 
     Where exact losses of a data set are known over pairs of equal length, all losses are over such pairs: `loss`,
     `point` and `upper` are then the exact average, with its error, of what a law says about what is released, and
-    those of the trials whose candidates have equally many words elsewhere. alpha: of the audit.
+    those of the trials whose candidates have equally many words elsewhere. Beside them `tail_low` and `tail` (`tails`).
+    alpha: of the audit.
     """
     known = {tuple(row[name] for name in CELL): row for row in by_equal_length(exact.filter("released")).to_dicts()}
     matched = set(exact.filter(pairs=EQUAL)["dataset"])
@@ -110,7 +124,8 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
         return {name: row[name] for name in ("loss", "point", "upper", "ceiling")} | {"exact": False}
 
     schema = {**dict.fromkeys(("loss", "point", "upper", "ceiling"), pl.Float64), "exact": pl.Boolean}
-    return best.drop("tests").with_columns(*pl.DataFrame([compared(row) for row in best.to_dicts()], schema=schema))
+    losses = best.drop("tests").with_columns(*pl.DataFrame([compared(row) for row in best.to_dicts()], schema=schema))
+    return losses.join(tails(estimates, exact), on=CELL, how="left", nulls_equal=True, maintain_order="left")
 
 
 def within_ceiling(estimates: pl.DataFrame) -> pl.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from decimal import Context
 
 from epsilometer.core.rounding import DOWN, NEAREST, UP, rounded
 
@@ -50,6 +51,21 @@ def share(part: float, way: str = NEAREST) -> str:
 def share_proved(part: float) -> str:
     """A share that is a lower bound: never rounded up."""
     return share(part, DOWN)
+
+
+def tail_words(low: float | None, high: float | None) -> str:
+    """What is known of delta at 4 nats: `0.18`, `≥ 0.12` by attacks, `≤ 0.3` by latents, `not testable`."""
+    if high is None:
+        return "not testable" if low is None else f"≥ {_digits(low, DOWN)}"
+    if 0 < high < 1e-6:
+        return "< 10⁻⁶"
+    return f"{'≤ ' if low is None else ''}{_digits(high, UP)}"
+
+
+def _digits(part: float, way: str) -> str:
+    """A probability with three digits, whose last bits do not count."""
+    slack = {DOWN: 1 + 1e-9, UP: 1 - 1e-9}[way]
+    return f"{float(Context(3, way).create_decimal_from_float(part * slack)):.3g}"
 
 
 def metric_value(value: float | None) -> str:

@@ -86,9 +86,9 @@ def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of one data set, a cell each, with `sampled_rank` and `exact_rank`: the largest loss is 1, equals share one.
+    """Rows of one data set, a cell each, with `sampled_rank`, `exact_rank` and `tail_rank` (of delta at 4 nats).
 
-    Only laws of what is released are ranked; other rows have None.
+    The largest is 1, equals share one. Only laws of what is released are ranked; other rows have None.
     """
 
     def rank(row: dict[str, Any], name: str) -> int | None:
@@ -96,7 +96,8 @@ def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             return None
         return 1 + sum(other[name] > row[name] for other in rows if other["released"] and other["sampled"] is not None)
 
-    return [row | {"sampled_rank": rank(row, "sampled"), "exact_rank": rank(row, "average")} for row in rows]
+    names = {"sampled_rank": "sampled", "exact_rank": "average", "tail_rank": "delta_at_4"}
+    return [row | {name: rank(row, of) for name, of in names.items()} for row in rows]
 
 
 def order_sentence(rows: list[dict[str, Any]]) -> str:

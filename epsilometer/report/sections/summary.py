@@ -18,10 +18,29 @@ from epsilometer.auditing.exact_loss.rows import ALL
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.schemas import OUTPUTS
 from epsilometer.report.results import Results
-from epsilometer.report.rows import CELL, REACH, averages, by_equal_length, comparable, hardly_read, strongest
+from epsilometer.report.rows import (
+    CELL,
+    REACH,
+    TAIL_ALLOWED,
+    averages,
+    by_equal_length,
+    comparable,
+    hardly_read,
+    strongest,
+)
 from epsilometer.report.section import Section
 from epsilometer.report.sections import exact_loss, known_loss
-from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed, odds, proved
+from epsilometer.report.wording import (
+    at_budget,
+    at_budgets,
+    at_most,
+    budget,
+    inflected,
+    listed,
+    odds,
+    proved,
+    tail_words,
+)
 
 OFTEN = 0.95  # the share of right guesses from which on a leak is named: 19 of 20
 _NAMED = 4  # mechanisms whose risk is put into words
@@ -390,6 +409,7 @@ def advice(
             f"Between texts of equal length alone, {listed([alike[name] for name in equal])} stayed within {limit} on "
             "every data set; where lengths differ no audited budget of theirs did."
         )
+    sentences.extend(_tail(compared, target, [*met, *equal]))
     if fixed:
         sentences.append(f"{listed(fixed)} went beyond {limit}, and there is no budget to lower.")
     if beyond:
@@ -423,6 +443,18 @@ def _within(losses: pl.DataFrame, target: float, but: Container[str] = ()) -> di
         if len(met) and name not in but:
             within[str(name)] = str(name) if met[-1] is None else f"{name} up to ε = {budget(float(met[-1]))}"
     return within
+
+
+def _tail(compared: pl.DataFrame, target: float, names: Sequence[str]) -> list[str]:
+    """Of which of these mechanisms an average loss within the target hides a tail, or may."""
+    within = compared.filter(pl.col("mechanism").is_in(names), pl.col("upper") <= target)
+    worst = within.group_by("mechanism").agg(pl.max("tail"), open=pl.col("tail").is_null().any()).sort("mechanism")
+    heavy = worst.filter(~pl.col("open"), pl.col("tail") > TAIL_ALLOWED).select("mechanism", "tail").rows()
+    unbounded = worst.filter("open")["mechanism"].to_list()
+    known = [f"{tail_words(0.0, tail)} with {name}" for name, tail in heavy]
+    parts = [f"delta at 4 nats is up to {listed(known)}"] if known else []
+    parts += [f"no law bounds delta at 4 nats for {listed(unbounded)}"] if unbounded else []
+    return [f"An average hides what a few outputs give away: {' and '.join(parts)}."] if parts else []
 
 
 def _beyond_length(best: pl.DataFrame, beyond: Sequence[str]) -> list[str]:

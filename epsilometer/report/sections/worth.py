@@ -23,9 +23,9 @@ from epsilometer.report.figures import (
     wide_axis,
 )
 from epsilometer.report.results import Results
-from epsilometer.report.rows import CELL, comparable, hardly_read, within_ceiling
+from epsilometer.report.rows import CELL, TAIL_ALLOWED, comparable, hardly_read, within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import at_budget, bounded, inflected, nats, proved, unbounded
+from epsilometer.report.wording import at_budget, bounded, inflected, nats, proved, tail_words, unbounded
 from epsilometer.utility.schemas import DOWNSTREAM, SIMILARITY
 
 COSINE = "cosine"
@@ -69,8 +69,9 @@ def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: 
     and each task's mean macro F1 after training on rewritten texts, with intervals over texts. seeds: the macro F1 of
     each, about which the interval says nothing; null for the cosine. best: on the Pareto front of its data set and
     measure, where no other point is worth more at a lower loss; the front is read off the plug-in values, without their
-    intervals. Controls are no part of it, nor is what fewer than SEEDS seeds were trained for, nor, on a data set with
-    exact losses, a sampled one, which is a lower bound.
+    intervals. Controls are no part of it, nor what is not shown to have a delta at 4 nats of at most TAIL_ALLOWED (to
+    publish half of the texts is worth most at equal average loss), nor is what fewer than SEEDS seeds were trained for,
+    nor, on a data set with exact losses, a sampled one, which is a lower bound.
     """
     measured = ["measure", "utility", "low", "high", "seeds"]
     cosine = similarity.select(
@@ -84,9 +85,11 @@ def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: 
     joined = losses.join(pl.concat([cosine, f1]), on=CELL, nulls_equal=True).sort(
         "dataset", pl.col("measure") == COSINE, "measure", *CELL[1:]
     )
-    rows = joined.select(*CELL, "attack", "loss", "point", "upper", "ceiling", "exact", "optimal", "control", *measured)
+    bounds = ["loss", "point", "upper", "ceiling", "exact", "tail_low", "tail"]
+    rows = joined.select(*CELL, "attack", *bounds, "optimal", "control", *measured)
     known = pl.col("exact") & ~pl.col("control")
-    rows = rows.with_columns(ranked=known | (~known.any().over("dataset") & ~pl.col("control")))
+    of_one_kind = known | (~known.any().over("dataset") & ~pl.col("control"))
+    rows = rows.with_columns(ranked=of_one_kind & (pl.col("tail") <= TAIL_ALLOWED).fill_null(False))
     points = rows.to_dicts()
 
     def beaten(one: dict[str, Any]) -> bool:
@@ -128,15 +131,17 @@ def levels(downstream: pl.DataFrame) -> pl.DataFrame:
 def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str] = ()) -> str:
     """Which mechanism is worth most where the whole interval of its loss is within the target; never a control.
 
-    By data set and measure; between texts of equal length where exact losses are known. hardly: mechanisms that hardly
-    take in some texts, which is said where one is named.
+    Nor one whose delta at 4 nats is not shown to be at most TAIL_ALLOWED. By data set and measure; between texts of
+    equal length where exact losses are known. hardly: mechanisms that hardly take in some texts, which is said where
+    one is named.
     """
     parts = []
-    limit = f"{target:g} {inflected(target, 'nat', 'nats')}"
+    limit = f"{target:g} {inflected(target, 'nat', 'nats')} and a delta at 4 nats of {TAIL_ALLOWED:g}"
     for (dataset, measure), table in points.filter(~pl.col("control")).group_by(_GROUP, maintain_order=True):
-        within = table.filter(pl.col("upper") <= target).sort("utility", "mechanism", descending=[True, False])
+        met = (pl.col("upper") <= target) & (pl.col("tail") <= TAIL_ALLOWED)
+        within = table.filter(met).sort("utility", "mechanism", descending=[True, False])
         if not len(within):
-            parts.append(f"on {dataset} no measured budget stays within {limit} ({measure})")
+            parts.append(f"on {dataset} no measured budget is shown to stay within {limit} ({measure})")
             continue
         best = within.row(0, named=True)
         if within.select(pl.col("seeds").list.len().min()).item() in range(SEEDS):
@@ -177,6 +182,7 @@ def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str]
         alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
         alt.Tooltip("attack:N", title="strongest attack"),
         alt.Tooltip("interval:N", title="loss"),
+        alt.Tooltip("tails:N", title="δ at 4 nats"),
         alt.Tooltip("utility:Q", format=".2f"),
     ]
     datasets: dict[str, list[dict[str, Any]]] = {"target": [{"target": target}]}
@@ -232,6 +238,7 @@ def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X]:
             "interval": f"exact, {unbounded(full['point'])}"
             if full["exact"]
             else f"{proved(full['loss'])} to {bounded(full['upper'], full['ceiling'])}",
+            "tails": tail_words(full["tail_low"], full["tail"]),
         }
         for row, full in zip(shown.to_dicts(), points.to_dicts(), strict=True)
     ]

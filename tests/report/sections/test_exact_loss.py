@@ -67,10 +67,11 @@ def test_the_cells_that_trials_cannot_tell_apart_come_apart() -> None:
 
 def test_the_order_of_mechanisms_by_trials_and_by_laws() -> None:
     cells = [
-        {"released": True, "sampled": sampled, "average": average}
-        for sampled, average in ((5.0, 9.0), (5.0, 30.0), (2.0, 12.0), (1.0, 0.5))
+        {"released": True, "sampled": sampled, "average": average, "delta_at_4": tail}
+        for sampled, average, tail in ((5.0, 9.0, 1.0), (5.0, 30.0, 1.0), (2.0, 12.0, 1.0), (1.0, 0.5, 0.2))
     ]
-    order = ranked([*cells, {"released": False, "sampled": 9.0, "average": 99.0}])
+    order = ranked([*cells, {"released": False, "sampled": 9.0, "average": 99.0, "delta_at_4": 1.0}])
+    assert [row["tail_rank"] for row in order] == [1, 1, 1, 4, None]
     assert [(row["sampled_rank"], row["exact_rank"]) for row in order] == [(1, 3), (1, 1), (3, 2), (4, 4), (None, None)]
     assert order_sentence(order) == (
         "Of 6 pairs of cells the exact loss tells 1 apart that look the same when sampled, and turns 1 round."

@@ -244,6 +244,15 @@ def test_what_stays_within_the_target_between_texts_of_equal_length_alone_is_sai
     assert "No audited budget of" not in advice
 
 
+def test_what_an_average_within_the_target_hides_is_said() -> None:
+    table = frame(("queries", "mvc", 1.0, "length", 600, None, NO_CLAIM))
+    laws = losses({("queries", "mvc", 1.0): 0.5})
+    assert "An average hides" not in said(of(table, exact=laws))["What to do"]
+    heavy = laws.with_columns(delta_at_4=pl.lit(0.1834))
+    assert "delta at 4 nats is up to 0.184 with mvc." in said(of(table, exact=heavy))["What to do"]
+    assert "no law bounds delta at 4 nats for mvc." in said(of(table))["What to do"]
+
+
 def test_claims_at_budgets_that_nobody_audited_are_not_counted() -> None:
     """A check by draws adds budgets of its own; what is broken there is said, with where."""
     table = frame(("queries", "mvc", 1.0, "embedding", 500, 999.0, NOT_TESTABLE))

@@ -7,9 +7,9 @@ import math
 
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import NOT_REFUTED
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED
 from epsilometer.auditing.schemas import EXACT
-from epsilometer.report.rows import comparable, strongest
+from epsilometer.report.rows import comparable, strongest, tails
 from epsilometer.report.sections import worth
 from epsilometer.report.sections.worth import (
     attribute_sentence,
@@ -18,6 +18,7 @@ from epsilometer.report.sections.worth import (
     tradeoff_points,
     tradeoff_sentence,
 )
+from epsilometer.report.wording import tail_words
 from tests.support.audited import HOSTILE, MECHANISMS, audit, bare, downstream, estimates, frame, tables_of_all, text_of
 from tests.support.exact import losses as exact_of
 
@@ -25,15 +26,17 @@ SIMILARITY = tables_of_all()["similarity"]
 NO_EXACT = pl.DataFrame(schema=dict(EXACT))
 
 
-def losses(estimates: pl.DataFrame, exact: pl.DataFrame = NO_EXACT) -> pl.DataFrame:
-    return comparable(estimates, exact, 0.01)
+def losses(estimates: pl.DataFrame, exact: pl.DataFrame = NO_EXACT, tail: float = 0.0) -> pl.DataFrame:
+    """Losses by which mechanisms are compared; tail: what is known of delta at 4 nats where there is no law."""
+    return comparable(estimates, exact, 0.01).with_columns(pl.col("tail").fill_null(tail))
 
 
 def test_the_closest_mechanism_within_the_target_is_named() -> None:
     results = audit()
     text = text_of(worth.section(results), results)
     # identity is out (it leaks all), dp_bart leaks nothing but is farther off than mvc, whose loss is 1.39 by length.
-    assert "on queries mvc at ε = 0.5 keeps most within 1.75 nats: cosine 0.40 (0.30 to 0.50)" in text
+    keeps = "on queries mvc at ε = 0.5 keeps most within 1.75 nats and a delta at 4 nats of 0.01"
+    assert f"{keeps}: cosine 0.40 (0.30 to 0.50)" in text
     points = tradeoff_points(losses(estimates()), SIMILARITY, downstream()).filter(measure="cosine")
     front = points.filter("best").select("mechanism", "epsilon").rows()
     assert front == [("dp_bart", 0.5), ("mvc", 0.5), ("mvc", 2500.0)]  # and no control
@@ -61,11 +64,56 @@ def test_who_was_spared_the_optimal_adversary_is_said() -> None:
     assert said.startswith("On queries mvc at ε = 0.5, which no optimal adversary attacks, keeps most within 1.75 nats")
 
 
+def test_a_mechanism_that_publishes_some_texts_is_never_called_better() -> None:
+    """The coin at 1 nat, not marked as a control: it has the largest cosine at its average loss, by far.
+
+    By its law delta at 4 nats is .46. Without one nothing bounds it, as 1,000 trials at the same success rate do not.
+    """
+    coin = frame(
+        ("queries", "coin", 1.0, "embedding", 731, None, NO_CLAIM),
+        ("queries", "tem", 8.0, "embedding", 731, None, NO_CLAIM),
+    )
+    row = SIMILARITY.filter(mechanism="mvc").head(1)
+    keeps = {"coin": 0.58, "tem": 0.1}
+    similar = pl.concat(
+        row.with_columns(
+            mechanism=pl.lit(name), epsilon=pl.lit(at), cosine=pl.lit(keeps[name]), cosine_low=pl.lit(keeps[name])
+        )
+        for name, at in (("coin", 1.0), ("tem", 8.0))
+    )
+    laws = exact_of({("queries", "coin", 1.0): 1.0, ("queries", "tem", 8.0): 1.0})
+    tails = pl.when(mechanism="coin").then(math.tanh(0.5)).otherwise(0.002)
+    laws = laws.with_columns(delta_at_4_low=tails, delta_at_4=tails)
+    for exact, best in ((laws, ["tem"]), (NO_EXACT, [])):
+        table = comparable(coin, exact, 0.01)
+        points = tradeoff_points(table, similar, downstream().clear())
+        assert points.filter("best")["mechanism"].to_list() == best
+        assert "coin" not in tradeoff_sentence(points, 1.5)
+        assert ("tem at ε = 8 keeps most" in tradeoff_sentence(points, 1.5)) == bool(best)
+        tips = worth.figure(points, levels(downstream().clear()), ["coin", "tem"], 1.5)["datasets"]
+        shown = {row["mechanism"]: row["tails"] for row in tips["tradeoff queries cosine"]}
+        assert shown["coin"] == ("0.463" if best else "not testable")
+
+
+def test_what_is_known_of_the_tail_is_said_by_law_by_latents_and_by_attacks() -> None:
+    known = frame(*(("queries", name, 1.0, "embedding", 900, None, NO_CLAIM) for name in "abcd")).with_columns(
+        delta_at_4_low=pl.when(mechanism="d").then(None).otherwise(0.25)
+    )
+    laws = exact_of({("queries", "a", 1.0): 1.0, ("queries", "b", 1.0): 1.0}, latents=["b"])
+    table = tails(known, laws).sort("mechanism")
+    assert table.select("mechanism", "tail_low", "tail").rows() == [
+        ("a", 0.001, 0.002), ("b", None, 0.002), ("c", 0.25, None), ("d", None, None),
+    ]  # fmt: skip
+    words = [tail_words(low, high) for _, low, high in table.select("mechanism", "tail_low", "tail").rows()]
+    assert words == ["0.002", "≤ 0.002", "≥ 0.25", "not testable"]
+
+
 def test_what_classifiers_learn_stands_beside_the_loss() -> None:
     results = audit()
     text = text_of(worth.section(results), results)
     # The interval is that of the mean over test texts; the seeds are points beside it.
-    assert "queries mvc at ε = 0.5 keeps most within 1.75 nats: macro F1 of intent 0.60 (0.55 to 0.64)" in text
+    keeps = "queries mvc at ε = 0.5 keeps most within 1.75 nats and a delta at 4 nats of 0.01"
+    assert f"{keeps}: macro F1 of intent 0.60 (0.55 to 0.64)" in text
     points = tradeoff_points(losses(estimates()), SIMILARITY, downstream())
     assert points["measure"].unique(maintain_order=True).to_list() == ["macro F1 of intent", "cosine"]
     ranked = points.filter(measure="macro F1 of intent").select("mechanism", "epsilon", "best").rows()
