@@ -65,7 +65,8 @@ def test_the_wheel_holds_the_package_its_weights_and_licence_and_nothing_else(bu
     assert "epsilometer/py.typed" in names
     for name in ("stages.yaml", "params.yaml", "gitignore"):
         assert f"epsilometer/project/template/{name}" in names
-    assert any(name.endswith(".html.j2") for name in names)
+    read = {str(file.relative_to(ROOT)) for end in ("j2", "yaml") for file in (ROOT / "epsilometer").rglob(f"*.{end}")}
+    assert "epsilometer/corpora/grammars/reviews.yaml" in read <= set(names), "templates and grammars"
     metadata = zipfile.ZipFile(built[0]).read(next(name for name in names if name.endswith("/METADATA"))).decode()
     assert "Requires-Python: >=3.11" in metadata, "pip refuses it on an older Python, and names both versions"
     with tarfile.open(built[1]) as archive:

@@ -1,4 +1,4 @@
-"""The embedded data: a seeded grammar of English queries and reviews.
+"""The embedded data: texts drawn from seeded grammars of English queries, reviews and judged sentences.
 
 Three corpora that need no download. `queries` are requests to a travel desk and a voice assistant, labelled with their
 intent. `reviews` are short reviews of shops and services, labelled with their rating and with three attributes of the
@@ -6,7 +6,7 @@ author, which show in the choice of words: they make some alternatives likelier,
 reviews hold identifiers, which are listed beside the text with their kinds. `judgements` are sentences and their
 ungrammatical twins, labelled `acceptable`: both of a pair in the training and validation splits, which are balanced,
 and one of a pair in the test split, seven in ten of them acceptable, about as in CoLA. The words are in
-`_grammar_queries.py`, `_grammar_reviews.py` and `_grammar_judgements.py`.
+`grammars/`, a file each.
 
 The same (name, count, seed) gives the same frame on every machine, as long as the versions of numpy and Faker do not
 change.
@@ -15,16 +15,16 @@ change.
 from __future__ import annotations
 
 import re
-from bisect import bisect
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import accumulate, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.corpora.grammars.rules import Choice, Parts, Rule, Slot, compiled, grammar
 
 if TYPE_CHECKING:
     from faker import Faker
@@ -51,16 +51,7 @@ _TASTE = {"F": "F", "M": "M", "under_35": "young", "35_54": "middle", "over_54":
 _TASTE |= dict(zip(_LABELS["country"], ("uk", "us", "de", "dk", "fr"), strict=True))
 _LOCALE = dict(zip(_LABELS["country"], ("en_GB", "en_US", "de_DE", "da_DK", "fr_FR"), strict=True))
 
-# How many times likelier an author makes an alternative of their own taste, and less likely one of another taste.
-# Set so that a linear classifier gets three genders in four right, and three age groups or countries in five.
-_STRENGTHS = (
-    (frozenset({"F", "M"}), 2.3),
-    (frozenset({"young", "middle", "old"}), 3.2),
-    (frozenset({"uk", "us", "de", "dk", "fr"}), 6.5),
-)
-
 _WORD = re.compile(r"[a-z0-9]+(?:['’][a-z]+)*")
-_TOKEN = re.compile(r"\{([^}]+)\}|([][|])|([^][{}|]+)")
 _RIGHT_WRONG = re.compile(r"\[([^|]*)\|([^]]*)\]")
 _GAP = re.compile(r"^ +| +(?=[ .,!]|$)")
 _BARE_ARTICLE = re.compile(r"\b([Aa]) (?=(?!one\b|once\b|uni|us[aeiou]|euro)[aeiou]|hour|honest|8|11|18)")
@@ -96,27 +87,25 @@ def generate(name: str, count: int, seed: int) -> pl.DataFrame:
 
 
 def _queries(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_Row]]:
-    from epsilometer.corpora._grammar_queries import COMMON, INTENTS
-
-    common = _compiled(COMMON)
-    scopes = {intent: (_compiled(rules), common) for intent, rules in INTENTS.items()}
+    sections = grammar("queries")
+    common, intents = compiled(sections["common"]), sections["intents"]
+    scopes = {intent: (compiled(rules), common) for intent, rules in intents.items()}
     faker = _faker("en_US", rng)
 
     def query(intent: str) -> _Row:
         draft = _Draft(rng, scopes[intent], plant=lambda kind: _identifier(faker, kind).lower())
         return _tidied(draft.write("query")), draft.planted, draft.kinds
 
-    intents = [str(intent) for intent in rng.permutation(np.resize(list(INTENTS), count))]
-    return pl.DataFrame({"intent": intents}), _distinct(query, [(intent,) for intent in intents], _QUERY_WORDS)
+    labels = [str(intent) for intent in rng.permutation(np.resize(list(intents), count))]
+    return pl.DataFrame({"intent": labels}), _distinct(query, [(intent,) for intent in labels], _QUERY_WORDS)
 
 
 def _reviews(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_Row]]:
-    from epsilometer.corpora._grammar_reviews import COMMON, SERVICE, SERVICES, SHOP, SHOPS, TRADES
-
-    common, shop, service = _compiled(COMMON), _compiled(SHOP), _compiled(SERVICE)
-    scopes = {trade: (_compiled(rules), shop, common) for trade, rules in SHOPS.items()}
-    scopes |= {trade: (_compiled(rules), service, common) for trade, rules in SERVICES.items()}
-    trades = _compiled({"trade": TRADES})
+    sections = grammar("reviews")
+    common, shop, service = (compiled(sections[name]) for name in ("common", "shop", "service"))
+    scopes = {trade: (compiled(rules), shop, common) for trade, rules in sections["shops"].items()}
+    scopes |= {trade: (compiled(rules), service, common) for trade, rules in sections["services"].items()}
+    trades = compiled({"trade": sections["trades"]})
     fakers = {country: _faker(locale, rng) for country, locale in _LOCALE.items()}
 
     def review(rating: int, gender: str, age_group: str, country: str, named: bool) -> _Row:
@@ -151,17 +140,35 @@ def _judgements(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, lis
 
 def _twins(count: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
     """So many pairs (sentence, its ungrammatical twin), of which no two texts are alike, from each template as many."""
-    from epsilometer.corpora._grammar_judgements import TEMPLATES, WORDS
-
+    templates, slots = _templates(), _words()
     seen = set[str]()
     for number in range(count):
         while True:
-            values = {slot: words[int(rng.integers(len(words)))] for slot, words in WORDS.items()}
-            pair = tuple(_judged(TEMPLATES[number % len(TEMPLATES)], values, wrong) for wrong in (0, 1))
+            values = {slot: words[int(rng.integers(len(words)))] for slot, words in slots.items()}
+            pair = tuple(_judged(templates[number % len(templates)], values, wrong) for wrong in (0, 1))
             if not seen & {*pair} and all(len(text.split()) in _JUDGED_WORDS for text in pair):
                 break
         seen.update(pair)
         yield pair[0], pair[1]
+
+
+def _templates() -> list[str]:
+    """The templates of judged sentences."""
+    lines: list[str] = grammar("judgements")["templates"].splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
+def _words() -> dict[str, Sequence[object]]:
+    """The words of judged sentences by slot; those of several forms have each as an attribute."""
+    forms, words = (grammar("judgements")[section] for section in ("forms", "words"))
+    return {slot: [_forms(word, forms.get(slot, [])) for word in text.split(", ")] for slot, text in words.items()}
+
+
+def _forms(word: str, names: list[str]) -> object:
+    parts = word.split(":")
+    if names == ["one", "many"] and len(parts) == 1:
+        parts.append(f"{word}s")
+    return SimpleNamespace(**dict(zip(names, parts, strict=True))) if names else word
 
 
 def _judged(template: str, values: Mapping[str, object], wrong: int) -> str:
@@ -200,72 +207,7 @@ def _splits(labels: pl.DataFrame, rng: np.random.Generator) -> pl.Series:
     return pl.Series("split", splits.tolist(), dtype=pl.String)
 
 
-# The grammar
-
-
-@dataclass(frozen=True)
-class _Slot:
-    rule: str
-
-
-@dataclass(frozen=True)
-class _Choice:
-    options: list[_Parts]
-
-
-_Parts: TypeAlias = "list[str | _Slot | _Choice]"
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """Alternatives, each a phrase and the tastes of those who like it; `ends` caches cumulative weights by author."""
-
-    phrases: list[tuple[_Parts, frozenset[str]]]
-    ends: dict[frozenset[str], list[float]] = field(default_factory=dict)
-
-    def draw(self, rng: np.random.Generator, author: frozenset[str]) -> int:
-        ends = self.ends.get(author)
-        if ends is None:
-            ends = self.ends[author] = list(accumulate(_weight(tastes, author) for _, tastes in self.phrases))
-        return min(bisect(ends, rng.random() * ends[-1]), len(ends) - 1)
-
-
-def _weight(tastes: frozenset[str], author: frozenset[str]) -> float:
-    weight = 1.0
-    for kind, strength in _STRENGTHS:
-        if wanted := tastes & kind:
-            weight *= strength if wanted & author else 1 / strength
-    return weight
-
-
-def _compiled(rules: Mapping[str, str]) -> dict[str, _Rule]:
-    return {
-        name: _Rule([_phrase(phrase) for line in text.splitlines() for phrase in line.split(" / ") if phrase.strip()])
-        for name, text in rules.items()
-    }
-
-
-def _phrase(text: str) -> tuple[_Parts, frozenset[str]]:
-    words, _, tastes = text.strip().partition(" ~")
-    (parts,) = _options(_TOKEN.finditer(words))
-    return parts, frozenset(tastes.split())
-
-
-def _options(tokens: Iterator[re.Match[str]]) -> list[_Parts]:
-    """The options up to the closing bracket or the end."""
-    options: list[_Parts] = [[]]
-    for token in tokens:
-        if token[1]:
-            options[-1].append(_Slot(token[1]))
-        elif token[2] == "[":
-            options[-1].append(_Choice(_options(tokens)))
-        elif token[2] == "|":
-            options.append([])
-        elif token[2] == "]":
-            break
-        else:
-            options[-1].append(token[3])
-    return options
+# A text
 
 
 class _Draft:
@@ -274,7 +216,7 @@ class _Draft:
     def __init__(
         self,
         rng: np.random.Generator,
-        scopes: tuple[dict[str, _Rule], ...],
+        scopes: tuple[dict[str, Rule], ...],
         author: frozenset[str] = frozenset(),
         plant: Callable[[str], str] = str,
     ) -> None:
@@ -305,12 +247,12 @@ class _Draft:
         self._said.add((rule, number))
         return self._render(alternatives.phrases[number][0])
 
-    def _render(self, parts: _Parts) -> str:
+    def _render(self, parts: Parts) -> str:
         words = []
         for part in parts:
-            if isinstance(part, _Slot):
+            if isinstance(part, Slot):
                 words.append(self.write(part.rule))
-            elif isinstance(part, _Choice):
+            elif isinstance(part, Choice):
                 words.append(self._render(part.options[int(self._rng.random() * len(part.options))]))
             else:
                 words.append(part)

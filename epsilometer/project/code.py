@@ -42,8 +42,8 @@ def record(files: Iterable[Path], project: Path) -> Record:
 
     Imports inside functions count, those for type checking alone do not. Modules are looked for beside the file that
     was given (as `component.module` has Python do), then in the project, then where this package lies; the rest are
-    packages. Templates that lie beside a module of this package count as its code. Raises UserError where a file is
-    missing or is not Python.
+    packages. Templates and grammars that lie beside a module of this package count as its code. Raises UserError where
+    a file is missing or is not Python.
     """
     own, above, modules = set[Path](), set[Path](), set[str]()
     for file in files:
@@ -51,7 +51,7 @@ def record(files: Iterable[Path], project: Path) -> Record:
         own.update(files_reached)
         above.update(_packages(file.resolve()))
         modules |= others
-    own |= above | {template for folder in {one.parent for one in own} for template in _templates(folder)}
+    own |= above | {file for folder in {one.parent for one in own} for file in _read_beside(folder)}
     made_of = {"files": hashes(sorted(own), project), "packages": versions(modules)}
     return made_of | ({"device": devices.described()} if Path(devices.__file__) in own else {})
 
@@ -95,9 +95,11 @@ def _packages(file: Path) -> list[Path]:
 
 
 @cache
-def _templates(folder: Path) -> list[Path]:
-    """The templates in a folder of this package; none in any other."""
-    return list(folder.glob("*.j2")) if folder.is_relative_to(PACKAGE) else []
+def _read_beside(folder: Path) -> list[Path]:
+    """What modules of this package read beside themselves, templates and grammars; nothing in any other folder."""
+    return (
+        [file for end in ("j2", "yaml") for file in folder.glob(f"*.{end}")] if folder.is_relative_to(PACKAGE) else []
+    )
 
 
 @cache

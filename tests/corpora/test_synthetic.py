@@ -15,7 +15,8 @@ import polars as pl
 import pytest
 
 from epsilometer.core.errors import UserError
-from epsilometer.corpora import _grammar_judgements, _grammar_queries, _grammar_reviews, synthetic
+from epsilometer.corpora import synthetic
+from epsilometer.corpora.grammars.rules import compiled, grammar
 
 WORD = re.compile(r"[a-z0-9]+(?:['’][a-z]+)*")
 COUNT = 3_200
@@ -132,8 +133,8 @@ def test_judgements_are_balanced_in_training_and_unbalanced_in_testing(judgement
 
 def test_a_sentence_and_its_twin_are_told_apart_by_grammar_alone() -> None:
     """What is in brackets is all that differs, and something is: each template, with every word in turn."""
-    words = _grammar_judgements.WORDS
-    for template in _grammar_judgements.TEMPLATES:
+    words = synthetic._words()
+    for template in synthetic._templates():
         for turn in range(max(map(len, words.values()))):
             filling = {slot: values[turn % len(values)] for slot, values in words.items()}
             right, wrong = (synthetic._judged(template, filling, i) for i in (0, 1))
@@ -221,14 +222,12 @@ def test_intents_can_be_learnt(queries: pl.DataFrame) -> None:
 
 def scopes() -> Iterator[tuple[str, list[Mapping[str, str]]]]:
     """Every place where a rule may be looked up: the intents and the trades, each with what it shares."""
-    for name, rules in _grammar_queries.INTENTS.items():
-        yield name, [rules, _grammar_queries.COMMON]
-    for shared, trades in (
-        (_grammar_reviews.SHOP, _grammar_reviews.SHOPS),
-        (_grammar_reviews.SERVICE, _grammar_reviews.SERVICES),
-    ):
-        for name, rules in trades.items():
-            yield name, [rules, shared, _grammar_reviews.COMMON]
+    queries, reviews = grammar("queries"), grammar("reviews")
+    for name, rules in queries["intents"].items():
+        yield name, [rules, queries["common"]]
+    for shared, trades in (("shop", "shops"), ("service", "services")):
+        for name, rules in reviews[trades].items():
+            yield name, [rules, reviews[shared], reviews["common"]]
 
 
 def test_every_slot_of_the_grammar_has_a_rule() -> None:
@@ -242,13 +241,14 @@ def test_every_slot_of_the_grammar_has_a_rule() -> None:
 
 
 def test_every_intent_has_many_templates() -> None:
-    for name, rules in _grammar_queries.INTENTS.items():
+    for name, rules in grammar("queries")["intents"].items():
         assert sum(len(rules[kind].strip().splitlines()) for kind in ("do", "say")) >= 15, name
 
 
 def test_trades_and_tastes_are_known() -> None:
-    trades = [line.partition(" ~")[0].strip() for line in _grammar_reviews.TRADES.strip().splitlines()]
-    assert sorted(trades) == sorted([*_grammar_reviews.SHOPS, *_grammar_reviews.SERVICES])
+    reviews = grammar("reviews")
+    trades = [line.partition(" ~")[0].strip() for line in reviews["trades"].strip().splitlines()]
+    assert sorted(trades) == sorted([*reviews["shops"], *reviews["services"]])
     known = set(synthetic._TASTE.values())
     for _, rules in scopes():
         for text in (text for scope in rules for text in scope.values()):
@@ -257,12 +257,10 @@ def test_trades_and_tastes_are_known() -> None:
 
 @pytest.mark.parametrize(("item", "subject", "verb"), [("an iron", "it", "was"), ("a pair of boots", "they", "were")])
 def test_a_thing_is_named_once_and_then_a_pronoun(item: str, subject: str, verb: str) -> None:
-    rules = synthetic._compiled({"items": item, "text": "I bought {an item}. {it} {was} fine"})
+    rules = compiled({"items": item, "text": "I bought {an item}. {it} {was} fine"})
     draft = synthetic._Draft(np.random.default_rng(0), (rules,))
     assert draft.write("text") == f"I bought {item}. {subject} {verb} fine"
-    fresh = synthetic._Draft(
-        np.random.default_rng(0), (synthetic._compiled({"items": item, "text": "{it} {was} fine"}),)
-    )
+    fresh = synthetic._Draft(np.random.default_rng(0), (compiled({"items": item, "text": "{it} {was} fine"}),))
     assert fresh.write("text") == f"the {item.split()[-1]} {verb} fine"
 
 

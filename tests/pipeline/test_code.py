@@ -122,6 +122,24 @@ def test_another_data_set_leaves_the_cells_alone(toy: Toy) -> None:
     assert repro(toy) == {*ALWAYS, "estimate", *new}
 
 
+def test_an_edited_grammar_draws_the_texts_again(tmp_path: Path) -> None:
+    """Grammars are data that no import names."""
+    toy = Toy(tmp_path, stages=("code", "prepare"))
+    generated = {"source": "epsilometer/corpora/synthetic.py", "part": "judgements", "count": 40}
+    toy.params["datasets"]["judgements"] = {**generated, "use": "train", "match": None, "public": True}
+    toy.write_params()
+    assert repro(toy) == {"code", "prepare@songs", "prepare@judgements"}
+    prepared, grammar = tmp_path / "data/prepared/judgements.parquet", "epsilometer/corpora/grammars/judgements.yaml"
+    before = prepared.read_bytes()
+    append(toy, grammar, "# edited\n")
+    assert f"{grammar} has changed" in toy.run("epsilometer", "why", "prepare")
+    assert repro(toy) == {"code", "prepare@judgements"}
+    assert prepared.read_bytes() == before
+    (tmp_path / grammar).write_text((tmp_path / grammar).read_text().replace("the {n", "some {n"))
+    assert repro(toy) == {"code", "prepare@judgements"}
+    assert prepared.read_bytes() != before
+
+
 def test_what_a_search_has_kept_is_not_used_after_an_edit(toy: Toy) -> None:
     search = (
         "python", "-m", "epsilometer.cli", "calibrate", "--target", "0.5", "--mechanism", "own", "--dataset", "songs",
