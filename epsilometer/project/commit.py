@@ -27,8 +27,7 @@ class Commit(NamedTuple):
 def commit(folder: Path) -> Commit:
     """The commit of a folder.
 
-    A file that git does not know counts as an edit, as it may be the mechanism that was audited; the folders of
-    profiles' runs, which git need not know, do not.
+    A file that git does not know counts as an edit, as it may be the mechanism that was audited.
     """
     ours = [f":(top,exclude,glob)**/{name}{rest}" for name in _OURS for rest in ("", "/**")]
     try:
@@ -36,7 +35,7 @@ def commit(folder: Path) -> Commit:
         status = _git(folder, "status", "--porcelain", "--", ":(top)", *ours)
     except (OSError, subprocess.CalledProcessError):
         return Commit("", False)
-    return Commit(head, any(not line.startswith("?? runs/") for line in status.splitlines()))
+    return Commit(head, bool(status))
 
 
 def _git(folder: Path, *arguments: str) -> str:

@@ -17,7 +17,7 @@ _EXACT = {"exact": "average", "exact_low": "average_low", "exact_high": "average
 
 
 def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None:
-    """Write {dataset: {mechanism: {epsilon: {attack: loss}}}} as JSON for `dvc metrics diff`.
+    """Write {dataset: {mechanism: {epsilon: {attack: loss}}}} as JSON for `dvc metrics show`.
 
     Losses have three decimals, so that the last bits of a sum do not look like a change, and are at most the ceiling
     (JSON knows no infinity). Beside the attacks stands `exact`, the average exact loss between texts of equal length,

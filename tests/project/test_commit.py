@@ -40,8 +40,6 @@ def test_what_an_audit_writes_is_no_edit(repository: Path, folder: str) -> None:
     ):
         (repository / path).parent.mkdir(parents=True, exist_ok=True)
         (repository / path).write_text("2")
-    (repository / "runs/new").mkdir()
-    (repository / "runs/new/params.yaml").write_text("a copy of a profile")
     assert commit(repository / folder) == (head, False)
     assert commit(repository / folder).short == head[:12]
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import yaml
 from epsilometer.core.errors import UserError
 from epsilometer.project.params import read
 from epsilometer.project.profiles import copy
+from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 
 PROFILES = sorted((ROOT / "profiles").glob("*.yaml"))
@@ -36,6 +40,24 @@ def test_a_run_has_every_section_that_dvc_needs(profile: Path, tmp_path: Path, m
 def test_no_profile_states_an_empty_section(profile: Path) -> None:
     raw = yaml.safe_load(profile.read_text())
     assert not [name for name, value in raw.items() if value in ({}, {"labels": {}})]
+
+
+def test_git_shows_nothing_of_a_run(tmp_path: Path) -> None:
+    """And DVC runs stages of which git shows nothing."""
+    project = tmp_path / "project"
+    make_project(project)
+    shutil.copy(ROOT / ".gitignore", project)
+    run = project / "runs/mine"
+    run.mkdir(parents=True)
+    stage = {"cmd": "mkdir -p data reports && echo 1 > data/x && echo 1 > reports/y", "outs": ["data/x"]}
+    stage["metrics"] = [{"reports/y": {"cache": False}}]
+    (run / "dvc.yaml").write_text(yaml.safe_dump({"stages": {"first": stage}}))
+    git = ["git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "first"], check=True)
+    subprocess.run([sys.executable, "-m", "epsilometer.pipeline.repro"], cwd=run, check=True, capture_output=True)
+    assert (run / "data/x").is_file() and (run / "dvc.lock").is_file()
+    assert subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True).stdout == b""
 
 
 def test_what_is_there_already_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
