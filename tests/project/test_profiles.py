@@ -56,7 +56,8 @@ def test_git_shows_nothing_of_a_run(tmp_path: Path) -> None:
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-qm", "first"], check=True)
     subprocess.run([sys.executable, "-m", "epsilometer.pipeline.repro"], cwd=run, check=True, capture_output=True)
-    assert (run / "data/x").is_file() and (run / "dvc.lock").is_file()
+    assert (run / "data/x").is_file()
+    assert (run / "dvc.lock").is_file()
     assert subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True).stdout == b""
 
 
