@@ -209,7 +209,8 @@ WORST_PAIRS: Schema = {  # the pair of texts at which a search found most lost (
     "claim": pl.String,
     "claimed": pl.Float64,  # for this pair
     "p_value": pl.Float64,
-    "verdict": pl.String,
+    "verdict": pl.String,  # of this pair alone
+    **OVERALL,
     "x": pl.Int64,  # numbers of audited texts: the pair, or the text that is edited and the one that lends a word
     "other": pl.Int64,
     "place": pl.Int64,  # of the word of x that is exchanged, from 0; null where both are audited texts

@@ -28,7 +28,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.claims import verdicts
-from epsilometer.auditing.claims.judging import worst_cases
+from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.estimation.abstention import worst_output
 from epsilometer.auditing.estimation.halving import affordable, search
@@ -140,8 +140,8 @@ def audit_worst(
     texts, mechanism, epsilons, attacks, settings: as `epsilometer.audit`; attacks that see more than is released are
     left out. trials: at each epsilon and for each group of pairs, half of them for the search. Of the design, alpha and
     seed matter. Returns a row an epsilon, group and method, schema `WORST_PAIRS`: the attack, `loss` (nats, confidence
-    1 - alpha / 2), what the surest guesses prove, the claim for this pair and its verdict. Raises UserError for values
-    outside their range.
+    1 - alpha / 2), what the surest guesses prove, the claim for this pair, its verdict, and the `overall` one on the
+    claim, as in `epsilometer.audit`. Raises UserError for values outside their range.
     """
     texts = distinct(texts)
     if epsilons is not None:
@@ -162,16 +162,16 @@ def audit_worst(
             say_what_is_left_out(chosen, made_by, asked=attacks is not None)
         at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
         if group is groups[0]:
-            worst_cases(made_by, at)  # whatever these texts show, a law that breaks its claim is said
+            worst = worst_cases(made_by, at)  # whatever these texts show
         able = seeing(applicable(chosen, made_by), made_by, "released")
         if pairwise(made_by) and law_of(made_by) in releases(made_by):
             rows += _computed(group, made_by, at)
         rows += [_proved(group, made_by, epsilon, able, trials=trials, design=design) for epsilon in at]
     tests = [row["least_p_value"] for row in rows if "least_p_value" in row]
     level = design.alpha / verdicts.divisor(tests, design.alpha)
-    return pl.DataFrame([_judged(row, level) for row in rows], schema=dict(WORST_PAIRS)).sort(
-        "epsilon", maintain_order=True
-    )
+    table = pl.DataFrame([_with_verdict(row, level) for row in rows], schema=dict(WORST_PAIRS))
+    one = judged(table, worst, computed=pl.col("method") == EXACT)
+    return one.select(list(WORST_PAIRS)).sort("epsilon", maintain_order=True)
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> 
     return rows
 
 
-def _judged(row: Mapping[str, Any], level: float) -> dict[str, Any]:
+def _with_verdict(row: Mapping[str, Any], level: float) -> dict[str, Any]:
     """A row with its verdict, at the level of a test where it needs one."""
     shown = {name: value for name, value in row.items() if name != "least_p_value"}
     if "verdict" in row:

@@ -251,7 +251,7 @@ def _shown(columns: str | None, *, units: bool, worst: bool, rates: bool) -> Seq
     from epsilometer.auditing.results.losses import SHORT, chosen
     from epsilometer.auditing.schemas import AUDIT, UNIT_LOSSES, WORST_PAIRS
 
-    proved = ("loss", "ceiling", "worst_output", "claimed", "verdict", "claim")
+    proved = ("loss", "ceiling", "worst_output", "claimed", "overall", "claim")
     pair = ("x", "other", "place", "other_place", "method", "attack", "trials", "successes")
     guessed = ("rewrites", "coins", "guesses", "right", "loss", "ceiling", "covered", "claimed", "overall", "claim")
     if units:

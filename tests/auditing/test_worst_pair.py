@@ -67,8 +67,12 @@ class Overclaims(RandomizedResponse):
 def test_a_law_that_breaks_its_claim_is_said_whatever_pairs_show(
     built: type[RandomizedResponse], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    audit_worst(["yes", "no"], built(resource=("yes", "no")), [1.0], ["lexical"], trials=100)
+    table = audit_worst(["yes", "no"], built(resource=("yes", "no")), [1.0], ["lexical"], trials=100)
     assert ("the law goes beyond the claim" in capsys.readouterr().err) == (built is Overclaims)
+    assert VIOLATED not in table["verdict"].to_list()
+    assert set(table["overall"]) == {VIOLATED if built is Overclaims else NOT_REFUTED}
+    if built is Overclaims:
+        assert set(table["overall_by"]) == {"exact check by its stated law"}
 
 
 def test_randomised_response_loses_epsilon_at_every_pair() -> None:
@@ -87,6 +91,7 @@ def test_a_claim_that_fails_at_some_texts_only_is_refuted() -> None:
     assert table.filter(pairs=ANY, method=EXACT)["verdict"].item() == NOT_REFUTED
     row = table.filter(pairs=ANY, method="sampled").row(0, named=True)
     assert row["verdict"] == VIOLATED
+    assert set(table.select("overall", "overall_by").rows()) == {(VIOLATED, "audit")}
     assert 12 in (row["x"], row["other"])
     assert row["loss"] > row["claimed"] == 1
 

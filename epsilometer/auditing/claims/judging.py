@@ -9,11 +9,12 @@ import polars as pl
 
 from epsilometer.auditing.claims.verdicts import VIOLATED, describe, overall, with_overall
 from epsilometer.auditing.claims.worst_case import check_claim, is_sampled
-from epsilometer.auditing.schemas import CLAIMS, EXACT, OVERALL
+from epsilometer.auditing.schemas import CLAIMS, OVERALL
 from epsilometer.core.guarantees import at_budget, stored
 from epsilometer.core.mechanism import HasInputs, Mechanism
 from epsilometer.runtime.progress import note
 
+_BY_GUESSES = pl.lit(False)
 _INPUTS = 500  # enumerated in all pairs; of more a sample is, so that an audit waits for seconds at most
 
 
@@ -40,9 +41,12 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
     return pl.DataFrame(rows, schema=dict(CLAIMS))
 
 
-def judged(table: pl.DataFrame, worst: pl.DataFrame) -> pl.DataFrame:
-    """Returns the rows of an audit of one mechanism with `overall` and `overall_by`; worst: from `worst_cases`."""
+def judged(table: pl.DataFrame, worst: pl.DataFrame, computed: pl.Expr = _BY_GUESSES) -> pl.DataFrame:
+    """Returns the rows of an audit of one mechanism with `overall` and `overall_by`.
+
+    worst: from `worst_cases`; computed: which rows' verdicts were computed by its laws, none as a rule.
+    """
     named = table.drop(OVERALL, strict=False).with_columns(mechanism=pl.lit(None, pl.String))
-    tests = named.select("mechanism", "epsilon", "claim", "verdict", refutable=pl.lit(None, pl.Float64))
-    verdicts = overall(tests, worst, pl.DataFrame(schema=dict(EXACT)))
+    tests = named.filter(~computed).with_columns(refutable=pl.lit(None, pl.Float64))
+    verdicts = overall(tests, worst, named.filter(computed))
     return with_overall(named, verdicts).drop("mechanism")
