@@ -15,6 +15,11 @@ Each is a non-negative supermartingale that begins at 1 where its bet is wrong. 
 - **undecided** when the trials run out first, as they must where a loss is at its limit, and where an attack has no
   limit, since its baseline was right in every trial: nothing that it could do would count against the mechanism.
 
+A limit on **delta at 4 nats** is judged the same way, of guesses beyond a threshold of an attack's score that was
+learnt on other trials (`estimation/tail.py`). A trial counts 1 where such a guess names the source, -e^4 / (k - 1)
+where it names another candidate, else 0; the mean of these is at most delta at 4 nats. The two bettors bet that it lies
+above or below the limit, by stakes mixed over a grid (`estimation/betting.py`).
+
 A pass is a statement about the attacks that were run. A baseline's loss is known up to its interval: an increase is
 judged against the middle between the baseline and what is not to be missed, or against the baseline's upper end where
 that is higher, so that a baseline that was measured low accuses nobody (`limit_of_increase`). `least_found` says which
@@ -26,16 +31,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betainc, betaincc, betaln, xlogy
+from scipy.special import betainc, betaincc, betaln, logsumexp, xlogy
 from scipy.stats import binom
 
 from epsilometer.auditing.estimation.successes import Estimate, loss_at, success_bound
+from epsilometer.auditing.estimation.tail import WEIGHT, difference
 from epsilometer.core.errors import UserError
 
 PASSED, LEAKS_MORE, UNDECIDED = "passed", "leaks more", "undecided"
 _FIRST = 200  # trials before one looks
+_STAKES = np.geomspace(0.001, 0.95, 14)  # of what a bettor owns, as in `estimation/betting.py`
 _GROWTH = 4  # a batch is this part of all before, so that looks are few and no more than that is wasted
 
 
@@ -67,15 +76,35 @@ class Limit:
 
 
 @dataclass(frozen=True)
+class TailLimit:
+    """The largest delta at 4 nats that an attack's sure guesses may show, and in words where it comes from."""
+
+    delta: float
+    source: str
+
+
+class Sure(NamedTuple):
+    """How often guesses beyond a threshold of their score name the source, and how often another candidate."""
+
+    hits: int
+    misses: int
+
+
+@dataclass(frozen=True)
 class Judged:
-    """One attack against its limit, None where it has none. point: its loss at the success rate seen."""
+    """One attack against its limit, None where it has none.
+
+    successes: right guesses; against a TailLimit the sure ones among them, beside `misses`, the sure wrong ones. point:
+    its loss at the success rate seen; against a TailLimit the delta at the rates seen.
+    """
 
     attack: str
     successes: int
     trials: int
     point: float
-    limit: Limit | None
+    limit: Limit | TailLimit | None
     status: str
+    misses: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,12 +116,20 @@ class Verdict:
     attacks: Sequence[Judged]
 
 
-Measure = Callable[[int, int], Sequence[int]]
-"""(first, count) -> of each attack, how many of the fresh trials first, ..., first + count - 1 were successes."""
+Measure = Callable[[int, int], Sequence[int | Sure]]
+"""(first, count) -> of each attack, how many of the fresh trials first, ..., first + count - 1 were successes.
+
+Of one with a TailLimit its sure guesses, by a threshold that depends on none of these trials.
+"""
 
 
 def decide(
-    measure: Measure, limits: Mapping[str, Limit | None], budget: int, candidates: int, *, errors: Errors = STANDARD
+    measure: Measure,
+    limits: Mapping[str, Limit | TailLimit | None],
+    budget: int,
+    candidates: int,
+    *,
+    errors: Errors = STANDARD,
 ) -> Verdict:
     """Draw trials until every limit is known to be kept, or one to be exceeded, or the budget is spent.
 
@@ -102,25 +139,32 @@ def decide(
     if budget < 1:
         raise UserError(f"the budget must be at least one rewrite, got {budget}")
     limited = {name: limit for name, limit in limits.items() if limit is not None}
-    bounds = {name: success_bound(limit.loss, candidates) for name, limit in limited.items()}
-    for name, bound in bounds.items():
-        if not 0 < bound < 1:
-            raise UserError(
-                f"no success rate exceeds a loss of {limited[name].loss:g} nats ({name}); give a lower limit"
-            )
-    successes, trials, each = dict.fromkeys(limits, 0), 0, dict.fromkeys(limits, UNDECIDED)
+    for name, limit in limited.items():
+        if isinstance(limit, Limit) and not 0 < success_bound(limit.loss, candidates) < 1:
+            raise UserError(f"no success rate exceeds a loss of {limit.loss:g} nats ({name}); give a lower limit")
+    counts, trials, each = dict.fromkeys(limits, Sure(0, 0)), 0, dict.fromkeys(limits, UNDECIDED)
     settled = False
     while trials < budget and not settled:
         count = min(max(_FIRST, trials // _GROWTH), budget - trials)
         for name, more in zip(limits, measure(trials, count), strict=True):
-            successes[name] += more
+            hits, misses = more if isinstance(more, Sure) else (more, 0)
+            counts[name] = Sure(counts[name].hits + hits, counts[name].misses + misses)
         trials += count
-        judged = {name: _status(successes[name], trials, bounds[name], len(bounds), errors=errors) for name in bounds}
-        each |= judged
-        settled = _whole([*judged.values()]) != UNDECIDED
+        for name, limit in limited.items():
+            above, below = (_wealth(limit, counts[name], trials, candidates, above=way) for way in (True, False))
+            each[name] = _status(above, below, len(limited), errors)
+        settled = _whole([each[name] for name in limited]) != UNDECIDED
     attacks = [
-        Judged(name, hits, trials, loss_at(hits / trials, candidates), limit=limits[name], status=each[name])
-        for name, hits in successes.items()
+        Judged(
+            name,
+            seen.hits,
+            trials,
+            point=_point(limits[name], seen, trials, candidates),
+            limit=limits[name],
+            status=each[name],
+            misses=seen.misses,
+        )
+        for name, seen in counts.items()
     ]
     return Verdict(_whole([*each.values()]), trials, sorted(attacks, key=_decisive))
 
@@ -144,6 +188,25 @@ def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
     return float(betaln(successes + 1, misses + 1) + math.log(share) - math.log(width) - at_bound)
 
 
+def log_wealth_of_tail(sure: Sure, trials: int, delta: float, candidates: int, above: bool) -> float:
+    """The same of a bettor on the mean of what sure guesses count, against a limit on delta at 4 nats."""
+    miss = WEIGHT / (candidates - 1)
+    stakes = _STAKES / (delta + miss) if above else -_STAKES / (1 - delta)
+    gains = (sure.hits, 1 - delta), (sure.misses, -miss - delta), (trials - sum(sure), -delta)
+    return float(logsumexp(sum(count * np.log1p(stakes * gain) for count, gain in gains)) - math.log(len(_STAKES)))
+
+
+def least_tail_found(trials: int, limit: float, candidates: int, attacks: int = 1, *, errors: Errors) -> float:
+    """The least delta at 4 nats that so many trials tell from the limit with probability 1 - beta, if no sure guess is
+    wrong; infinite if none."""
+
+    def power(share: float) -> float:
+        sure = Sure(int(binom.ppf(errors.beta, trials, share)), 0)
+        return log_wealth_of_tail(sure, trials, limit, candidates, above=True) - math.log(attacks / errors.alpha)
+
+    return math.inf if power(1.0) < 0 else float(brentq(power, limit, 1.0, xtol=1e-9))
+
+
 def least_found(trials: int, limit: float, candidates: int, attacks: int = 1, *, errors: Errors) -> float:
     """The least loss, in nats, that so many trials tell from the limit with probability 1 - beta; infinite if none."""
     bound = success_bound(limit, candidates)
@@ -157,17 +220,28 @@ def least_found(trials: int, limit: float, candidates: int, attacks: int = 1, *,
     return loss_at(float(brentq(power, bound, 1.0, xtol=1e-9)), candidates)
 
 
-def _status(successes: int, trials: int, bound: float, attacks: int, *, errors: Errors) -> str:
-    if log_wealth(successes, trials, bound, above=True) >= math.log(attacks / errors.alpha):
+def _wealth(limit: Limit | TailLimit, seen: Sure, trials: int, candidates: int, *, above: bool) -> float:
+    if isinstance(limit, TailLimit):
+        return log_wealth_of_tail(seen, trials, limit.delta, candidates, above=above)
+    return log_wealth(seen.hits, trials, success_bound(limit.loss, candidates), above)
+
+
+def _point(limit: Limit | TailLimit | None, seen: Sure, trials: int, candidates: int) -> float:
+    if isinstance(limit, TailLimit):
+        return difference(seen.hits, seen.misses, trials, candidates)
+    return loss_at(seen.hits / trials, candidates)
+
+
+def _status(above: float, below: float, attacks: int, errors: Errors) -> str:
+    if above >= math.log(attacks / errors.alpha):
         return LEAKS_MORE
-    if log_wealth(successes, trials, bound, above=False) >= math.log(1 / errors.beta):
-        return PASSED
-    return UNDECIDED
+    return PASSED if below >= math.log(1 / errors.beta) else UNDECIDED
 
 
 def _decisive(judged: Judged) -> tuple[int, float]:
     """Sorts what decided a verdict first: the worst status, then the loss that is nearest to its limit or beyond it."""
-    room = -math.inf if judged.limit is None else judged.limit.loss - judged.point
+    limit = judged.limit
+    room = -math.inf if limit is None else (limit.delta if isinstance(limit, TailLimit) else limit.loss) - judged.point
     return (LEAKS_MORE, UNDECIDED, PASSED).index(judged.status), room
 
 

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from epsilometer.auditing.calibration.search import fresh_batches
+from epsilometer.auditing.calibration.search import fresh_batches, fresh_guesses
 from epsilometer.auditing.estimation.successes import Estimate, estimate
+from epsilometer.auditing.estimation.tail import Scored, threshold
 from epsilometer.auditing.gate import STANDARD as STANDARD_ERRORS
-from epsilometer.auditing.gate import Errors, Limit, Verdict, decide, limit_of_increase
+from epsilometer.auditing.gate import Errors, Limit, Sure, TailLimit, Verdict, decide, limit_of_increase
 from epsilometer.auditing.one_call import (
     Attacks,
     Named,
@@ -37,6 +38,8 @@ from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.mechanism import Mechanism, budgets
 
 SCHEMA = "epsilometer/accepted/1"
+_LEARNING = 1000  # trials on which a threshold is learnt, at most half of the budget
+_TAIL = ", tail"  # after an attack's name, where its sure guesses are judged
 
 
 class Count(BaseModel):
@@ -66,11 +69,13 @@ class Accepted(BaseModel):
 class Rules:
     """What a mechanism may leak, in nats, and how much is spent to find out.
 
-    max_loss: by any attack; None for no such limit. max_increase: over what was accepted, which is not to be missed.
-    budget: rewrites at most. Raises UserError for values outside their range.
+    max_loss: by any attack; None for no such limit. max_delta_at_4: delta at 4 nats by any attack's sure guesses; None
+    for no such limit. max_increase: over what was accepted, which is not to be missed. budget: rewrites at most. Raises
+    UserError for values outside their range.
     """
 
     max_loss: float | None = None
+    max_delta_at_4: float | None = None
     max_increase: float = 0.3
     budget: int = 20_000
     errors: Errors = STANDARD_ERRORS
@@ -79,6 +84,8 @@ class Rules:
         for name, value in (("max_loss", self.max_loss), ("max_increase", self.max_increase)):
             if value is not None and not value > 0:
                 raise UserError(f"{name}, in nats, must be > 0, got {value}")
+        if self.max_delta_at_4 is not None and not 0 < self.max_delta_at_4 < 1:
+            raise UserError(f"max_delta_at_4, a probability, must be in (0, 1), got {self.max_delta_at_4}")
         if not 1 <= self.budget <= MOST_TRIALS:
             raise UserError(
                 f"budget, the most rewrites, must be at least 1 and at most {MOST_TRIALS:,}, got {self.budget:,}"
@@ -132,17 +139,41 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
     accepted: the estimates of earlier trials, by attack. Raises UserError where nothing is limited, and where other
     attacks were accepted than are run, since a leak that the missing one alone sees would pass.
     """
-    if accepted is None and rules.max_loss is None:
-        raise UserError("nothing is limited; give a largest loss (--max-loss), or what was accepted (--baseline)")
+    on_loss, on_tail = accepted is not None or rules.max_loss is not None, rules.max_delta_at_4 is not None
+    if not (on_loss or on_tail):
+        raise UserError(
+            "nothing is limited; give a largest loss (--max-loss), a largest delta at 4 nats (--max-delta-at-4), or "
+            "what was accepted (--baseline)"
+        )
     if accepted is not None:
         _check_attacks(accepted, of.attacks)
-    limits = {name: _limit(name, rules, accepted) for name in of.attacks}
-    batches = fresh_batches(of.pool, of.mechanism, of.attacks, of.design, stream="gate")
+    limits: dict[str, Limit | TailLimit | None] = {}
+    if on_loss:
+        limits |= {name: _limit(name, rules, accepted) for name in of.attacks}
+    if rules.max_delta_at_4 is not None:
+        tail = TailLimit(rules.max_delta_at_4, "the largest delta at 4 nats allowed")
+        limits |= {f"{name}{_TAIL}": tail for name in of.attacks}
+    learning = min(_LEARNING, rules.budget // 2) if on_tail else 0
+    thresholds = _thresholds(of, learning)
+    guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate")
 
-    def measure(first: int, count: int) -> list[int]:
-        return [batch.successes for batch in batches(of.epsilon, first, count, range(len(limits)))]
+    def measure(first: int, count: int) -> list[int | Sure]:
+        every = guesses(of.epsilon, first, count, range(len(of.attacks)))
+        scored = [Scored(right, each.scores) for each, right in every]
+        on_losses = [int(np.count_nonzero(one.right)) for one in scored] if on_loss else []
+        return on_losses + [Sure(*one.beyond(score)) for one, score in zip(scored, thresholds, strict=False)]
 
-    return decide(measure, limits, rules.budget, of.design.k, errors=rules.errors)
+    verdict = decide(measure, limits, rules.budget - learning, of.design.k, errors=rules.errors)
+    return replace(verdict, trials=verdict.trials + learning)
+
+
+def _thresholds(of: Subject, trials: int) -> list[float]:
+    """The score of each attack from which on its guesses prove most of the tail in trials of their own; none of 0."""
+    if not trials:
+        return []
+    guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate thresholds")
+    scored = [Scored(right, one.scores) for one, right in guesses(of.epsilon, 0, trials, range(len(of.attacks)))]
+    return [threshold(one, of.design.k, of.design.alpha)[0] for one in scored]
 
 
 def measure(of: Subject, trials: int = 2000) -> Accepted:

@@ -46,6 +46,9 @@ def gate(
     ] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Measure, and write --baseline; nothing is judged.")] = False,
     max_loss: Annotated[float | None, typer.Option(help="The largest loss allowed, in nats.")] = None,
+    max_delta_at_4: Annotated[
+        float | None, typer.Option("--max-delta-at-4", help="The largest delta at 4 nats by sure guesses: the tail.")
+    ] = None,
     max_increase: Annotated[float, typer.Option(help="Over the baseline, in nats: what is not to be missed.")] = 0.3,
     budget: Annotated[int, typer.Option(help="Most rewrites; with --accept how many.")] = 20_000,
     attacks: Annotated[str | None, typer.Option(help="Attacks, separated by commas.")] = None,
@@ -85,7 +88,7 @@ def gate(
     files = formats.Files(json_file, markdown, junit, sarif, finding=mechanism or "params.yaml")
     with files.of(mechanism or command or cell or "nothing", epsilon):
         texts.check(cell)
-        rules = Rules(max_loss, max_increase, budget)  # refused before any model loads
+        rules = Rules(max_loss, max_delta_at_4, max_increase, budget)  # refused before any model loads
         with withheld():
             of = texts.subject(epsilon) if cell is None else _of_cell(cell, epsilon)
             verdict = judge(of, rules, _accepted(of, baseline, cell))

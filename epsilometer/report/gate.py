@@ -14,7 +14,16 @@ from xml.etree import ElementTree
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from epsilometer.auditing.gate import LEAKS_MORE, PASSED, Errors, Judged, Verdict, least_found
+from epsilometer.auditing.gate import (
+    LEAKS_MORE,
+    PASSED,
+    Errors,
+    Judged,
+    TailLimit,
+    Verdict,
+    least_found,
+    least_tail_found,
+)
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget
@@ -31,13 +40,15 @@ class Row(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     attack: str
+    measure: Literal["loss", "delta_at_4"] = Field(description="what point, limit and least_found are of")
     status: Literal["passed", "leaks more", "undecided"]
     trials: int
-    successes: int
-    point: float | None = Field(description="the loss at the success rate seen; no lower bound")
+    successes: int = Field(description="right guesses; of delta_at_4 those beyond a threshold of their score")
+    misses: int | None = Field(description="of delta_at_4 the wrong guesses beyond that threshold; else null")
+    point: float | None = Field(description="the loss, or delta, at the rates seen; no lower bound")
     limit: float | None = Field(description="null where nothing limits the attack, which is then undecided")
     source: str = Field(description="where the limit comes from")
-    least_found: float | None = Field(description="the least loss that so many trials tell from the limit")
+    least_found: float | None = Field(description="the least loss, or delta, that so many trials tell from the limit")
 
 
 class Result(BaseModel):
@@ -45,7 +56,7 @@ class Result(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: Literal["epsilometer/gate/2"] = Field(alias="schema", default="epsilometer/gate/2")
+    version: Literal["epsilometer/gate/3"] = Field(alias="schema", default="epsilometer/gate/3")
     mechanism: str
     epsilon: float | None
     status: Literal["passed", "leaks more", "undecided", "error"]
@@ -79,6 +90,8 @@ class Decision:
         if one.limit is None:
             return math.inf
         limited = sum(each.limit is not None for each in self.verdict.attacks)
+        if isinstance(one.limit, TailLimit):
+            return least_tail_found(one.trials, one.limit.delta, self.candidates, limited, errors=self.errors)
         return least_found(one.trials, one.limit.loss, self.candidates, limited, errors=self.errors)
 
 
@@ -135,7 +148,7 @@ def lines(decision: Decision) -> list[str]:
     least = decision.least_loss(first)
     power = f"with probability {1 - decision.errors.beta:g}"
     detectable = (
-        f"a loss of {least:.2f} nats or more would have been found {power}"
+        f"{_amount(first, least)} or more would have been found {power}"
         if math.isfinite(least)
         else "too few trials"
         if first.limit is not None
@@ -162,11 +175,13 @@ def result(outcome: Decision | Failure) -> Result:
     rows = [
         Row(
             attack=one.attack,
+            measure="delta_at_4" if isinstance(one.limit, TailLimit) else "loss",
+            misses=one.misses if isinstance(one.limit, TailLimit) else None,
             status=one.status,
             trials=one.trials,
             successes=one.successes,
             point=_finite(one.point),
-            limit=None if one.limit is None else one.limit.loss,
+            limit=_limit(one),
             source=_UNLIMITED if one.limit is None else one.limit.source,
             least_found=_finite(outcome.least_loss(one)),
         )
@@ -197,10 +212,13 @@ def markdown(outcome: Decision | Failure) -> str:
     if isinstance(outcome, Failure):
         return f"### ERROR: {outcome.name}\n\n{outcome.error}\n"
     head, *rest = lines(outcome)
-    table = ["| attack | right | of trials | at that rate, nats | allowed | |", "|---|---:|---:|---:|---:|---|"]
+    table = [
+        "| attack | right | of trials | at that rate, nats (tail: delta) | allowed | |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
     table += [
         f"| {one.attack} | {one.successes:,} | {one.trials:,} | {_number(one.point)} | "
-        f"{_number(math.inf if one.limit is None else one.limit.loss)} | {one.status} |"
+        f"{_number(math.inf if (limit := _limit(one)) is None else limit)} | {one.status} |"
         for one in outcome.verdict.attacks
     ]
     return "\n".join([f"### {head}", "", *table, "", *rest, ""])
@@ -253,9 +271,25 @@ def sarif(outcome: Decision | Failure, file: str) -> str:
 
 def _seen(one: Judged) -> str:
     """What an attack did, and what it may do. Its loss at the rate seen is a point, where `loss` is a lower bound."""
+    if isinstance(one.limit, TailLimit):
+        return (
+            f"{one.attack}: beyond a threshold of its score it named the source in {one.successes:,} of "
+            f"{one.trials:,} trials and another candidate in {one.misses:,}, {_amount(one, one.point)} at these rates; "
+            f"at most {one.limit.delta:g} is allowed ({one.limit.source})"
+        )
     rate = f", {one.point:.2f} nats at that rate" if math.isfinite(one.point) else ""
     allowed = _UNLIMITED if one.limit is None else f"at most {one.limit.loss:.2f} nats are allowed ({one.limit.source})"
     return f"{one.attack} was right in {one.successes:,} of {one.trials:,} trials{rate}; {allowed}"
+
+
+def _limit(one: Judged) -> float | None:
+    if one.limit is None:
+        return None
+    return one.limit.delta if isinstance(one.limit, TailLimit) else one.limit.loss
+
+
+def _amount(one: Judged, value: float) -> str:
+    return f"a delta at 4 nats of {value:.3g}" if isinstance(one.limit, TailLimit) else f"a loss of {value:.2f} nats"
 
 
 def _number(value: float) -> str:

@@ -15,10 +15,14 @@ from epsilometer.auditing.gate import (
     UNDECIDED,
     Errors,
     Limit,
+    Sure,
+    TailLimit,
     decide,
     least_found,
+    least_tail_found,
     limit_of_increase,
     log_wealth,
+    log_wealth_of_tail,
 )
 from epsilometer.core.errors import UserError
 
@@ -43,6 +47,69 @@ def test_wealth_is_the_mean_over_rates_on_one_side(successes: int, trials: int, 
     low, high = (bound, 1.0) if above else (0.0, bound)
     mean = integrate.quad(factor, low, high)[0] / (high - low)
     assert log_wealth(successes, trials, bound, above) == pytest.approx(math.log(mean), abs=1e-6)
+
+
+def sure_guesses(hits: float, misses: float, seed: int):
+    """Trials in which a sure guess names the source with one probability, and another candidate with the other."""
+    generator = np.random.default_rng(seed)
+
+    def measure(first: int, count: int) -> list[Sure]:
+        seen = generator.multinomial(count, [hits, misses, max(0.0, 1 - hits - misses)])
+        return [Sure(int(seen[0]), int(seen[1]))]
+
+    return measure
+
+
+def tail_limit(delta: float) -> dict[str, TailLimit]:
+    return {"attack, tail": TailLimit(delta, "asked for")}
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("above", [True, False])
+def test_wealth_on_the_tail_is_a_mean_of_products_and_no_trial_ruins_it(above: bool, k: int) -> None:
+    delta, miss = 0.1, math.exp(4) / (k - 1)
+    grid = np.geomspace(0.001, 0.95, 14) / (delta + miss if above else delta - 1)
+    values = np.array([1.0] * 40 + [-miss] * 2 + [0.0] * 58)
+    mean = np.mean([np.prod(1 + stake * (values - delta)) for stake in grid])
+    assert log_wealth_of_tail(Sure(40, 2), 100, delta, k, above) == pytest.approx(math.log(mean))
+    for sure in (Sure(100, 0), Sure(0, 100), Sure(0, 0)):
+        assert math.isfinite(log_wealth_of_tail(sure, 100, delta, k, above))
+
+
+@pytest.mark.parametrize("misses", [0.0, 0.004])
+def test_a_tail_at_its_limit_is_seldom_accused_and_just_above_it_seldom_passes(misses: float) -> None:
+    """400 runs each, looked at after every batch: at most alpha, and at most beta, but once in 10^9."""
+    limit, runs, errors = 0.1, 400, Errors(alpha=0.05, beta=0.1)
+    rate = limit + math.exp(4) * misses
+    counted = {LEAKS_MORE: 0, PASSED: 0}
+    for seed in range(runs):
+        at = decide(sure_guesses(rate, misses, seed), tail_limit(limit), 3000, 2, errors=errors).status
+        beyond = decide(sure_guesses(rate + 0.001, misses, seed), tail_limit(limit), 3000, 2, errors=errors).status
+        counted[LEAKS_MORE] += at == LEAKS_MORE
+        counted[PASSED] += beyond == PASSED
+    assert counted[LEAKS_MORE] <= stats.binom.isf(FALSE_ALARM, runs, errors.alpha)
+    assert counted[PASSED] <= stats.binom.isf(FALSE_ALARM, runs, errors.beta)
+
+
+def test_a_clear_tail_is_decided_either_way() -> None:
+    """The coin at one nat, and randomised response at 3 nats, whose sure guesses are wrong too often to prove any."""
+    coin = decide(sure_guesses(math.tanh(0.5), 0.0, 0), tail_limit(0.01), 20_000, 2)
+    assert (coin.status, coin.trials < 5000) == (LEAKS_MORE, True)
+    assert coin.attacks[0].point == pytest.approx(0.46, abs=0.05)
+    wrong = 1 / (1 + math.exp(3))
+    pure = decide(sure_guesses(1 - wrong, wrong, 0), tail_limit(0.01), 20_000, 2)
+    assert (pure.status, pure.trials < 1000) == (PASSED, True)
+
+
+def test_the_tail_that_would_have_been_found_is_found_that_often() -> None:
+    """At the least tail that 5,000 trials find, .95 of 2,000 samples do: fewer than 1,840 come once in 10^8."""
+    errors = Errors()
+    least = least_tail_found(5000, 0.01, 2, errors=errors)
+    assert 0.05 < least < 0.3
+    hits = np.random.default_rng(0).binomial(5000, least, 2000)
+    wealth = [log_wealth_of_tail(Sure(int(h), 0), 5000, 0.01, 2, above=True) for h in hits]
+    assert sum(one >= math.log(1 / errors.alpha) for one in wealth) >= 1840
+    assert least_tail_found(50, 0.01, 2, errors=errors) == math.inf
 
 
 @pytest.mark.parametrize("loss", [0.3, 1.0, 3.0])

@@ -66,6 +66,20 @@ def test_it_passes_accuses_or_leaves_it_open(project, capsys) -> None:
     assert "UNDECIDED" in capsys.readouterr().out
 
 
+def test_a_mechanism_that_publishes_a_tenth_passes_by_its_loss_and_not_by_its_tail(project, capsys) -> None:
+    """A tenth of the texts verbatim: .2 nats on average, and nobody's output but the source's. Errors: .001 and .05."""
+    tenth = ("--set", "share=0.1", "--max-delta-at-4", "0.01", "--json", "g.json")
+    assert gate(*tenth, "--max-loss", "1.0") == 1
+    assert "a delta at 4 nats of 0." in capsys.readouterr().out
+    rows = {row.attack: row for row in Result.model_validate_json(Path("g.json").read_text()).attacks}
+    assert (rows["lexical"].status, rows["lexical"].measure, rows["lexical"].misses) == ("passed", "loss", None)
+    tail = rows["lexical, tail"]
+    assert (tail.status, tail.measure, tail.misses, tail.limit) == ("leaks more", "delta_at_4", 0, 0.01)
+    assert gate("--set", "share=0.0", "--max-delta-at-4", "0.01") == 0, "the tail alone may be limited"
+    assert gate("--max-delta-at-4", "0") == 2
+    assert "max_delta_at_4, a probability, must be in (0, 1)" in capsys.readouterr().err
+
+
 def test_against_what_was_accepted(project, capsys) -> None:
     accepted = ["--baseline", "accepted.json"]
     assert gate("--set", "share=0.4", *accepted, "--accept", "--budget", "2000") == 0

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from epsilometer.auditing.calibration.sampled import Batch, Calibrated, Goal, Measure, Watch, calibrate, unwatched
 from epsilometer.auditing.one_call import Pool, embed
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import sample
-from epsilometer.core.attack import Attack, Context, guess_and_score
+from epsilometer.core.attack import Attack, Context, Guesses, guess_and_score
 from epsilometer.core.likelihood import computed, has_law
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
@@ -21,9 +22,26 @@ Journal = MutableMapping[tuple[str, float, int, int], Batch]
 """Guesses by attack, epsilon, first trial and count, of searches that agree in everything else."""
 
 
+Guessing = Callable[[float, int, int, Sequence[int]], list[tuple[Guesses, NDArray[np.bool_]]]]
+"""(epsilon, first, count, attacks) -> of each attack its guesses in fresh trials, and which are right."""
+
+
 def fresh_batches(
     pool: Pool, mechanism: Mechanism, attacks: Mapping[str, Attack], design: Design, *, stream: str
 ) -> Measure:
+    """Returns what counts the right guesses of `fresh_guesses`."""
+    guesses = fresh_guesses(pool, mechanism, attacks, design, stream=stream)
+
+    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
+        every = guesses(epsilon, first, count, asked)
+        return [Batch(int(np.count_nonzero(right)), each.posteriors) for each, right in every]
+
+    return fresh
+
+
+def fresh_guesses(
+    pool: Pool, mechanism: Mechanism, attacks: Mapping[str, Attack], design: Design, *, stream: str
+) -> Guessing:
     """Returns what draws candidate sets, sources and noise anew for each batch, and lets these attacks guess.
 
     stream: names what is drawn, with the design's seed, the epsilon and the number of the first trial.
@@ -33,20 +51,20 @@ def fresh_batches(
     vectors = np.zeros((len(pool.texts), 1), np.float32) if pool.embedded is None else pool.embedded.vectors
     applied = list(attacks.items())
 
-    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
+    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[tuple[Guesses, NDArray[np.bool_]]]:
         name = (design.seed, stream, epsilon, first)
         seed = "/".join(map(str, name))
         sampled = sample(vectors, count, design.k, design.temperature, seed=seed, groups=pool.groups)
         job = Job(pool.texts, sampled.source, [epsilon], [Noise.named(count, *name, "rewrite")])
         rewrites = rewrite_all(mechanism, job)
         (table,) = computed(mechanism, pool.texts, sampled.candidates, rewrites, epsilons=[epsilon])
-        batches = []
+        every = []
         for label, attack in (applied[i] for i in asked):
             noise = Noise.named(count, *name, "attack", label)
             context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
             (guesses,) = guess_and_score(attack, rewrites, sampled.candidates, [context])
-            batches.append(Batch(int((guesses.slots == sampled.target).sum()), guesses.posteriors))
-        return batches
+            every.append((guesses, guesses.slots == sampled.target))
+        return every
 
     return fresh
 
