@@ -19,7 +19,7 @@ EXTRAS = {
     "report": ("altair", "jinja2", "markupsafe", "tabulate", "vl_convert"),
     "anonymisers": ("captum", "faker", "presidio_analyzer", "presidio_anonymizer", "spacy"),
     "pipeline": (
-        *("diskcache", "dpath", "dvc", "dvc_data", "fastapi", "httpx"),
+        *("diskcache", "dvc", "dvc_data", "fastapi", "httpx"),
         *("prefect", "starlette", "uvicorn", "voluptuous"),
     ),
     "ray": ("ray",),

@@ -1,14 +1,25 @@
-"""The DVC project around the current folder, opened with a site cache that is nobody else's and can be read."""
+"""The DVC project around the current folder, opened with a site cache that is nobody else's and can be read.
+
+Before that, the files that DVC reads throughout the project, also those of other runs in it, are looked at: DVC walks
+over whatever their aliases stand for.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+import yaml
 from dvc.repo import Repo
 
+from epsilometer.core.errors import UserError
+from epsilometer.core.yaml_text import check_aliases
 from epsilometer.pipeline.bookkeeping import Say, remove_damaged_memory
 from epsilometer.project.site_cache import keep_private
+
+_READ = (".dvc", "dvc.yaml", "dvc.lock", "params.yaml")  # what their names end with
 
 
 def note(text: str) -> None:
@@ -17,9 +28,23 @@ def note(text: str) -> None:
 
 
 def opened(say: Say = note) -> Repo:
-    """The project, whose lock waits for others. Raises UserError where another user can write its site cache.
+    """The project, whose lock waits for others. Raises UserError where another user can write its site cache, and for
+    YAML whose aliases stand for too much.
 
     say: what is told of a site cache that was damaged, and is made again.
     """
-    remove_damaged_memory(keep_private(Path(Repo.find_root())), say)
+    project = Path(Repo.find_root())
+    _check_yaml(project)
+    remove_damaged_memory(keep_private(project), say)
     return Repo(_wait_for_lock=True)
+
+
+def _check_yaml(project: Path) -> None:
+    for folder, folders, names in os.walk(project):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for file in (Path(folder, name) for name in names if name.endswith(_READ)):
+            try:
+                with suppress(yaml.YAMLError):  # of which DVC says what is wrong, and where
+                    check_aliases(file.read_bytes())
+            except UserError as error:
+                raise UserError(f"{os.path.relpath(file)}: {error}") from None

@@ -39,13 +39,10 @@ from epsilometer.pipeline.bookkeeping import (
     remove_idle_marks,
     remove_wrong_memory,
 )
-from epsilometer.pipeline.busy import deferred
 from epsilometer.pipeline.dvc_files import digest, digests, recorded
 from epsilometer.pipeline.ending import KEPT, Ending, watch_disk
 from epsilometer.pipeline.guard.parent import end_with_parent
-from epsilometer.pipeline.lockfile import quick
 from epsilometer.pipeline.opening import note, opened
-from epsilometer.pipeline.parsing import once
 from epsilometer.runtime.unfinished import abandoned
 
 _NAMED = 5  # damaged files, before the rest are counted
@@ -173,7 +170,7 @@ def main(arguments: Sequence[str]) -> None:
     gc.set_threshold(100_000)  # what DVC makes stays; looking for garbage among it took a tenth of the time
     end_with_parent()
     try:
-        with once(), held(Path(), note):
+        with held(Path(), note):
             os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
             corrupted = logging.getLogger("dvc_data.hashfile.db")
             corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
@@ -183,8 +180,7 @@ def main(arguments: Sequence[str]) -> None:
             for handler in logging.getLogger("dvc").handlers:  # which its other loggers have as well
                 handler.addFilter(ending)
             threading.Thread(target=watch_disk, name="watch-disk", daemon=True).start()
-            with quick(), deferred():
-                code = dvc(["--wait-for-lock", "repro", *arguments])
+            code = dvc(["--wait-for-lock", "repro", *arguments])
         if ending.interrupted:
             raise KeyboardInterrupt
         if code and ending.trouble:

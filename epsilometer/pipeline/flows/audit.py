@@ -32,7 +32,6 @@ from prefect.states import Completed, Failed, State
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.yaml_text import check_aliases
 from epsilometer.pipeline import INTERRUPTED
 from epsilometer.pipeline.dvc_files import GONE
 from epsilometer.pipeline.flows.artifacts import publish
@@ -113,8 +112,6 @@ def _bring_up_to_date(folder: str, target: str | None, ended: Callable[[int], No
 
 def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
     """The stages to bring up to date, by address, and those that each depends on, all from DVC's graph."""
-    if (params := Path(folder, "params.yaml")).is_file():
-        check_aliases(params.read_bytes())  # before DVC reads it
     file = str(Path(folder, "dvc.yaml"))
     with opened() as repo, repo.lock:
         graph = repo.index.graph  # an edge leads from a stage to what it depends on
