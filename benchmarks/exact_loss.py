@@ -22,9 +22,9 @@ from benchmarks.words import alone, peak
 from epsilometer.auditing.exact_loss import by_laws
 from epsilometer.auditing.exact_loss.all_pairs import relative
 from epsilometer.auditing.exact_loss.bracket import guess_losses
+from epsilometer.auditing.exact_loss.from_texts import sampled_pairs
 from epsilometer.auditing.exact_loss.measuring import pair_losses, request
-from epsilometer.auditing.exact_loss.one_call import sampled_pairs
-from epsilometer.auditing.one_call import distinct, embed, mechanism
+from epsilometer.auditing.text_audit import distinct, embed, mechanism
 from epsilometer.corpora import synthetic
 from epsilometer.corpora.reading import read
 from epsilometer.text.words import words

@@ -26,7 +26,7 @@ from epsilometer.corpora.synthetic import generate
 from epsilometer.mechanisms.anonymisers.idt import IDT
 from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, Plan, make
-from epsilometer.mechanisms.anonymisers.shared.neighbours import Neighbours
+from epsilometer.mechanisms.anonymisers.shared.neighbours import NearestWords
 from epsilometer.mechanisms.anonymisers.shared.preparing import influential
 from epsilometer.mechanisms.anonymisers.shared.word_edits import edited, in_case_of, occurrences, spans
 from epsilometer.mechanisms.words.shared.embedded import vectors
@@ -47,7 +47,7 @@ class Loop:
     def __init__(self, folder: Path, k: int, q: int) -> None:
         one = Auxiliaries(folder)
         self.private, self.useful = (one.classifiers[label]["linear"] for label in (PRIVATE, USEFUL))
-        self.neighbours, self.tagger, self.k, self.q = Neighbours(one.vectors), Tagger(), k, q
+        self.neighbours, self.tagger, self.k, self.q = NearestWords(one.vectors), Tagger(), k, q
 
     def tags(self, text: str) -> list[tuple[str, ...]]:
         """Of the whole text."""

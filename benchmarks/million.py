@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from epsilometer.attacks.identification.embedding import EmbeddingAttack
-from epsilometer.auditing import one_call as api
+from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.trials.rewriting import Job, rewrite_blocks
 from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core import tables

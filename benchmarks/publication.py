@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from epsilometer.auditing import one_call as api
+from epsilometer.auditing import text_audit as api
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, add

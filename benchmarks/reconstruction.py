@@ -20,7 +20,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from epsilometer.attacks.reconstruction.candidates import Pool
+from epsilometer.attacks.reconstruction.candidates import GradientPool
 from epsilometer.attacks.reconstruction.decepticons import Decepticons
 from epsilometer.attacks.reconstruction.lamp import Descent, Lamp, moves
 from epsilometer.attacks.reconstruction.shared.attack import Knowledge
@@ -112,7 +112,7 @@ def decepticons(model: SharedModel, texts: Sequence[str], public: Sequence[str])
 def guessed() -> list[tuple[str, float]]:
     """Rows of what and seconds: which of 1,024 texts was it, at one level of Gaussian noise and at four."""
     rows = np.random.default_rng(0).standard_normal((GUESSED, 2 * GUESSED)) + 1.0
-    pools, sizes = [Pool.of(rows @ rows.T, 148_610)], []
+    pools, sizes = [GradientPool.of(rows @ rows.T, 148_610)], []
     for levels in ([0.3], [0.03, 0.1, 0.3, 1.0]):
         start = time.process_time()
         guesses(pools, trials(GUESSED, GUESSED, TRIALS, ["0"]), list(map(GaussianNoise, levels)), seed=["0"])

@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 import epsilometer
-from epsilometer.auditing import one_call as api
+from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.schemas import TRIALS
 from epsilometer.auditing.trials.rewriting import Job, rewrite_blocks
 from epsilometer.auditing.trials.sampling import sample

@@ -19,7 +19,7 @@ from scipy.special import expit, logsumexp
 from scipy.stats import binom, binomtest
 
 from epsilometer.auditing.truth import means
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.known import KnownMechanism
 
 TRIALS, RUNS, LOOK = 1000, 2000, 50
 CLAIM_LEVEL, DRIFT_LEVEL = 0.01 / 16, 0.01 / 104
@@ -71,7 +71,7 @@ def decided(
     return np.where(reached.any(axis=1), LOOK * (1 + reached.argmax(axis=1)), np.inf)
 
 
-def refuted_after(known: Known, epsilon: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def refuted_after(known: KnownMechanism, epsilon: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """[KERNEL_RUNS]: after how many pairs of samples a test refutes epsilon; infinite where PAIRS do not suffice.
 
     The payoff is how much a function f differs at a new pair, which online gradient ascent fits to the pairs before,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.one_call import ENCODER, mechanism
+from epsilometer.auditing.text_audit import ENCODER, mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary

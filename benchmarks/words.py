@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from epsilometer.auditing.one_call import mechanism
+from epsilometer.auditing.text_audit import mechanism
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import read

@@ -19,10 +19,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epsilometer.auditing.ceilings.one_call import ceiling
-    from epsilometer.auditing.exact_loss.one_call import exact_curves, exact_loss, exact_pairs
-    from epsilometer.auditing.one_call import audit
+    from epsilometer.auditing.ceilings.ceiling import ceiling
+    from epsilometer.auditing.exact_loss.from_texts import exact_curves, exact_loss, exact_pairs
     from epsilometer.auditing.one_run.scores import one_run
+    from epsilometer.auditing.text_audit import audit
     from epsilometer.auditing.trials.design import Design
     from epsilometer.project.calibrating.losses import Search, calibrate
     from epsilometer.project.comparing import compare
@@ -51,13 +51,13 @@ _MODULES = {
     "Design": "auditing.trials.design",
     "Search": "project.calibrating.losses",
     "anonymity": "utility.one_call",
-    "audit": "auditing.one_call",
+    "audit": "auditing.text_audit",
     "calibrate": "project.calibrating.losses",
-    "ceiling": "auditing.ceilings.one_call",
+    "ceiling": "auditing.ceilings.ceiling",
     "compare": "project.comparing",
-    "exact_curves": "auditing.exact_loss.one_call",
-    "exact_loss": "auditing.exact_loss.one_call",
-    "exact_pairs": "auditing.exact_loss.one_call",
+    "exact_curves": "auditing.exact_loss.from_texts",
+    "exact_loss": "auditing.exact_loss.from_texts",
+    "exact_pairs": "auditing.exact_loss.from_texts",
     "one_run": "auditing.one_run.scores",
     "similarity": "utility.similarity",
     "track": "report.tracking",

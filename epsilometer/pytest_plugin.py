@@ -16,7 +16,7 @@ def assert_leaks_at_most() -> Callable[..., None]:
     """Returns a check that fails where a rewriter leaks more than `loss` nats, or where that is not settled."""
     from epsilometer.auditing.gate import PASSED, STANDARD
     from epsilometer.auditing.gating import Rules, gate, subject
-    from epsilometer.auditing.one_call import Named
+    from epsilometer.auditing.text_audit import Named
     from epsilometer.core.guarantees import stored
     from epsilometer.report.gate import Decision, lines
     from epsilometer.runtime.withholding import withheld

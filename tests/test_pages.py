@@ -25,7 +25,7 @@ import typer
 import yaml
 
 import epsilometer
-from epsilometer.auditing import one_call as api
+from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.claims.verdicts import NOT_CHECKED, VIOLATED, p_value
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.estimation.successes import success_bound

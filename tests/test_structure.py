@@ -37,7 +37,7 @@ AUDITING = [
     ["schemas", "trials", "estimation"],
     ["claims"],
     ["results", "one_run"],
-    ["one_call"],
+    ["text_audit"],
     ["deniability", "external", "known_loss", "one_claim", "planning", "publication", "units"],
     ["calibration", "ceilings", "exact_loss", "gate"],
     ["conformance", "gating", "truth", "worst_pair"],
@@ -181,7 +181,7 @@ def test_the_runs_of_profiles_are_not_ignored() -> None:
 
 def test_importing_costs_nothing() -> None:
     code = (
-        "import sys, epsilometer, epsilometer.auditing.one_call, epsilometer.project.params\n"
+        "import sys, epsilometer, epsilometer.auditing.text_audit, epsilometer.project.params\n"
         "heavy = {'torch', 'transformers', 'sentence_transformers', 'sklearn', 'datasets', 'prefect', 'dvc'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

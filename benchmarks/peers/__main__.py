@@ -39,7 +39,7 @@ import numpy as np
 
 from benchmarks.peers import reference
 from benchmarks.peers.fetch import sources
-from epsilometer.auditing.one_call import audit, mechanism
+from epsilometer.auditing.text_audit import audit, mechanism
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core.mechanism import Mechanism

@@ -24,7 +24,7 @@ import numpy as np
 
 from epsilometer.auditing.truth.bench import summary, truths
 from epsilometer.auditing.truth.estimators import ERROR, OURS
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.mechanisms import every
 from epsilometer.auditing.truth.samples import samples
 
@@ -75,7 +75,7 @@ def lines(folder: Path) -> Iterator[str]:
         yield f"- **{peer['peer']}** ({peer['version']}): {peer['note']}"
 
 
-def _ours(known: Known) -> list[float]:
+def _ours(known: KnownMechanism) -> list[float]:
     (abstention,) = [one.bound for one in OURS if one.name == "abstention"]
     return [abstention(samples(known, COUNT, seed), ERROR, known.delta) for seed in range(SEEDS)]
 

@@ -81,9 +81,9 @@ def _atoms(first: Array, second: Array) -> Atoms:
         law[0] += max(float(whole[:low].sum()), 0)
         law[-1] += max(float(whole[high + 1 :].sum()), 0)
     seen = (laws[0] > _LEAST) & (laws[1] > _LEAST)  # cells between that are not are left out of both
-    one, other = np.log(laws[0][seen]), np.log(laws[1][seen])
-    order = np.argsort(one - other, kind="stable")
-    return Atoms((one - other)[order], one[order])
+    log_p, log_q = np.log(laws[0][seen]), np.log(laws[1][seen])
+    order = np.argsort(log_p - log_q, kind="stable")
+    return Atoms((log_p - log_q)[order], log_p[order])
 
 
 def _own(kappa: float, dimension: int, step: float, size: int) -> Array:

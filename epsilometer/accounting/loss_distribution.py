@@ -64,7 +64,9 @@ def bracket(directions: Sequence[Step], steps: int, delta: float, width: float =
     width: what the bracket is to be at most, relative to epsilon, and absolutely below epsilon 1.
     """
     lower = upper = 0.0
-    for spread in sorted((_Spread(step, steps, delta, width) for step in directions), key=lambda one: -one.centre):
+    for spread in sorted(
+        (_Spread(step, steps, delta, width) for step in directions), key=lambda spread: -spread.centre
+    ):
         if spread.chernoff <= lower:
             continue
         end = _one_direction(spread, width)
@@ -131,14 +133,14 @@ class _Spread:
         mean, variance, shown = 0.0, 0.0, math.log(self.step.coin)
         for pair, n in self.counts.items():
             losses, logs = self.nodes[pair]
-            one = float(logsumexp(logs + self.tilt * losses))
-            shares = np.exp(logs + self.tilt * losses - one)
+            log_moment = float(logsumexp(logs + self.tilt * losses))
+            shares = np.exp(logs + self.tilt * losses - log_moment)
             shares /= shares.sum()
             about = float(shares @ losses)
             mean, variance, shown = (
                 mean + n * about,
                 variance + n * float(shares @ (losses - about) ** 2),
-                shown + n * one,
+                shown + n * log_moment,
             )
         share = math.exp(shown - float(np.logaddexp(_log(1 - self.step.coin), shown)))
         variance = share * variance + share * (1 - share) * mean**2

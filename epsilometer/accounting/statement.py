@@ -114,12 +114,12 @@ def effective_noise(release: VonMisesFisher, schedule: Schedule) -> float:
     return max(math.sqrt(examples / (mean_cosine(release.kappa, d) * release.kappa)) for d in release.dimensions)
 
 
-def refuted(claim: Statement, known: Sequence[Statement]) -> bool:
+def refuted(claim: Statement, others: Sequence[Statement]) -> bool:
     """Whether a claim is below what is known to be lost: by the same neighbours, at its delta or a larger one."""
     return any(
-        one.lower is not None and one.lower > claim.upper * (1 + 1e-12)
-        for one in known
-        if one.neighbours is claim.neighbours and one.delta >= claim.delta
+        other.lower is not None and other.lower > claim.upper * (1 + 1e-12)
+        for other in others
+        if other.neighbours is claim.neighbours and other.delta >= claim.delta
     )
 
 

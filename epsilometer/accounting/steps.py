@@ -40,8 +40,8 @@ class Steps:
 def steps_of(release: Release, schedule: Schedule, neighbours: Neighbours) -> Steps:
     """Returns the steps that dominate a training with this release and schedule."""
     if neighbours not in OF_TRAINING:
-        known = ", ".join(one.value for one in OF_TRAINING)
-        raise UserError(f"neighbours of a training are {known}, got {neighbours.value!r}")
+        names = ", ".join(kind.value for kind in OF_TRAINING)
+        raise UserError(f"neighbours of a training are {names}, got {neighbours.value!r}")
     sampled = isinstance(schedule, Poisson)
     rate = float(schedule.rate) if sampled else 1.0
     count = schedule.steps if sampled else schedule.epochs

@@ -16,8 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.estimation.successes import estimate
-from epsilometer.auditing.one_call import Attacks, Pool, attacked, chosen_attacks, embed, say_what_is_left_out
 from epsilometer.auditing.results.losses import Losses
+from epsilometer.auditing.text_audit import Attacks, Pool, attacked, chosen_attacks, embed, say_what_is_left_out
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.core.errors import UserError
@@ -136,7 +136,7 @@ def audit_recorded(
     if trials is not None and trials < 1:
         raise UserError(f"trials must be >= 1, got {trials}")
     chosen, design = chosen_attacks(attacks), as_installed(design)
-    say_what_is_left_out(chosen, None, asked=attacks is not None)
+    say_what_is_left_out(chosen, None, explicit=attacks is not None)
     originals = table.select(text="original", split=pl.lit("train"))
     texts = prepare(originals).table.select("text", key=layout_free("text")).with_row_index("number")
     rows = table.with_columns(key=layout_free("original")).join(texts, on="key", maintain_order="left")

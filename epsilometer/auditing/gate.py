@@ -248,4 +248,4 @@ def _decisive(judged: Judged) -> tuple[int, float]:
 def _whole(each: Sequence[str]) -> str:
     if LEAKS_MORE in each:
         return LEAKS_MORE
-    return PASSED if all(one == PASSED for one in each) else UNDECIDED
+    return PASSED if all(verdict == PASSED for verdict in each) else UNDECIDED

@@ -19,7 +19,7 @@ from epsilometer.auditing.estimation.successes import Estimate, estimate
 from epsilometer.auditing.estimation.tail import Scored, threshold
 from epsilometer.auditing.gate import STANDARD as STANDARD_ERRORS
 from epsilometer.auditing.gate import Errors, Limit, Sure, TailLimit, Verdict, decide, limit_of_increase
-from epsilometer.auditing.one_call import (
+from epsilometer.auditing.text_audit import (
     Attacks,
     Named,
     Pool,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer.auditing.one_call import audit
+from epsilometer.auditing.text_audit import audit
 from epsilometer.auditing.trials.design import Design
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epsilometer.auditing import one_call
+from epsilometer.auditing import text_audit
 from epsilometer.auditing.claims.finding import Finding
 from epsilometer.auditing.claims.largest_loss import largest_losses
 from epsilometer.auditing.claims.verdicts import describe
@@ -63,12 +63,12 @@ def check(
         few = over_words(default, vectors, vocabulary, Path(folder)) if "resource" not in settings else None
         if few is None and vectors is not None:
             raise UserError(f"--vectors is for mechanisms on word vectors; {mechanism} takes --set resource=...")
-        built = one_call.mechanism(mechanism, settings if few is None else {**settings, "resource": few})
+        built = text_audit.mechanism(mechanism, settings if few is None else {**settings, "resource": few})
         checked = dict.fromkeys([*budgets, *extra_epsilons(built, min(budgets), seed)])
         findings = [check_claim(built, budget, alpha / len(checked), seed) for budget in checked]
         if epsilon is None:
-            worst, others = min(findings, key=lambda one: math.inf if one.slack is None else one.slack), []
+            worst, others = min(findings, key=lambda finding: math.inf if finding.slack is None else finding.slack), []
         else:
             worst, *others = findings
         claim, (largest,) = describe(built.guarantee(worst.epsilon)), largest_losses(built, [worst])
-    return Checked(worst, others, frozenset(one.verdict for one in findings), claim, largest=largest)
+    return Checked(worst, others, frozenset(finding.verdict for finding in findings), claim, largest=largest)

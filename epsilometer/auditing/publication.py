@@ -1,8 +1,8 @@
 """Rewrites for publication: the lines of a file or of a stream, or columns of a table.
 
-They draw from the operating system's randomness, exactly (`epsilometer.core.exact`), and spend all but a millionth of
-the epsilon: the rest is room for the rounding of what is drawn from. With a seed they are reproducible, hence
-invertible by whoever knows it, and not for publication.
+They draw from the operating system's randomness, exactly (`epsilometer.core.exact_samplers`), and spend all but a
+millionth of the epsilon: the rest is room for the rounding of what is drawn from. With a seed they are reproducible,
+hence invertible by whoever knows it, and not for publication.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import polars as pl
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.auditing.trials.unread import unread
 from epsilometer.core.errors import UserError, printable
-from epsilometer.core.exact import SLACK
+from epsilometer.core.exact_samplers import SLACK
 from epsilometer.core.file_names import listed, no_column
 from epsilometer.core.mechanism import Mechanism, Unread
 from epsilometer.core.randomness import Noise

@@ -69,7 +69,7 @@ OVERALL: Schema = {  # the one verdict on a row's claim (`verdicts.overall`), an
     "overall_by": pl.String,
 }
 
-AUDIT: Schema = {  # as ESTIMATES, of the one call (`one_call.audit`): of one mechanism on the texts that it is given
+AUDIT: Schema = {  # as ESTIMATES, of the one call (`text_audit.audit`): of one mechanism on the texts that it is given
     **{name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")},
     "unknown_words": pl.Float64,  # the share of words outside the mechanism's vocabulary
     "cut_texts": pl.Float64,  # the share of texts longer than its limit; null without one

@@ -25,7 +25,10 @@ from epsilometer.auditing.claims import verdicts
 from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.estimation.abstention import halves, levels
-from epsilometer.auditing.one_call import (
+from epsilometer.auditing.one_run.coins import p_value, unit_loss
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.schemas import UNIT_LOSSES
+from epsilometer.auditing.text_audit import (
     Attacks,
     Named,
     applicable,
@@ -34,9 +37,6 @@ from epsilometer.auditing.one_call import (
     distinct,
     say_what_is_left_out,
 )
-from epsilometer.auditing.one_run.coins import p_value, unit_loss
-from epsilometer.auditing.results.diagnostics import STRONGEST
-from epsilometer.auditing.schemas import UNIT_LOSSES
 from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import SLOT, Attack, Context, Guesses, guess_and_score
@@ -124,20 +124,20 @@ def audit_units(
     if epsilons is not None:
         check_epsilons(epsilons)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
-    say_what_is_left_out(chosen, made_by, asked=attacks is not None)
+    say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
     _able(chosen, made_by, {TEXT, UNITS})  # refused before anything is rewritten
-    given = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
-    worst = worst_cases(made_by, given)
+    at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
+    worst = worst_cases(made_by, at)
     coins = Coins.flip(texts, trials, design.seed)
-    streams = [Noise.named(trials, design.seed, "units", "rewrite", epsilon) for epsilon in given]
-    rewrites = rewrite_all(made_by, Job(coins.texts, np.arange(trials), given, streams), paced=True)
+    streams = [Noise.named(trials, design.seed, "units", "rewrite", epsilon) for epsilon in at]
+    rewrites = rewrite_all(made_by, Job(coins.texts, np.arange(trials), at, streams), paced=True)
     rows = []
-    for epsilon, one in zip(given, map(coins.shown, rewrites), strict=True):
+    for epsilon, output in zip(at, map(coins.shown, rewrites), strict=True):
         guesses = {}
-        for name, attack in _able(chosen, made_by, {TEXT} if one.units is None else {TEXT, UNITS}).items():
+        for name, attack in _able(chosen, made_by, {TEXT} if output.units is None else {TEXT, UNITS}).items():
             noise = Noise.named(len(coins.fell), design.seed, "units", "attack", name, epsilon)
             context = Context(coins.vocabulary, made_by, epsilon, noise)
-            (guesses[name],) = guess_and_score(attack, [one], coins.pairs, [context])
+            (guesses[name],) = guess_and_score(attack, [output], coins.pairs, [context])
         seen = {name: seen_by(chosen[name], made_by) for name in guesses}
         rows += _rows(coins, made_by, epsilon, guesses, seen=seen, alpha=design.alpha)
     if left := [name for name in applicable(chosen, made_by) if name not in {row["attack"] for row in rows}]:
@@ -177,8 +177,8 @@ def _rows(
 
     def row(name: str, among: Sequence[str]) -> dict[str, Any]:
         level = alpha / len(among)
-        proved = {one: unit_loss(right[one], scores[one], level) for one in among}
-        best = max(among, key=lambda one: proved[one].loss)
+        proved = {name: unit_loss(right[name], scores[name], level) for name in among}
+        best = max(among, key=lambda name: proved[name].loss)
         return {
             "epsilon": stored(epsilon),
             "attack": name,

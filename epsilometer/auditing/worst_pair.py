@@ -36,7 +36,8 @@ from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.exact_loss.bracket import guess_losses
 from epsilometer.auditing.exact_loss.losses import Request
 from epsilometer.auditing.exact_loss.measuring import pair_losses, pairwise
-from epsilometer.auditing.one_call import (
+from epsilometer.auditing.schemas import WORST_PAIRS
+from epsilometer.auditing.text_audit import (
     Attacks,
     Named,
     applicable,
@@ -46,7 +47,6 @@ from epsilometer.auditing.one_call import (
     say_what_is_left_out,
     seeing,
 )
-from epsilometer.auditing.schemas import WORST_PAIRS
 from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import SLOT, Attack, Context, guess_and_score
@@ -108,13 +108,13 @@ def exchanged(texts: Sequence[str], count: int, seed: int) -> Pairs:
     others.
     """
     spoken = [words(text) for text in texts]
-    known = [i for i, split in enumerate(spoken) if split]
-    first = {word: (i, at) for i in reversed(known) for at, word in reversed([*enumerate(spoken[i])])}
+    not_empty = [i for i, split in enumerate(spoken) if split]
+    first = {word: (i, at) for i in reversed(not_empty) for at, word in reversed([*enumerate(spoken[i])])}
     index = {text: i for i, text in enumerate(texts)}
     uniforms = Noise.named(len(first), seed, "worst", ONE_WORD).uniforms(3)
     numbers, parts = [], []
-    for word, u in sorted(zip(sorted(first), uniforms, strict=True), key=lambda one: one[1][0])[:count]:
-        x = known[int(u[1] * len(known))]
+    for word, u in sorted(zip(sorted(first), uniforms, strict=True), key=lambda pair: pair[1][0])[:count]:
+        x = not_empty[int(u[1] * len(not_empty))]
         place = int(u[2] * len(spoken[x]))
         if spoken[x][place] == word:
             continue
@@ -159,7 +159,7 @@ def audit_worst(
     for group in groups:
         made_by = as_mechanism(mechanism, settings, group.texts)
         if group is groups[0]:
-            say_what_is_left_out(chosen, made_by, asked=attacks is not None)
+            say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
         at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
         if group is groups[0]:
             worst = worst_cases(made_by, at)  # whatever these texts show
@@ -213,7 +213,7 @@ def _proved(
     best = search(tried.pull, len(pairs.x), trials)
     attack, said = list(attacks)[best.attack], stated(mechanism, epsilon, pairs.texts)
     count, hits = len(best.right), int(best.right.sum())
-    one = estimate(hits, count, alpha=design.alpha)
+    proved = estimate(hits, count, alpha=design.alpha)
     row = {
         "epsilon": stored(epsilon),
         "pairs": pairs.of,
@@ -222,9 +222,9 @@ def _proved(
         "attack": attack,
         "trials": count,
         "successes": hits,
-        "loss": one.loss,
-        "point": one.point,
-        "ceiling": one.ceiling,
+        "loss": proved.loss,
+        "point": proved.point,
+        "ceiling": proved.ceiling,
         "worst_output": worst_output(best.right, tried.surest[attack], 2, design.alpha),
         "delta": said.delta,
         "claim": said.claim,

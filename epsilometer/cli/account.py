@@ -62,7 +62,7 @@ def account(
         if release is None:
             release = _release(noise, said["for_target"].get("sigma"), said["for_target"].get("kappa"), parts)
     assert release is not None
-    rows = [_row(one) for one in statement.account(release, schedule, delta, relation)]
+    rows = [_row(claim) for claim in statement.account(release, schedule, delta, relation)]
     if caution := statement.caveat(schedule, statement.checked_delta(release, schedule, delta)):
         note(caution)
     if isinstance(release, VonMisesFisher):
@@ -90,15 +90,15 @@ def _schedule(sampling: str, texts: int, batch: int, epochs: int) -> Schedule:
     return kinds[sampling](texts, batch, epochs)
 
 
-def _neighbours(given: str | None) -> Neighbours | None:
+def _neighbours(name: str | None) -> Neighbours | None:
     from epsilometer.accounting.steps import OF_TRAINING
 
-    if given is None:
+    if name is None:
         return None
-    known = {one.value: one for one in OF_TRAINING}
-    if given not in known:
-        raise unknown("--neighbours", given, known)
-    return known[given]
+    relations = {relation.value: relation for relation in OF_TRAINING}
+    if name not in relations:
+        raise unknown("--neighbours", name, relations)
+    return relations[name]
 
 
 def _parts(dimensions: str | None, noise: str) -> tuple[int, ...]:
@@ -124,13 +124,13 @@ def _release(noise: str, sigma: float | None, kappa: float | None, parts: tuple[
 
 
 def _for_target(
-    parts: tuple[int, ...], schedule: Schedule, asked: tuple[float, float | None, Neighbours | None]
+    parts: tuple[int, ...], schedule: Schedule, question: tuple[float, float | None, Neighbours | None]
 ) -> dict[str, Any]:
     """The noise that meets a target, and between which neighbours."""
     from epsilometer.accounting.budget import directional_for, gaussian_for
     from epsilometer.core.guarantees import Neighbours
 
-    target, delta, relation = asked
+    target, delta, relation = question
     if parts:
         relation = relation or Neighbours.REPLACED
         draws = directional_for(target, parts, schedule, delta, neighbours=relation)
@@ -139,12 +139,12 @@ def _for_target(
     return {"sigma": gaussian_for(target, schedule, delta, relation).sigma, "neighbours": relation.value}
 
 
-def _row(one: Any) -> dict[str, Any]:
+def _row(claim: Any) -> dict[str, Any]:
     return {
-        "accountant": one.accountant,
-        "neighbours": one.neighbours.value,
-        "sampling": one.sampling,
-        "delta": one.delta,
-        "lower": one.lower,
-        "upper": one.upper,
+        "accountant": claim.accountant,
+        "neighbours": claim.neighbours.value,
+        "sampling": claim.sampling,
+        "delta": claim.delta,
+        "lower": claim.lower,
+        "upper": claim.upper,
     }

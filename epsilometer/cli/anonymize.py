@@ -93,11 +93,11 @@ def anonymize(
         folder = auxiliaries or Path(stack.enter_context(TemporaryDirectory()))
         built = anonymizing.over(folder, mechanism, read_settings(settings))
         (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
-        asked = _auxiliaries(folder, plan, labelled, vectors, column=text[0])
+        supplied = _auxiliaries(folder, plan, labelled, vectors, column=text[0])
         _say_unread(unread(built, texts))
         table = anonymizing.anonymize(texts, built, budget, seed)
         rewrites = table["rewrite"].to_list()
-        reasons = anonymizing.explanations(texts, rewrites, asked) if explain else [{}] * len(texts)
+        reasons = anonymizing.explanations(texts, rewrites, supplied) if explain else [{}] * len(texts)
     _write(table, reasons, out, as_json)
 
 
@@ -125,8 +125,8 @@ def _auxiliaries(folder: Path, plan: Plan, labelled: Path | None, vectors: Path 
             "--labelled must be given, a table of texts with the labels, to train auxiliaries on; or name a folder "
             "that holds some as --auxiliaries"
         )
-    known = prepare(read(labelled, text=column, labels=labels, split=None), labels).table
-    return make(folder, known, plan, WordVectors.load(vectors or embedded()))
+    table = prepare(read(labelled, text=column, labels=labels, split=None), labels).table
+    return make(folder, table, plan, WordVectors.load(vectors or embedded()))
 
 
 def _say_unread(counts: Unread) -> None:

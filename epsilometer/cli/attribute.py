@@ -38,26 +38,28 @@ class Recorded:
     rows: int | None = None
 
 
-def audit_attribute(given: Recorded, layout: Layout, alpha: float, seed: int, *, as_json: bool) -> None:
+def audit_attribute(recorded: Recorded, layout: Layout, alpha: float, seed: int, *, as_json: bool) -> None:
     """Print a row a victim and, below it, a row an attacker; with JSON all that was measured, a row an attacker.
 
     layout: of all files. Raises UserError for what is missing.
     """
-    if given.texts is None or given.rewrites is None:
+    if recorded.texts is None or recorded.rewrites is None:
         raise UserError("--attribute is measured on a FILE of labelled texts and their --rewrites; give both")
     from epsilometer.models.classifier import KINDS
     from epsilometer.utility.measuring import Attacking
     from epsilometer.utility.one_call import STANDARD, AnonymityDesign
     from epsilometer.utility.recorded import pairs, recorded_anonymity
 
-    kinds = STANDARD.kinds if given.kinds is None else given.kinds.split(",")
+    kinds = STANDARD.kinds if recorded.kinds is None else recorded.kinds.split(",")
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise UserError(f"--kinds must be among {', '.join(KINDS)}, got {unknown[0]!r}")
-    design = AnonymityDesign(kinds, group=given.group, attacking=Attacking(alpha=alpha, seed=seed))
-    texts, rewrites = _labelled(given, given.texts, layout), pairs(given.rewrites, layout)
-    others = None if given.labelled is None else _labelled(given, given.labelled, layout)
+    design = AnonymityDesign(kinds, group=recorded.group, attacking=Attacking(alpha=alpha, seed=seed))
+    texts, rewrites = _labelled(recorded, recorded.texts, layout), pairs(recorded.rewrites, layout)
+    others = None if recorded.labelled is None else _labelled(recorded, recorded.labelled, layout)
     with withheld():
-        table = recorded_anonymity(texts, rewrites, others, attribute=given.attribute, keep=given.keep, design=design)
+        table = recorded_anonymity(
+            texts, rewrites, others, attribute=recorded.attribute, keep=recorded.keep, design=design
+        )
     if as_json:
         show(table.to_dicts(), as_json)
         return
@@ -68,11 +70,11 @@ def audit_attribute(given: Recorded, layout: Layout, alpha: float, seed: int, *,
     show([{"epsilon": row["epsilon"], "attacker": _named(row), **_of(row, _SHOWN)} for row in rows], as_json)
 
 
-def _labelled(given: Recorded, source: Path, layout: Layout) -> pl.DataFrame:
+def _labelled(recorded: Recorded, source: Path, layout: Layout) -> pl.DataFrame:
     from epsilometer.corpora.reading import prepare, read
 
-    labels = [name for name in (given.attribute, given.keep, given.group) if name is not None]
-    table = prepare(read(source, given.text, labels, rows=given.rows, layout=layout), labels).table
+    labels = [name for name in (recorded.attribute, recorded.keep, recorded.group) if name is not None]
+    table = prepare(read(source, recorded.text, labels, rows=recorded.rows, layout=layout), labels).table
     return table.select("text", *labels)
 
 

@@ -141,7 +141,7 @@ def audit(
         )
         audit_attribute(labels, layout, alpha, seed, as_json=as_json)
         return
-    if any(given is not None for given in (keep, labelled, group, kinds)):
+    if any(option is not None for option in (keep, labelled, group, kinds)):
         raise UserError("--keep, --labelled, --group and --kinds are for --attribute; give it, or leave them out")
     size = _size(candidates)
     source = _Source(file, mechanism, command, rewrites, epsilons=epsilons, settings=settings)
@@ -192,7 +192,7 @@ class _Source:
 
 def _check_source(source: _Source) -> None:
     """Refuse options of which one excludes or needs another."""
-    if sum(given is not None for given in (source.mechanism, source.command, source.rewrites)) != 1:
+    if sum(option is not None for option in (source.mechanism, source.command, source.rewrites)) != 1:
         raise UserError("give one of --mechanism, --command and --rewrites")
     if source.rewrites is None and source.file is None:
         raise UserError("give a FILE of texts (only --rewrites needs none)")
@@ -229,7 +229,7 @@ def _design(
 
 def _measure(units: bool, worst: bool, trials: int | None) -> Callable[..., pl.DataFrame]:
     """The audit that is asked for, with this number of trials or its own."""
-    from epsilometer.auditing.one_call import audit as audit_texts
+    from epsilometer.auditing.text_audit import audit as audit_texts
     from epsilometer.auditing.units import audit_units
     from epsilometer.auditing.worst_pair import audit_worst
 

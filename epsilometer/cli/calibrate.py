@@ -125,8 +125,8 @@ def calibrate(
         chosen = read_settings(settings)
         with withheld():
             rows = [
-                calibrating.calibrate_texts(texts, one, target, search, settings=chosen, name=file.name)
-                for one in mechanism
+                calibrating.calibrate_texts(texts, name, target, search, settings=chosen, name=file.name)
+                for name in mechanism
             ]
     _show_with_reasons(rows, as_json)
 
@@ -164,14 +164,14 @@ def compare(
     from epsilometer.project import comparing
     from epsilometer.project.params import read
 
-    one, other = mechanism_at(first), mechanism_at(second)
+    left, right = mechanism_at(first), mechanism_at(second)
     if file is None:
         params = read()
         with withheld():
-            rows = comparing.compare_cells(params, one, other, params.audit.alpha)
+            rows = comparing.compare_cells(params, left, right, params.audit.alpha)
     else:
         layout = Layout(separator, not no_quotes, not no_header, encoding)
         texts = read_texts(str(file), text, first_rows, layout)
         with withheld():
-            rows = comparing.compare_texts(texts, one, other, trials, name=file.name)
+            rows = comparing.compare_texts(texts, left, right, trials, name=file.name)
     show(rows, as_json)

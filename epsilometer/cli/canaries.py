@@ -47,7 +47,7 @@ def canaries(
     """
     from epsilometer.core.randomness import Noise
     from epsilometer.corpora import files
-    from epsilometer.training.canaries import Asked, plant
+    from epsilometer.training.canaries import CanaryRequest, plant
 
     layout = files.Layout(separator, not no_quotes, not no_header, encoding)
     out = out or file.with_name(f"{file.name.split('.')[0]}.planted{files.suffix(file)}")
@@ -59,13 +59,13 @@ def canaries(
     for path in (out, key):
         if path.exists():
             raise UserError(f"{path} exists, and may be the key of another run; name another file or delete it")
-    asked = Asked(text, label, count, kind=kind, replaced=replaced)  # type: ignore[arg-type]  # it checks the kind
+    request = CanaryRequest(text, label, count, kind=kind, replaced=replaced)  # type: ignore[arg-type]  # it checks the kind
     table = files.read(file, layout)
     for column in (text, label):
         if column not in table.columns:
             raise no_column(file, "column", column, table.columns)
     streams = Noise.operating_system(1) if seed is None else Noise.named(1, seed, "canaries")
-    planted = plant(table, asked, streams.generator(0))
+    planted = plant(table, request, streams.generator(0))
     _write_private(key, files.write(planted.key, None, ".csv"))
     _write_private(out, files.write(planted.training, None, files.suffix(out), layout))
     note(
@@ -95,7 +95,7 @@ def one_run(
     from epsilometer.corpora import files
 
     numbers = _joined(files.read(scores), files.read(key), scores, key)
-    claimed = [_pair(one) for one in claim] or None
+    claimed = [_pair(text) for text in claim] or None
     table = prove(
         numbers.filter(included="1")["score"],
         numbers.filter(included="0")["score"],
@@ -115,19 +115,19 @@ def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) 
         for column in columns:
             if column not in table.columns:
                 raise no_column(path, "column", column, table.columns)
-    known = key.select(pl.col("canary", "included").cast(pl.String))
-    given = scores.select(pl.col("canary").cast(pl.String), pl.col("score").cast(pl.Float64, strict=False))
-    if given["canary"].is_duplicated().any():
+    coins = key.select(pl.col("canary", "included").cast(pl.String))
+    rows = scores.select(pl.col("canary").cast(pl.String), pl.col("score").cast(pl.Float64, strict=False))
+    if rows["canary"].is_duplicated().any():
         raise UserError(f"{scored} has several scores of a canary; give one for each")
-    if strange := given.join(known, on="canary", how="anti")["canary"].to_list():
+    if strange := rows.join(coins, on="canary", how="anti")["canary"].to_list():
         raise UserError(
             f"{scored} has scores of {len(strange)} canaries that {keyed} does not name, {strange[0]!r} for one; give "
             "the key of this training"
         )
-    joined = known.join(given, on="canary", how="left")
+    joined = coins.join(rows, on="canary", how="left")
     if missing := joined["score"].null_count():
         raise UserError(
-            f"{scored} has no score, or one that is no number, for {missing} of the {len(known)} canaries of {keyed}; "
+            f"{scored} has no score, or one that is no number, for {missing} of the {len(coins)} canaries of {keyed}; "
             "score all of them, those that were left out too"
         )
     return joined

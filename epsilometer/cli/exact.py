@@ -61,8 +61,8 @@ def exact(
     """
     rule = "--epsilons must be numbers separated by commas"
     budgets = [number(part, rule) for part in epsilons.split(",")] if epsilons is not None else None
-    from epsilometer.auditing.exact_loss.one_call import exact_loss
-    from epsilometer.auditing.one_call import on_vectors
+    from epsilometer.auditing.exact_loss.from_texts import exact_loss
+    from epsilometer.auditing.text_audit import on_vectors
     from epsilometer.auditing.trials.design import Design
     from epsilometer.corpora.files import Layout
 

@@ -32,15 +32,15 @@ def export(
     from epsilometer.auditing.results.losses import chosen
     from epsilometer.report.export import ESTIMATED, SHORT, read_table, rendered, write
 
-    asked = [suffix for suffix, given in {".csv": csv, ".json": json, ".md": markdown, ".tex": latex}.items() if given]
-    if len(asked) > 1 or (file is None and not asked):
+    formats = [suffix for suffix, flag in {".csv": csv, ".json": json, ".md": markdown, ".tex": latex}.items() if flag]
+    if len(formats) > 1 or (file is None and not formats):
         raise UserError("give a FILE, or one of --csv, --json, --markdown and --latex")
     every = read_table(run, table)
     wanted = chosen(columns, every.columns, SHORT if table == ESTIMATED else every.columns)
     if file is None:
-        print(rendered(every, asked[0], wanted), end="", flush=True)
+        print(rendered(every, formats[0], wanted), end="", flush=True)
     else:
-        write(every, file, asked[0] if asked else None, wanted)
+        write(every, file, formats[0] if formats else None, wanted)
         print(file.resolve(), flush=True)
 
 
@@ -66,8 +66,8 @@ def results(
 
 
 def diff(
-    one: Annotated[Path, typer.Argument(help="The folder of an audit: . or runs/NAME.")],
-    other: Annotated[Path, typer.Argument(help="The folder of another.")],
+    first: Annotated[Path, typer.Argument(help="The folder of an audit: . or runs/NAME.")],
+    second: Annotated[Path, typer.Argument(help="The folder of another.")],
     out: Annotated[
         Path | None, typer.Option(help="Write all columns: .csv, .json, .md or .tex.", callback=writable)
     ] = None,
@@ -83,11 +83,11 @@ def diff(
     from epsilometer.report.side_by_side import EXACT_ROW, ROW, compare, compare_exact, moved
 
     if exact:
-        both = compare_exact(read_exact(one), read_exact(other))
+        both = compare_exact(read_exact(first), read_exact(second))
         figures = [f"{name}_{number}" for name in ("average", "worst", "relative_epsilon") for number in (1, 2)]
         shown = [*EXACT_ROW, *figures, "change", "apart", "verdict_1", "verdict_2"]
     else:
-        both = compare(read(one), read(other), moved(one, other))
+        both = compare(read(first), read(second), moved(first, second))
         shown = [*ROW, "loss_1", "upper_1", "loss_2", "upper_2", "change", "moved", "p_value", "verdict_1", "verdict_2"]
     if out is not None:
         write(both, out)

@@ -82,14 +82,14 @@ def number(text: str, rule: str) -> float:
         raise UserError(f"{rule}, got {text!r}") from None
 
 
-def read_settings(given: Sequence[str], option: str = "--set") -> dict[str, Any]:
+def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, Any]:
     """Returns settings by key; a value is YAML, as in a parameter file."""
     import yaml
 
     from epsilometer.core import yaml_text
 
     settings = {}
-    for item in given:
+    for item in entries:
         key, equals, value = item.partition("=")
         if not equals:
             raise UserError(f"{option} takes key=value, got {item!r}")
@@ -104,9 +104,9 @@ def read_settings(given: Sequence[str], option: str = "--set") -> dict[str, Any]
     return settings
 
 
-def mechanism_at(given: str) -> tuple[str, float]:
+def mechanism_at(text: str) -> tuple[str, float]:
     """Returns the mechanism and the epsilon of `tem=11`."""
-    name, equals, epsilon = given.partition("=")
+    name, equals, epsilon = text.partition("=")
     if not equals:
-        raise UserError(f"give a mechanism and its epsilon as tem=11, got {given!r}")
+        raise UserError(f"give a mechanism and its epsilon as tem=11, got {text!r}")
     return name, number(epsilon, "epsilon must be a number")

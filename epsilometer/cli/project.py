@@ -47,8 +47,8 @@ def check(
     if as_json:
         from epsilometer.project.expected import expected
 
-        names = [str(one.repository) for one in every if not one.here]
-        takes = [asdict(one) for one in expected(read)] if every else []
+        names = [str(download.repository) for download in every if not download.here]
+        takes = [asdict(takes) for takes in expected(read)] if every else []
         show({"file": str(file), "downloads": names, "hub": [*map(_on_the_hub, every)], "expected": takes}, as_json)
         return
     print(f"{file} is valid", flush=True)
@@ -62,10 +62,10 @@ def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
 
     if not every:
         return
-    show([_on_the_hub(one) for one in every], as_json=False)
-    if missing := [one for one in every if not one.here]:
-        known = sum((one.size or 0) - one.state.here - one.state.begun for one in missing)
-        print(f"`epsilometer fetch {file}` brings what is missing, at least {amount(known)}", flush=True)
+    show([_on_the_hub(download) for download in every], as_json=False)
+    if missing := [download for download in every if not download.here]:
+        size = sum((download.size or 0) - download.state.here - download.state.begun for download in missing)
+        print(f"`epsilometer fetch {file}` brings what is missing, at least {amount(size)}", flush=True)
     if takes := expected.expected(params):
         print(*takes, expected.ASSUMED, sep="\n", flush=True)
 
@@ -80,17 +80,17 @@ def fetch(
     print(f"all that {file} names on the hub is here; HF_HUB_OFFLINE=1 keeps it so", flush=True)
 
 
-def _on_the_hub(one: Download) -> dict[str, Any]:
+def _on_the_hub(download: Download) -> dict[str, Any]:
     """A row of what is read from the hub."""
     from epsilometer.runtime.hub import amount
 
-    about = "about " if one.about and one.size is not None else ""
-    there = one.state.here + one.state.begun
+    about = "about " if download.about and download.size is not None else ""
+    there = download.state.here + download.state.begun
     part = f"{amount(there)} of it here" if there else "missing"
     return {
-        "from the hub": re.sub(r"@([0-9a-f]{7})[0-9a-f]{33}$", r"@\1", str(one.repository)),
-        "size": "known once fetched" if one.size is None else about + amount(one.size),
-        "state": "here" if one.here else part,
+        "from the hub": re.sub(r"@([0-9a-f]{7})[0-9a-f]{33}$", r"@\1", str(download.repository)),
+        "size": "known once fetched" if download.size is None else about + amount(download.size),
+        "state": "here" if download.here else part,
     }
 
 
@@ -102,7 +102,7 @@ def _check_component(
     settings: dict[str, Any],
     as_json: bool,
 ) -> None:
-    from epsilometer.auditing import one_call
+    from epsilometer.auditing import text_audit
     from epsilometer.auditing.conformance.mechanism import check_mechanism
     from epsilometer.auditing.conformance.metric import check_metric
     from epsilometer.auditing.conformance.rules import TEXTS
@@ -113,7 +113,7 @@ def _check_component(
         raise UserError("give one of --mechanism, --attack and --metric")
     with withheld():
         if mechanism is not None:
-            built = one_call.as_mechanism(mechanism, settings, TEXTS)
+            built = text_audit.as_mechanism(mechanism, settings, TEXTS)
             budget = 1.0 if epsilon is None and has_budget(built) else epsilon
             checks = check_mechanism(built, budget)
         elif attack is not None:
@@ -121,18 +121,18 @@ def _check_component(
         else:
             checks = check_metric(similarity.metric(str(metric), settings))
     if as_json:
-        show([{"rule": one.rule, "problem": one.problem} for one in checks], as_json)
+        show([{"rule": check.rule, "problem": check.problem} for check in checks], as_json)
     else:
         lines = [f"ok      {c.rule}" if c.problem is None else f"FAILED  {c.rule}: {c.problem}" for c in checks]
         print(printable("\n".join(lines)), flush=True)
-    if any(one.problem for one in checks):
+    if any(check.problem for check in checks):
         raise typer.Exit(1)
 
 
 def _of_attack(name: str, settings: dict[str, Any]) -> list[Check]:
     """The checks of an attack of any kind: what defines `score` is on membership, `prepare` reconstructs texts."""
     from epsilometer.attacks import membership, reconstruction
-    from epsilometer.auditing import one_call
+    from epsilometer.auditing import text_audit
     from epsilometer.auditing.conformance.attack import check_attack
     from epsilometer.auditing.conformance.membership import check_membership
     from epsilometer.auditing.conformance.reconstruction import check_reconstruction
@@ -141,7 +141,7 @@ def _of_attack(name: str, settings: dict[str, Any]) -> list[Check]:
     from epsilometer.training.shared_model import SharedModel
 
     try:
-        (chosen,) = one_call.chosen_attacks({name: settings}).values()
+        (chosen,) = text_audit.chosen_attacks({name: settings}).values()
     except UserError as error:
         for kind, method in ((membership.KIND, "score"), (reconstruction.KIND, "prepare")):
             with suppress(UserError):

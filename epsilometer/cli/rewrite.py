@@ -45,10 +45,11 @@ def rewrite(
 ) -> None:
     """Privatise texts: lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl), each row by itself.
 
-    Draws from the operating system's randomness, exactly (`epsilometer.core.exact`), and spends all but a millionth of
-    the epsilon: the rest is room for the rounding of what is drawn from. Lines are read and written block by block.
+    Draws from the operating system's randomness, exactly (`epsilometer.core.exact_samplers`), and spends all but a
+    millionth of the epsilon: the rest is room for the rounding of what is drawn from. Lines are read and written block
+    by block.
     """
-    from epsilometer.auditing import one_call
+    from epsilometer.auditing import text_audit
     from epsilometer.auditing.publication import Publisher, publish_lines, publish_table
     from epsilometer.auditing.trials.unread import say
     from epsilometer.core.guarantees import check_epsilons
@@ -60,7 +61,7 @@ def rewrite(
     layout = Layout(separator, not no_quotes, not no_header, encoding)
     if file is not None and not file.is_file():
         raise UserError(f"there is no file {str(file)!r}; check the path")
-    built = one_call.mechanism(mechanism, read_settings(settings))
+    built = text_audit.mechanism(mechanism, read_settings(settings))
     (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
     publisher = Publisher(built, budget, seed)
     if seed is not None:

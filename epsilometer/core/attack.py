@@ -105,7 +105,7 @@ class ByScore:
         self: Scores, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.int16]]:
         """All epsilons at once."""
-        return [one.slots for one in _by_score(self, rewrites, candidates, contexts)]
+        return [guess.slots for guess in _by_score(self, rewrites, candidates, contexts)]
 
 
 @runtime_checkable
@@ -181,7 +181,7 @@ def guess_all(
     attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
 ) -> list[NDArray[np.int16]]:
     """The guesses at every epsilon of a grid, one array [n] each. The attack is shown what it says that it sees."""
-    return [one.slots for one in guess_and_score(attack, rewrites, candidates, contexts)]
+    return [guess.slots for guess in guess_and_score(attack, rewrites, candidates, contexts)]
 
 
 def guess_and_score(
@@ -189,16 +189,16 @@ def guess_and_score(
 ) -> list[Guesses]:
     """The guesses at every epsilon of a grid, as `guess_all`, how sure of them an attack is that has scores, and how
     likely they are by the mechanism's law, where the contexts have likelihoods of all that the attack sees."""
-    mechanism, known = contexts[0].mechanism, [context.log_likelihoods for context in contexts]
+    mechanism, tables = contexts[0].mechanism, [context.log_likelihoods for context in contexts]
     seen = sees(attack, mechanism)
     if seen != law_of(mechanism):
         contexts = [replace(context, log_likelihoods=None) for context in contexts]
-    guesses = _guesses(attack, [visible(one, seen) for one in rewrites], candidates, contexts)
+    guesses = _guesses(attack, [visible(output, seen) for output in rewrites], candidates, contexts)
     if not covers(mechanism, seen):
         return guesses
     return [
-        one if table is None else replace(one, posteriors=posteriors(table, one.slots))
-        for one, table in zip(guesses, known, strict=True)
+        guess if table is None else replace(guess, posteriors=posteriors(table, guess.slots))
+        for guess, table in zip(guesses, tables, strict=True)
     ]
 
 
@@ -210,7 +210,7 @@ def _guesses(
         return _by_score(attack, rewrites, candidates, contexts)
     if isinstance(attack, GuessesGrid):
         return [Guesses(slots) for slots in attack.guess_grid(rewrites, candidates, contexts)]
-    return [Guesses(attack.guess(one, candidates, of)) for one, of in zip(rewrites, contexts, strict=True)]
+    return [Guesses(attack.guess(output, candidates, of)) for output, of in zip(rewrites, contexts, strict=True)]
 
 
 def _by_score(
@@ -223,8 +223,8 @@ def _by_score(
     for start in range(0, max(1, count), rows):
         part = slice(start, start + rows)
         whole = count <= rows
-        shown = rewrites if whole else [one.take(np.arange(count)[part]) for one in rewrites]
-        of = contexts if whole else [_part(one, part) for one in contexts]
+        shown = rewrites if whole else [output.take(np.arange(count)[part]) for output in rewrites]
+        of = contexts if whole else [_part(context, part) for context in contexts]
         for guesses, scores, context in zip(blocks, attack.score_grid(shown, candidates[part], of), of, strict=True):
             slots = choose(scores, context.noise)
             guesses.append(Guesses(slots, margins(scores, slots)))
@@ -232,13 +232,13 @@ def _by_score(
 
 
 def _part(context: Context, part: slice) -> Context:
-    known = context.log_likelihoods
-    return replace(context, noise=context.noise[part], log_likelihoods=None if known is None else known[part])
+    table = context.log_likelihoods
+    return replace(context, noise=context.noise[part], log_likelihoods=None if table is None else table[part])
 
 
 def _joined(blocks: Sequence[Guesses]) -> Guesses:
-    scores = [one.scores for one in blocks if one.scores is not None]
-    return Guesses(np.concatenate([one.slots for one in blocks]), np.concatenate(scores))
+    scores = [block.scores for block in blocks if block.scores is not None]
+    return Guesses(np.concatenate([block.slots for block in blocks]), np.concatenate(scores))
 
 
 def margins(scores: NDArray[np.floating], slots: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -173,31 +173,33 @@ def describe(error: ValidationError, prefix: str) -> str:
 
 def by_name(
     kind: str,
-    given: Sequence[str | Path | Any] | Mapping[str, Mapping[str, Any]],
+    wanted: Sequence[str | Path | Any] | Mapping[str, Mapping[str, Any]],
     make: Callable[[str, Mapping[str, Any]], Any],
 ) -> dict[str, Any]:
     """Returns components of a kind by name: those given as objects themselves, those by name or path from `make`.
 
     Raises UserError where none is given, and where two have one name.
     """
-    if isinstance(given, (str, Path)) or not isinstance(given, (Sequence, Mapping)):
-        raise UserError(f"{_one_of(kind)}s must be a list, or a mapping from names to settings, got {described(given)}")
-    if not given:
+    if isinstance(wanted, (str, Path)) or not isinstance(wanted, (Sequence, Mapping)):
+        raise UserError(
+            f"{_one_of(kind)}s must be a list, or a mapping from names to settings, got {described(wanted)}"
+        )
+    if not wanted:
         raise UserError(f"{_one_of(kind)}s is empty; give at least one of {', '.join(names(kind))}, or leave it out")
     components: dict[str, Any] = {}
-    for one in given:
-        name = str(one) if isinstance(one, (str, Path)) else type(one).__name__
+    for entry in wanted:
+        name = str(entry) if isinstance(entry, (str, Path)) else type(entry).__name__
         if name in components:
             raise UserError(
                 f"two {_one_of(kind)}s are named {name!r}; leave one out, or ask for it in a call of its own"
             )
-        settings = (given[name] or {}) if isinstance(given, Mapping) else {}
-        components[name] = make(name, settings) if isinstance(one, (str, Path)) else one
+        settings = (wanted[name] or {}) if isinstance(wanted, Mapping) else {}
+        components[name] = make(name, settings) if isinstance(entry, (str, Path)) else entry
     return components
 
 
-def described(given: Any) -> str:
+def described(value: Any) -> str:
     """The words for a value in a message: a number itself, a class by name, anything else by its type."""
-    if isinstance(given, (bool, int, float)) or given is None:
-        return repr(given)
-    return f"the class {given.__name__}" if inspect.isclass(given) else type(given).__name__
+    if isinstance(value, (bool, int, float)) or value is None:
+        return repr(value)
+    return f"the class {value.__name__}" if inspect.isclass(value) else type(value).__name__

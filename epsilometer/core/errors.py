@@ -41,9 +41,9 @@ def printable(text: str) -> str:
     return _OBEYED.sub("\ufffd", text)
 
 
-def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
+def unknown(kind: str, name: object, names: Iterable[str]) -> UserError:
     """The error for a name that is not among the known ones, with the nearest of them."""
-    options = sorted(known)
+    options = sorted(names)
     near = difflib.get_close_matches(str(name), options, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(options) or 'none'}"
     return UserError(f"unknown {kind} {str(name)!r}; {hint}")

@@ -116,12 +116,12 @@ def at_budget(epsilon: float | None) -> str:
 
 def check_epsilons(epsilons: Sequence[float], place: str = "epsilons") -> None:
     """Refuse anything but a list of distinct numbers within EPSILONS, naming the `place` of the fault."""
-    given: Any = epsilons
-    if isinstance(given, (str, Real)) or not hasattr(given, "__len__"):
-        raise UserError(f"{place} must be a list of numbers, got {given!r}; write [{given}]")
-    if not len(given):
+    value: Any = epsilons
+    if isinstance(value, (str, Real)) or not hasattr(value, "__len__"):
+        raise UserError(f"{place} must be a list of numbers, got {value!r}; write [{value}]")
+    if not len(value):
         raise UserError(f"{place} is empty; give at least one epsilon > 0")
-    for i, epsilon in enumerate(given):
+    for i, epsilon in enumerate(value):
         if not (isinstance(epsilon, Real) and math.isfinite(epsilon) and float(epsilon) > 0):
             raise UserError(f"epsilon must be a finite number > 0, got {epsilon} ({place}[{i}])")
         if not EPSILONS[0] <= float(epsilon) <= EPSILONS[1]:

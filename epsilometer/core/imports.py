@@ -17,7 +17,7 @@ _TOP = _PACKAGE / "__init__.py"
 Statements = list[tuple[list[str], int]]
 """The imports of a file: the modules that each may mean, and its level where it is relative, else 0."""
 
-known: dict[str, Statements] = {}
+statements: dict[str, Statements] = {}
 earlier: dict[str, Statements] = {}
 """By the hash of a file's bytes, as read by this process and by those before it (`project.remembered`). Parsing is most
 of the work, and equal bytes import the same."""
@@ -43,7 +43,7 @@ def reached(
             continue
         files[path] = None
         own, others = direct(path, places)
-        todo += [one for one in own if one not in files and follow(one)]
+        todo += [path for path in own if path not in files and follow(path)]
         elsewhere |= others
     return list(files), elsewhere
 
@@ -70,8 +70,8 @@ def beside(file: Path) -> dict[str, Path]:
             continue
         reached.append(path)
         for names, start in _statements(path):
-            todo += [one for name in names for one in _resolved(name, [start or folder])]
-        todo = [one for one in todo if one.is_relative_to(folder) and not one.is_relative_to(_PACKAGE)]
+            todo += [path for name in names for path in _resolved(name, [start or folder])]
+        todo = [path for path in todo if path.is_relative_to(folder) and not path.is_relative_to(_PACKAGE)]
     return {path.relative_to(folder).parts[0].removesuffix(".py"): path for path in reached[1:]}
 
 
@@ -113,12 +113,12 @@ def _statements(file: Path) -> Iterator[tuple[list[str], Path | None]]:
     except FileNotFoundError:
         raise UserError(f"there is no file {file.name!r}; check its path in params.yaml") from None
     name = hashlib.blake2b(written, digest_size=16).hexdigest()
-    if name not in known:
+    if name not in statements:
         try:
-            known[name] = earlier[name] if name in earlier else list(_parsed(written))
+            statements[name] = earlier[name] if name in earlier else list(_parsed(written))
         except (SyntaxError, ValueError) as error:
             raise UserError(f"{file.name} is not Python that can be read ({error})") from error
-    for names, level in known[name]:
+    for names, level in statements[name]:
         yield names, file.parents[level - 1] if level else None
 
 

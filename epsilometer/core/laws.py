@@ -3,7 +3,7 @@
 A text is a sequence of units; each unit is governed by one law row, a distribution over the mechanism's outputs. For
 context-free mechanisms a row belongs to a word, for contextual ones to a (text, position) pair. Rows are computed on
 demand in chunks and not kept: at a vocabulary of 30,000 they would be gigabytes. Of the rows that a publication draws
-from, the integer weights are kept within bounds (`epsilometer.core.exact.Table`).
+from, the integer weights are kept within bounds (`epsilometer.core.exact_samplers.Table`).
 
 Whoever asks for a row gets one that sums to one, or a LawError: of weights that are no law every loss would come out
 wrong, and still look exact.
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import LawError
-from epsilometer.core.exact import Table, Weights
+from epsilometer.core.exact_samplers import Table, Weights
 from epsilometer.core.guarantees import at_budget
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
@@ -129,7 +129,7 @@ class Laws:
 def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
     """Draw every unit of text source[t] for each trial t, at each epsilon: by inverse CDF from one uniform a unit.
 
-    A publication's stream draws exactly instead (`epsilometer.core.exact`).
+    A publication's stream draws exactly instead (`epsilometer.core.exact_samplers`).
     Returns one Ragged [trials] of output numbers for each epsilon.
     """
     wanted = laws.rows.take(source)
@@ -169,8 +169,8 @@ def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequ
 def _weights(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[dict[int, Weights]]:
     """For each epsilon the weights of these rows; what the table lacks is computed and entered."""
     numbers, table = rows.tolist(), Table(0) if laws.table is None else laws.table
-    known = [{row: table.get((row, epsilon)) for row in numbers} for epsilon in epsilons]
-    weights = [{row: entry for row, entry in each.items() if entry is not None} for each in known]
+    entries = [{row: table.get((row, epsilon)) for row in numbers} for epsilon in epsilons]
+    weights = [{row: entry for row, entry in each.items() if entry is not None} for each in entries]
     new = [row for row in numbers if not all(row in each for each in weights)]
     if not new:
         return weights

@@ -67,8 +67,13 @@ def computed(
     None as well where a rewrite lacks what the law describes. Of many candidates an optimal adversary's hits prove
     nearly as much as posteriors, and it computes the likelihoods in parts.
     """
-    behind = [one.latents if law_of(mechanism) == LATENTS else one.units for one in rewrites]
-    if mechanism is None or not has_law(mechanism) or candidates.shape[1] > _MOST or any(one is None for one in behind):
+    behind = [output.latents if law_of(mechanism) == LATENTS else output.units for output in rewrites]
+    if (
+        mechanism is None
+        or not has_law(mechanism)
+        or candidates.shape[1] > _MOST
+        or any(values is None for values in behind)
+    ):
         return [None] * len(epsilons)
     return log_likelihoods(mechanism, texts, candidates, rewrites, epsilons=epsilons)
 
@@ -117,7 +122,7 @@ def _by_laws(
     epsilons: Sequence[float],
 ) -> list[NDArray[np.float64]]:
     """Returns [n, k] an epsilon: the sum over units, drawn independently of each other."""
-    units = [one.units for one in rewrites if one.units is not None]
+    units = [output.units for output in rewrites if output.units is not None]
     if len(units) < len(rewrites):
         raise TypeError("the likelihood needs the privatised units of every rewrite")
     laws = mechanism.laws(texts)
@@ -130,8 +135,8 @@ def _by_laws(
         score[trial, slot] = likelihood
         scores.append(score)
     if isinstance(mechanism, Writes):
-        for score, one in zip(scores, rewrites, strict=True):
-            _rule_out(mechanism, texts, candidates, one, score=score)
+        for score, output in zip(scores, rewrites, strict=True):
+            _rule_out(mechanism, texts, candidates, output, score=score)
     return scores
 
 

@@ -76,7 +76,7 @@ class Outcomes:
     @classmethod
     def join(cls, parts: Sequence[Outcomes]) -> Outcomes:
         """Returns the outcomes of the parts, one after the other; at least one part."""
-        status = [one for part in parts for one in part.status]
+        status = [status for part in parts for status in part.status]
         return cls(status, *map(np.concatenate, zip(*(part._counts for part in parts), strict=True)))
 
     @property

@@ -6,8 +6,8 @@ size, order, worker count or on which other trials ran. The key is a hash of the
 
 A seeded stream is reproducible, hence invertible by whoever knows the seed: good for audits, not for publication.
 `Noise.operating_system` draws from the operating system instead, and its streams hold exact samplers
-(`epsilometer.core.exact`), which every mechanism with a claim draws from where the stream has them. Training draws from
-its numpy generators, whose bits are the operating system's too (`epsilometer.core.system`).
+(`epsilometer.core.exact_samplers`), which every mechanism with a claim draws from where the stream has them. Training
+draws from its numpy generators, whose bits are the operating system's too (`epsilometer.core.system`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core import system
-from epsilometer.core.exact import Exact
+from epsilometer.core.exact_samplers import Exact
 
 _MULTIPLIER = np.array([0xD2511F53, 0xCD9E8D57], np.uint64)
 _WEYL = (0x9E3779B9, 0xBB67AE85)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from epsilometer.core.exact import Words, system_words
+from epsilometer.core.exact_samplers import Words, system_words
 
 _BUFFER = 1 << 10  # words asked of the operating system at a time
 

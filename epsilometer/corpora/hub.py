@@ -158,11 +158,13 @@ def _patterns(card: str, config: str | None) -> list[str] | None:
     configs = (yaml_text.load(head[1]) or {}).get("configs") if head else None
     if not configs:
         return None
-    named: dict[str, Any] = {one.get("config_name", "default"): one for one in configs}
-    chosen = config or next((name for name, one in named.items() if one.get("default")), None)
+    named: dict[str, Any] = {entry.get("config_name", "default"): entry for entry in configs}
+    chosen = config or next((name for name, entry in named.items() if entry.get("default")), None)
     chosen = chosen or ("default" if "default" in named else next(iter(named)) if len(named) == 1 else None)
     if chosen not in named:
         return None
     files = named[chosen].get("data_files", [])
-    paths = [one["path"] if isinstance(one, dict) else one for one in (files if isinstance(files, list) else [files])]
+    paths = [
+        file["path"] if isinstance(file, dict) else file for file in (files if isinstance(files, list) else [files])
+    ]
     return [pattern for path in paths for pattern in (path if isinstance(path, list) else [path])]

@@ -29,7 +29,7 @@ _SPLITS = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
-class Asked:
+class GeneratorRequest:
     """A request to a generator: count of texts, part (its name for a corpus), seed."""
 
     seed: int = 0
@@ -37,7 +37,7 @@ class Asked:
     part: str | None = None
 
 
-NOTHING_ASKED = Asked()
+NO_REQUEST = GeneratorRequest()
 
 
 def read(
@@ -47,7 +47,7 @@ def read(
     split: str | None = "split",
     rows: int | None = None,
     layout: files.Layout = files.PLAIN,
-    asked: Asked = NOTHING_ASKED,
+    request: GeneratorRequest = NO_REQUEST,
 ) -> pl.DataFrame:
     """The texts of a source, as columns `text`, `split`, the labels, and its record of identifiers where it has one.
 
@@ -55,16 +55,16 @@ def read(
     Hugging Face data set (.json), the Text Anonymization Benchmark (.json), a generator (.py with `generate(name,
     count, seed)`), or the id of a Hugging Face data set, owner/name or owner/name@revision. text, labels, split: its
     columns; several columns of text are joined by line breaks; without a column `split` all rows are "train". rows:
-    only the first so many; layout: of a file; asked: of a generator. Raises UserError for whatever is missing, unknown
-    or damaged, naming the remedy. The record is `identifiers`, `identifier_kinds` and `identifier_entities`, for each
-    text as many strings.
+    only the first so many; layout: of a file; request: to a generator. Raises UserError for whatever is missing,
+    unknown or damaged, naming the remedy. The record is `identifiers`, `identifier_kinds` and `identifier_entities`,
+    for each text as many strings.
     """
     for label in labels:
         if label in _OWN:
             raise UserError(f"a label cannot be called {label!r}, a column of epsilometer's own; rename that column")
     if Path(source).suffix == ".py":
-        raw = _generate(str(source), asked)
-    elif asked.part is not None or asked.count is not None:
+        raw = _generate(str(source), request)
+    elif request.part is not None or request.count is not None:
         raise UserError(f"part and count are for a generator (.py), and {str(source)!r} is none; leave them out")
     else:
         raw = _load(str(source), layout, rows)
@@ -174,10 +174,10 @@ def _load(source: str, layout: files.Layout, rows: int | None) -> pl.DataFrame:
     return files.read(path, layout)
 
 
-def _generate(source: str, asked: Asked) -> pl.DataFrame:
-    if asked.part is None or asked.count is None:
+def _generate(source: str, request: GeneratorRequest) -> pl.DataFrame:
+    if request.part is None or request.count is None:
         raise UserError(f"the generator {source} needs a part (the name of one of its corpora) and a count of texts")
-    table = generator(source)(asked.part, asked.count, asked.seed)
+    table = generator(source)(request.part, request.count, request.seed)
     if not isinstance(table, pl.DataFrame):
         raise UserError(f"{source}: generate must return a polars.DataFrame, got {type(table).__name__}")
     return table

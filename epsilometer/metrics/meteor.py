@@ -28,8 +28,8 @@ class Meteor:
         scores = []
         for original, rewrite in zip(originals, rewrites, strict=True):
             left, right = words(original), words(rewrite)
-            known = left or right
-            scores.append(single_meteor_score(left, right, wordnet=_NoSynonyms()) if known else 1.0)
+            has_words = left or right
+            scores.append(single_meteor_score(left, right, wordnet=_NoSynonyms()) if has_words else 1.0)
         return np.array(scores, np.float64)
 
 

@@ -1,12 +1,12 @@
 """Questions to a language model that follows instructions: one on this machine, or one behind a chat endpoint.
 
-An answer is a JSON object of a stated form. What it is not is asked for once more, with a reminder of the form, and is
-then unusable: None, never something made of the question. At temperature 0 the answer is the likeliest, and equal
-questions are asked once. Above, it is drawn from the asker's stream: a local model draws its tokens from it, an
-endpoint is sent a seed from it. Answers of an endpoint are kept on disk (`chat`), so that a stopped run asks nothing
-twice.
+An answer is a JSON object of a stated form. A model whose answer has another form is asked once more, and reminded of
+the form. If its second answer has another form too, the question is unusable: its answer is None, and nothing stands
+in for it. At temperature 0 the model gives its likeliest answer, and equal questions are asked once. Above 0 the answer
+is random, from the asker's stream: a local model draws its tokens from that stream, and an endpoint receives a seed
+from it. `chat` stores the answers of an endpoint on disk, so a stopped run repeats no request.
 
-A question that is too long for a local model is not asked, and has no answer.
+A local model is not asked a question that is too long for it; that question has no answer.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Assistant(ABC):
         turn: how many times the same streams were asked before; a question takes two.
         """
         answers = [read(answer) for answer in self.answers(questions, noise, 2 * turn)]
-        rows = np.array([i for i, one in enumerate(answers) if one is None], np.int64)
+        rows = np.array([i for i, answer in enumerate(answers) if answer is None], np.int64)
         again = [Question(f"{questions[i].instruction} {REMINDER}", questions[i].text) for i in rows]
         for i, answer in zip(rows, self.answers(again, noise[rows], 2 * turn + 1), strict=True):
             answers[i] = read(answer)
@@ -85,7 +85,8 @@ class Remote(Assistant):
         if not questions:
             return []
         conversations = [
-            [{"role": "system", "content": one.instruction}, {"role": "user", "content": one.text}] for one in questions
+            [{"role": "system", "content": question.instruction}, {"role": "user", "content": question.text}]
+            for question in questions
         ]
         seeds = (noise.uniforms(1, turn)[:, 0] * 2**31).astype(np.int64).tolist() if self.temperature else None
         completions = self._chat.complete(conversations, self.longest, self.temperature, seeds)
@@ -105,9 +106,9 @@ class Local(Assistant):
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
         """As `Assistant.answers`."""
         distinct = list(dict.fromkeys(questions))
-        prompts = self._model.chat_tokens([f"{one.instruction}\n\n{one.text}" for one in distinct])
-        place = {one: i for i, one in enumerate(distinct)}
-        source = np.array([place[one] for one in questions], np.int64)
+        prompts = self._model.chat_tokens([f"{question.instruction}\n\n{question.text}" for question in distinct])
+        place = {question: i for i, question in enumerate(distinct)}
+        source = np.array([place[question] for question in questions], np.int64)
         if not self.temperature:
             alone = self._written(prompts, np.arange(len(distinct)), np.full((len(distinct), self.longest), 0.5))
             return [alone[i] for i in source]
@@ -159,7 +160,7 @@ def read_class(value: Any, classes: Sequence[str]) -> str | None:
     """The class that a value names, whatever its case where only one is meant; None where it names none."""
     if not isinstance(value, str):
         return None
-    named = [one for one in classes if one.casefold() == value.strip().casefold()]
+    named = [name for name in classes if name.casefold() == value.strip().casefold()]
     return value.strip() if value.strip() in named else named[0] if len(named) == 1 else None
 
 

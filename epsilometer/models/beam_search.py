@@ -86,7 +86,9 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
     ended: list[list[_Ended]] = [[] for _ in range(count)]
     for step in range(1, longest + 1):
         total = scores.to(logits.device)[..., None] + logits.log_softmax(-1).unflatten(0, (count, beams))
-        best, flat = (one.cpu() for one in total.flatten(1).topk(2 * beams))  # a few numbers a text leave the device
+        best, flat = (
+            tensor.cpu() for tensor in total.flatten(1).topk(2 * beams)
+        )  # a few numbers a text leave the device
         beam, place = flat // total.shape[-1], flat % total.shape[-1]
         origin = torch.empty(rows, dtype=torch.long)
         word = torch.empty(rows, dtype=torch.long)
@@ -117,7 +119,7 @@ def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: in
     if len(ended) < beams:
         cut = [_Ended(score / len(row), row) for score, row in zip(scores.tolist(), going, strict=True)]
         ended = ended + cut
-    return max(ended, key=lambda one: one.score).places
+    return max(ended, key=lambda hypothesis: hypothesis.score).places
 
 
 def _beginning(model: Seq2Seq) -> list[int]:

@@ -148,8 +148,8 @@ class Chat:
         """Ask several at a time; the first to fail for good ends that, after those under way have been stored."""
         pool = ThreadPoolExecutor(self._workers)
         try:
-            asked = [pool.submit(ask, key) for key in keys]
-            for done in track(as_completed(asked), len(asked), f"ask {self.model}"):
+            futures = [pool.submit(ask, key) for key in keys]
+            for done in track(as_completed(futures), len(futures), f"ask {self.model}"):
                 if (other := done.result()) != revision:
                     raise UserError(
                         f"the endpoint at {self.host} changed from {revision[:100]!r} to {other[:100]!r}; answers of "
@@ -294,8 +294,8 @@ def _tokens(usage: Any) -> tuple[int, int]:
     return counts
 
 
-def _same(asked: str, answered: str | None) -> bool:
-    return answered is not None and answered.startswith(asked) and bool(_SNAPSHOT.fullmatch(answered[len(asked) :]))
+def _same(wanted: str, answered: str | None) -> bool:
+    return answered is not None and answered.startswith(wanted) and bool(_SNAPSHOT.fullmatch(answered[len(wanted) :]))
 
 
 def _unreachable(error: OpenAIError) -> bool:

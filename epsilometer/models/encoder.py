@@ -37,7 +37,7 @@ class Encoder:
     def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
         folder, device = locate(model), resolved(device)
         with loading(folder):
-            self._model = (_PackedBert if _is_plain_bert(folder) else _AnyModel)(folder, precision, device)
+            self._model = (_BertEncoder if _is_plain_bert(folder) else _AnyEncoder)(folder, precision, device)
         self.window = self._model.window
         self.dimensions = self._model.dimensions
         self.cut = 0
@@ -53,7 +53,7 @@ class Encoder:
         return (exact / np.maximum(norms, 1e-12)).astype(np.float32)
 
 
-class _PackedBert:
+class _BertEncoder:
     """A sentence-transformers folder made of BERT and mean pooling, on our own BERT."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
@@ -75,7 +75,7 @@ class _PackedBert:
         return self._bert.means([encoding.ids for encoding in encodings]), sum(bool(e.overflowing) for e in encodings)
 
 
-class _AnyModel:
+class _AnyEncoder:
     """Any model by sentence-transformers, in batches of one exact length and a fixed number of rows (see `bert`)."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:

@@ -86,8 +86,10 @@ class FillMask(MaskedLM):
         among, outputs = np.flatnonzero(allowed), np.empty(len(places), np.int64)
         for rows, laws in self._laws(inputs):
             cdf = np.exp(laws[:, among]).cumsum(axis=1)
-            for row, one in zip(rows, cdf, strict=True):
-                outputs[row] = among[min(np.searchsorted(one, uniforms[row] * one[-1], side="right"), len(among) - 1)]
+            for row, cumulative in zip(rows, cdf, strict=True):
+                outputs[row] = among[
+                    min(np.searchsorted(cumulative, uniforms[row] * cumulative[-1], side="right"), len(among) - 1)
+                ]
         return outputs
 
     def log_probabilities(self, texts: Sequence[str], places: Sequence[Place]) -> NDArray[np.float64]:

@@ -5,9 +5,10 @@ For the logits l of the next token, given the prompt and what was drawn so far, 
     P(y) ~ exp(epsilon clip(l_y) / (2 (high - low))),
 
 over the model's whole output vocabulary: a softmax at temperature 2 (high - low) / epsilon, no top-k, no top-p. This is
-the exponential mechanism (McSherry and Talwar 2007, definition 2 and theorem 6) with a utility of sensitivity
-high - low: for any two prompts the probabilities of a token differ by a factor of at most e^epsilon. Token t of a trial
-is drawn by inverse CDF from number t of the trial's own stream, or exactly in a publication (`epsilometer.core.exact`).
+the exponential mechanism (McSherry and Talwar 2007, definition 2 and theorem 6) with a utility of sensitivity high -
+low: for any two prompts the probabilities of a token differ by a factor of at most e^epsilon. Token t of a trial is
+drawn by inverse CDF from number t of the trial's own stream, or exactly in a publication
+(`epsilometer.core.exact_samplers`).
 
 Each distinct prompt is read once, for all trials and epsilons, and so is a beginning that several of them have drawn.
 Continuations run in batches of one exact length and a fixed number of rows; those that ended leave as soon as the
@@ -28,7 +29,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from epsilometer.core.exact import Exact
+from epsilometer.core.exact_samplers import Exact
 from epsilometer.core.ragged import Ragged
 from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, gather
 
@@ -193,11 +194,11 @@ def log_likelihoods(
     total = np.zeros(len(sequences))
     for rows, logits in forced(model, prompts, source, sequences):
         for row, values in zip(rows, logits, strict=True):
-            at, known = places(model, sequences[row])
+            at, possible = places(model, sequences[row])
             budgets = torch.full((len(at),), float(epsilons[row]), dtype=torch.float64, device=values.device)
             log_p = law.log_probabilities(values[: len(at)], budgets)
             chosen = log_p[torch.arange(len(at)), model.tensor(at)].cpu().numpy()
-            total[row] = np.where(known, chosen, -np.inf).sum()
+            total[row] = np.where(possible, chosen, -np.inf).sum()
     return total
 
 

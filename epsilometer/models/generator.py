@@ -153,7 +153,7 @@ class Generator(ABC):
                 None if bias is None else torch.nn.Parameter(bias[chosen].detach().float(), requires_grad=False),
                 None if added is None else added[:, chosen].float(),
             )
-        hook = head.register_forward_pre_hook(lambda _, given: (given[0].float(),))
+        hook = head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         try:
             self._put(head, *self._head)
             yield
@@ -201,9 +201,9 @@ def gather(caches: Sequence[Any], rows: Tensor) -> Any:
         if not isinstance(getattr(layers[0], "keys", None), Tensor):
             raise UserError(f"the model keeps {type(layers[0]).__name__}, not keys and values; give another model")
         layer = copy.copy(layers[0])
-        one = len(layers) == 1
-        layer.keys = (layers[0].keys if one else torch.cat([part.keys for part in layers]))[rows]
-        layer.values = (layers[0].values if one else torch.cat([part.values for part in layers]))[rows]
+        single = len(layers) == 1
+        layer.keys = (layers[0].keys if single else torch.cat([part.keys for part in layers]))[rows]
+        layer.values = (layers[0].values if single else torch.cat([part.values for part in layers]))[rows]
         gathered.layers.append(layer)
     return gathered
 

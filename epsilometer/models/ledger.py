@@ -25,7 +25,7 @@ class Ledger:
     def __init__(self, classifiers: Mapping[str, Classifier], texts: int, budget: int | None = None) -> None:
         self._classifiers, self.budget = classifiers, budget
         self.counts = {name: np.zeros(texts, np.int64) for name in classifiers}
-        self.asked: NDArray[np.int64] = np.zeros(texts, np.int64)
+        self.questions: NDArray[np.int64] = np.zeros(texts, np.int64)
         self._seen: dict[str, set[tuple[int, str]]] = {name: set() for name in classifiers}
         self._answers: dict[str, dict[str, NDArray[np.float64]]] = {name: {} for name in classifiers}
 
@@ -44,26 +44,28 @@ class Ledger:
         numbers = np.asarray(owners, np.int64).tolist()
         answered = [self._asks(name, text, owner) for text, owner in zip(texts, numbers, strict=True)]
         answers = self._answers[name]
-        new = {text: None for text, asked in zip(texts, answered, strict=True) if asked and text not in answers}
+        new = {
+            text: None for text, has_answer in zip(texts, answered, strict=True) if has_answer and text not in answers
+        }
         if new:
             answers.update(zip(new, self._classifiers[name].probabilities(list(new)), strict=True))
         rows = np.full((len(numbers), len(self.classes(name))), np.nan)
-        for i, asked in enumerate(answered):
-            if asked:
+        for i, has_answer in enumerate(answered):
+            if has_answer:
                 rows[i] = answers[texts[i]]
         return rows
 
     def left(self) -> NDArray[np.float64]:
         """Returns [n]: the questions that may still be asked for each private text; infinite without a budget."""
-        return (np.inf if self.budget is None else float(self.budget)) - self.asked.astype(np.float64)
+        return (np.inf if self.budget is None else float(self.budget)) - self.questions.astype(np.float64)
 
     def _asks(self, name: str, text: str, owner: int) -> bool:
         """Whether a question has its answer: it was asked before, or may be and is counted."""
         if (owner, text) in self._seen[name]:
             return True
-        if self.budget is not None and self.asked[owner] >= self.budget:
+        if self.budget is not None and self.questions[owner] >= self.budget:
             return False
         self._seen[name].add((owner, text))
         self.counts[name][owner] += 1
-        self.asked[owner] += 1
+        self.questions[owner] += 1
         return True

@@ -62,7 +62,7 @@ class MaskedLM:
         self._folder = folder = locate(model)
         own = readable(folder) and (folder / "tokenizer.json").is_file()
         with loading(folder):
-            self._model = (_PackedBert if own else _AnyModel)(folder, precision, device)
+            self._model = (_BertMaskedLM if own else _AnyMaskedLM)(folder, precision, device)
         self.window = self._model.window
         self._tokenizer: Tokenizer = self._model.tokenizer
         self._tokenizer.no_padding()
@@ -151,7 +151,7 @@ class _Frame(NamedTuple):
     mask: int
 
 
-class _PackedBert:
+class _BertMaskedLM:
     """BERT on our own code; inputs are packed and fixed in shape there."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
@@ -178,7 +178,7 @@ class _PackedBert:
             start += len(part)
 
 
-class _AnyModel:
+class _AnyMaskedLM:
     """Any masked language model by transformers, in batches of one exact length and fixed in rows (see `bert`)."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:

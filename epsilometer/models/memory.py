@@ -69,7 +69,7 @@ class Memory:
         def some() -> None:
             for members in run(list(rest)):
                 done = set(members)
-                rest[:] = [one for one in rest if one not in done]
+                rest[:] = [item for item in rest if item not in done]
 
         self.attempt(some)
 

@@ -34,14 +34,14 @@ class Provider(ABC):
         if prompt is not None and "{}" not in prompt:
             raise UserError(f"prompt must hold {{}}, where the text goes, got {prompt!r}")
         self._prompt, self._temperature, self._longest = prompt, temperature, longest
-        self._known: dict[str, list[str]] = {}
+        self._written: dict[str, list[str]] = {}
 
     def candidates(self, texts: Sequence[str], count: int) -> list[list[str]]:
         """The first `count` candidates of each text, white space normalised; they depend on that text alone."""
-        wanted = [(text, i) for text in dict.fromkeys(texts) for i in range(len(self._known.get(text, [])), count)]
+        wanted = [(text, i) for text in dict.fromkeys(texts) for i in range(len(self._written.get(text, [])), count)]
         for (text, _), written in zip(wanted, self._write(wanted), strict=True):
-            self._known.setdefault(text, []).append(" ".join(written.split()))
-        return [self._known.get(text, [])[:count] for text in texts]
+            self._written.setdefault(text, []).append(" ".join(written.split()))
+        return [self._written.get(text, [])[:count] for text in texts]
 
     @abstractmethod
     def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
@@ -67,8 +67,8 @@ class Remote(Provider):
     def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
         if not wanted:
             return []
-        asked = (self._prompt or INSTRUCTION).replace
-        conversations = [[{"role": "user", "content": asked("{}", text)}] for text, _ in wanted]
+        fill = (self._prompt or INSTRUCTION).replace
+        conversations = [[{"role": "user", "content": fill("{}", text)}] for text, _ in wanted]
         seeds = [i for _, i in wanted]
         return [answer.text for answer in self._chat.complete(conversations, self._longest, self._temperature, seeds)]
 

@@ -117,8 +117,8 @@ class Tagger:
         """The tags alone of each sentence, given as its words; a distinct sentence is read once."""
         distinct = list(dict.fromkeys(map(tuple, split)))
         tags = (tags for i in range(0, len(distinct), _CHUNK) for tags in self._tags(distinct[i : i + _CHUNK]))
-        known = dict(zip(distinct, tags, strict=True))
-        return [known[tuple(words)] for words in split]
+        tags_of = dict(zip(distinct, tags, strict=True))
+        return [tags_of[tuple(words)] for words in split]
 
     def triples(self, texts: Sequence[str]) -> list[list[Triple]]:
         """The triples of each text in their order, at most one a sentence."""

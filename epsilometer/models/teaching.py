@@ -42,10 +42,10 @@ class Targets:
         if (ids[:, 0] == model.start).all():  # the decoder's first token is not written
             labels = F.pad(labels[:, 1:], (0, 1), value=IGNORED)
         has_label = labels >= 0
-        given = F.pad(torch.where(has_label, labels, model.pad)[:, :-1], (1, 0), value=model.start)
-        known = has_label & (labels < len(self._slot))
-        wanted = torch.where(known, self._slot[labels.clamp(0, len(self._slot) - 1)], IGNORED)
-        return given.to(model.device), wanted.to(model.device)
+        inputs = F.pad(torch.where(has_label, labels, model.pad)[:, :-1], (1, 0), value=model.start)
+        present = has_label & (labels < len(self._slot))
+        wanted = torch.where(present, self._slot[labels.clamp(0, len(self._slot) - 1)], IGNORED)
+        return inputs.to(model.device), wanted.to(model.device)
 
 
 def embeddings(model: Seq2Seq) -> set[int]:

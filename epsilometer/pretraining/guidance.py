@@ -21,8 +21,8 @@ def astray(attention: Tensor, heads: Sequence[int], places: Tensor) -> Tensor:
     """
     import torch
 
-    asked = places.any(-1)
-    if not asked.any():
+    has_place = places.any(-1)
+    if not has_place.any():
         return torch.zeros((), device=attention.device)
     share = (attention[:, list(heads)] * places[:, None]).sum(-1)  # [batch, heads, queries]
-    return -share.clamp(min=1e-6).log().mean(1)[asked].mean()
+    return -share.clamp(min=1e-6).log().mean(1)[has_place].mean()

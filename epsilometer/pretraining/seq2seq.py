@@ -94,8 +94,8 @@ class Seq2Seq:
             if kind == "denoise":
                 masked, deleted = 0.3 * generator.random(), 0.2 * generator.random()
                 units, origin = corrupt(units, generator, lambda: [mask], masked, delete=deleted)
-            asked = kind == "pair" or generator.random() < 0.2
-            before, after = self._prompt if asked else ([], [])
+            prompted = kind == "pair" or generator.random() < 0.2
+            before, after = self._prompt if prompted else ([], [])
             sources.append([begin, *before, *(i for unit in units for i in unit), *after, end])
             places.append((1 + len(before), origin))
         targets = [[begin, *row[-1].tolist(), end] for row in rows]

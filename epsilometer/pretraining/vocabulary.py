@@ -64,12 +64,14 @@ def of(folder: Path) -> Tokenizer:
 def frequent(lines: Iterable[str], pieces: int = PIECES) -> Tokenizer:
     """MiniLM's tokeniser with the special, the single-letter and the most frequent pieces of the texts only."""
     base = full()
-    known: dict[str, int] = base.get_vocab()
+    numbers: dict[str, int] = base.get_vocab()
     lines = islice(lines, COUNTED)
     counts: Counter[int] = Counter()
     while part := list(islice(lines, 20_000)):
         counts.update(i for encoding in base.encode_batch(part, add_special_tokens=False) for i in encoding.ids)
-    letters = {i for piece, i in known.items() if len(piece.removeprefix("##")) == 1 and (piece.isascii() or counts[i])}
+    letters = {
+        i for piece, i in numbers.items() if len(piece.removeprefix("##")) == 1 and (piece.isascii() or counts[i])
+    }
     always = letters.union(special(base))
     often = [i for i, _ in counts.most_common() if i not in always][: max(0, pieces - len(always))]
     return _restricted(base, sorted(always.union(often)))
@@ -94,11 +96,11 @@ def embeddings(tokenizer: Tokenizer, width: int) -> Tensor:
     import torch
     from safetensors import safe_open
 
-    known = full().get_vocab()
+    numbers = full().get_vocab()
     with safe_open(locate(ENCODER) / "model.safetensors", "pt") as weights:
         table = weights.get_tensor("embeddings.word_embeddings.weight").float()
     pieces = tokenizer.get_vocab()
-    table = table[torch.tensor([known[piece] for piece in sorted(pieces, key=pieces.__getitem__)])]
+    table = table[torch.tensor([numbers[piece] for piece in sorted(pieces, key=pieces.__getitem__)])]
     table = table - table.mean(0)
     _, axes = torch.linalg.eigh(table.T @ table)  # ascending
     table = table @ axes[:, -width:].flip(1)

@@ -11,11 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing import one_call as api
-from epsilometer.auditing.one_call import Named
+from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.results.comparison import Right, judged, paired_rows
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
+from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials

@@ -11,7 +11,7 @@ from epsilometer.core.errors import unknown
 from epsilometer.core.file_names import absent
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.parts import GROUP, groups, resplit
-from epsilometer.corpora.reading import Asked, Corpus, prepare, read
+from epsilometer.corpora.reading import Corpus, GeneratorRequest, prepare, read
 from epsilometer.project.params import Params
 
 
@@ -30,7 +30,7 @@ def corpus(params: Params, name: str, count: int | None = None) -> Corpus:
         split=dataset.split,
         rows=dataset.rows,
         layout=Layout(**dataset.layout.model_dump()),
-        asked=Asked(params.audit.seed, count or dataset.count, dataset.part),
+        request=GeneratorRequest(params.audit.seed, count or dataset.count, dataset.part),
     )
     texts = prepare(raw, columns)
     for label, merged in dataset.merge.items():

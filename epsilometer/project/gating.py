@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from epsilometer.auditing import one_call
+from epsilometer.auditing import text_audit
 from epsilometer.auditing.gating import Subject
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.attack import Embedded
@@ -31,11 +31,11 @@ def subject_of_cell(params: Params, name: str, epsilon: float | None) -> Subject
     if not embeddings.is_file():
         raise UserError(f"{embeddings} does not exist; `epsilometer repro` makes it")
     groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
-    pool = one_call.Pool(
+    pool = text_audit.Pool(
         table["text"].to_list(),
         Embedded(params.embedding.model, params.embedding.precision, np.load(embeddings)),
         groups,
     )
-    attacks = one_call.applicable(one_call.chosen_attacks(params.attacks), built)
+    attacks = text_audit.applicable(text_audit.chosen_attacks(params.attacks), built)
     design = Design(params.trials.candidates, params.trials.temperature, params.audit.alpha, params.audit.seed)
     return Subject(cell.mechanism, built, restored(epsilon), pool=pool, attacks=attacks, design=design)

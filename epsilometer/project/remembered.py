@@ -1,7 +1,7 @@
 """What files import, and which packages modules come from, remembered from one run of stage `code` to the next.
 
 The stage runs in every audit, also where nothing has changed, and reading the syntax of all that it reaches is most of
-its work. What is remembered is of equal bytes (`core.imports.known`) and of an equal state of what is installed
+its work. What is remembered is of equal bytes (`core.imports.statements`) and of an equal state of what is installed
 (`project.code.packages`), so that it cannot say anything else than reading again.
 """
 
@@ -39,7 +39,7 @@ def remembered() -> Iterator[None]:
             code.packages.update(content["packages"])
     yield
     here = {state: every for state, every in code.packages.items() if state == code.installed()}
-    text = json.dumps({"imports": imports.known, "packages": here}, sort_keys=True)
+    text = json.dumps({"imports": imports.statements, "packages": here}, sort_keys=True)
     written = f"{_name(text)}\n{text}"
     if not (file.is_file() and file.read_bytes() == written.encode()):
         atomic.write_text(written, file)

@@ -63,16 +63,16 @@ def _by_model(notes: Path) -> list[dict[str, Any]]:
     lines = [line for file in sorted(notes.iterdir()) for line in file.read_text().splitlines()]
     models: dict[tuple[str, int], dict[str, Any]] = {}
     for model, budget, halvings, each, rows in sorted(map(json.loads, set(lines)), key=json.dumps):
-        one = models.setdefault((model, budget), {"model": model, "budget": budget, "halvings": 0, "batches": []})
-        one["halvings"] = max(one["halvings"], halvings)
-        if rows is not None and [each, rows] not in one["batches"]:
-            one["batches"].append([each, rows])
-    return [one | {"batches": sorted(one["batches"])} for one in models.values()]
+        entry = models.setdefault((model, budget), {"model": model, "budget": budget, "halvings": 0, "batches": []})
+        entry["halvings"] = max(entry["halvings"], halvings)
+        if rows is not None and [each, rows] not in entry["batches"]:
+            entry["batches"].append([each, rows])
+    return [entry | {"batches": sorted(entry["batches"])} for entry in models.values()]
 
 
 def halved(folder: Path) -> dict[str, int]:
     """How often rows were halved for want of memory, by stage, where they were; of the project in a folder."""
     place = folder / FOLDER
     records = {path.relative_to(place).with_suffix("").as_posix(): read_json(path) for path in place.rglob("*.json")}
-    most = {stage: max(one["halvings"] for one in record) for stage, record in sorted(records.items())}
+    most = {stage: max(entry["halvings"] for entry in record) for stage, record in sorted(records.items())}
     return {stage: halvings for stage, halvings in most.items() if halvings}

@@ -169,13 +169,13 @@ def _on_ray(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: E
         failures = Counter[int]()
         done: dict[int, NDArray[np.uint8]] = {}
         again = deque[int]()
-        given = due = 0
+        upcoming = due = 0
         while due < len(parts):
-            while crew.idle() and (again or given < min(len(parts), due + engine.ahead)):
+            while crew.idle() and (again or upcoming < min(len(parts), due + engine.ahead)):
                 if again:
                     number = again.popleft()
                 else:
-                    number, given = given, given + 1
+                    number, upcoming = upcoming, upcoming + 1
                 crew.give(number, parts[number])
             for number, result in crew.wait():
                 if result is None:
@@ -199,7 +199,7 @@ class _Crew:
     def __init__(self, ray: Any, build: Callable[[], Any], engine: Engine) -> None:
         self._ray = ray
         self._actor = ray.remote(_Worker).options(num_cpus=1, num_gpus=engine.gpus)
-        self._given = ray.put(ray.cloudpickle.dumps(build)), os.getcwd(), _variables()
+        self._arguments = ray.put(ray.cloudpickle.dumps(build)), os.getcwd(), _variables()
         self._starting: dict[Any, Any] = {}  # the reference to its readiness, and the actor
         self._load: dict[Any, int] = {}  # the slices that a ready actor has
         self._busy: dict[Any, tuple[int, Any]] = {}  # the result to come, its slice, its actor
@@ -210,7 +210,7 @@ class _Crew:
             self._start()
 
     def _start(self) -> None:
-        actor = self._actor.remote(*self._given)
+        actor = self._actor.remote(*self._arguments)
         self._starting[actor.ready.remote()] = actor
 
     def idle(self) -> bool:
@@ -233,17 +233,17 @@ class _Crew:
                 f"no worker could start on the Ray cluster within {_PATIENCE:.0f} s: each needs {self._needs}, and "
                 "nothing is free; wait, add nodes, or set fewer runtime.gpus"
             )
-        for one in ready:
-            if one in self._starting:
-                self._started(one)
+        for reference in ready:
+            if reference in self._starting:
+                self._started(reference)
             else:
-                number, actor = self._busy.pop(one)
-                yield number, self._result(one, actor)
+                number, actor = self._busy.pop(reference)
+                yield number, self._result(reference, actor)
 
-    def _started(self, one: Any) -> None:
-        actor = self._starting.pop(one)
+    def _started(self, reference: Any) -> None:
+        actor = self._starting.pop(reference)
         try:
-            problem = self._ray.get(one)
+            problem = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
             self._failed_starts += 1
             if self._failed_starts < _TRIES:
@@ -256,9 +256,9 @@ class _Crew:
             )
         self._load[actor] = 0
 
-    def _result(self, one: Any, actor: Any) -> NDArray[np.uint8] | None:
+    def _result(self, reference: Any, actor: Any) -> NDArray[np.uint8] | None:
         try:
-            result: NDArray[np.uint8] = self._ray.get(one)
+            result: NDArray[np.uint8] = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:  # not caught by `_Worker.work`: arguments that fail
             raise UserError(f"a slice could not be handed to a worker ({type(error.cause).__name__})") from None
         except self._ray.exceptions.RayError:

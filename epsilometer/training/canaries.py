@@ -57,8 +57,8 @@ def random_labels(count: int, classes: int, generator: np.random.Generator) -> L
 def random_texts(texts: Sequence[str], count: int, generator: np.random.Generator) -> list[str]:
     """Returns texts of random words: each as long as a text of the training set, of words uniform among its words."""
     split = [words(text) for text in texts]
-    vocabulary = sorted({word for one in split for word in one})
-    lengths = np.array([len(one) for one in split if one])
+    vocabulary = sorted({word for words in split for word in words})
+    lengths = np.array([len(words) for words in split if words])
     if not vocabulary:
         raise UserError("the texts have no words to make canaries of; give texts with words")
     picked = generator.choice(lengths, count)
@@ -76,7 +76,7 @@ class Planted:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CanaryRequest:
     """text, label: columns; count: of canaries; kind: one of KINDS; replaced: whether each has two versions."""
 
     text: str
@@ -95,59 +95,61 @@ class Asked:
             raise UserError(f"count must be >= 2, got {self.count}; a thousand canaries show up to some 5 nats")
 
 
-def plant(table: pl.DataFrame, asked: Asked, generator: np.random.Generator) -> Planted:
+def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Generator) -> Planted:
     """Plant canaries in a table of labelled texts, in random places; canaries of random words have no other columns.
 
     Raises UserError for a column that is missing or has gaps, for one class, and for more canaries than texts.
     """
-    classes = _classes(table, asked)
-    numbers = {one: i for i, one in enumerate(classes)}
-    if asked.kind == "mislabelled":
-        rows = generator.choice(len(table), asked.count, replace=False)
-        right = np.array([numbers[one] for one in table[asked.label].gather(rows)])
+    classes = _classes(table, request)
+    numbers = {value: i for i, value in enumerate(classes)}
+    if request.kind == "mislabelled":
+        rows = generator.choice(len(table), request.count, replace=False)
+        right = np.array([numbers[value] for value in table[request.label].gather(rows)])
         labels = wrong_labels(right, len(classes), generator)
         texts, others = table.gather(rows), table.filter(~pl.int_range(pl.len()).is_in(rows.tolist()))
     else:
-        labels = random_labels(asked.count, len(classes), generator)
-        made_up = random_texts(table[asked.text].to_list(), asked.count, generator)
-        texts = pl.DataFrame({asked.text: made_up}).select(
-            pl.col(name) if name == asked.text else pl.lit(None, kind).alias(name)
+        labels = random_labels(request.count, len(classes), generator)
+        made_up = random_texts(table[request.text].to_list(), request.count, generator)
+        texts = pl.DataFrame({request.text: made_up}).select(
+            pl.col(name) if name == request.text else pl.lit(None, kind).alias(name)
             for name, kind in table.schema.items()
         )
         others = table
-    included = coins(asked.count, generator)
-    first, second = ([classes[i] for i in one] for one in (labels.first, labels.second))
-    shown = [a if takes or not asked.replaced else b for a, b, takes in zip(first, second, included, strict=True)]
-    canaries = texts.with_columns(pl.Series(asked.label, shown, dtype=table.schema[asked.label]))
-    there = canaries if asked.replaced else canaries.filter(pl.Series(included))
+    included = coins(request.count, generator)
+    first, second = ([classes[i] for i in column] for column in (labels.first, labels.second))
+    shown = [a if takes or not request.replaced else b for a, b, takes in zip(first, second, included, strict=True)]
+    canaries = texts.with_columns(pl.Series(request.label, shown, dtype=table.schema[request.label]))
+    there = canaries if request.replaced else canaries.filter(pl.Series(included))
     training = pl.concat([others, there])
     key = pl.DataFrame(
         {
-            CANARY: np.arange(asked.count),
-            "kind": [asked.kind] * asked.count,
-            TEXT: texts[asked.text],
-            VERSIONS[0]: pl.Series(first, dtype=table.schema[asked.label]),
-            VERSIONS[1]: pl.Series(second if asked.replaced else [None] * asked.count, dtype=table.schema[asked.label]),
+            CANARY: np.arange(request.count),
+            "kind": [request.kind] * request.count,
+            TEXT: texts[request.text],
+            VERSIONS[0]: pl.Series(first, dtype=table.schema[request.label]),
+            VERSIONS[1]: pl.Series(
+                second if request.replaced else [None] * request.count, dtype=table.schema[request.label]
+            ),
             INCLUDED: included.astype(np.int64),
         }
     )
     return Planted(training[generator.permutation(len(training))], key)
 
 
-def _classes(table: pl.DataFrame, asked: Asked) -> list[object]:
+def _classes(table: pl.DataFrame, request: CanaryRequest) -> list[object]:
     """The classes, in order. Raises UserError where canaries cannot be planted."""
-    if asked.text == asked.label:
-        raise UserError(f"text and label must be two columns, got {asked.text!r} for both; name another one")
-    for name in (asked.text, asked.label):
+    if request.text == request.label:
+        raise UserError(f"text and label must be two columns, got {request.text!r} for both; name another one")
+    for name in (request.text, request.label):
         # A gap is an empty string in a table whose cells are all strings.
         if missing := (table[name].is_null() | (table[name].cast(pl.String).str.strip_chars() == "")).sum():
             raise UserError(f"{missing} rows have no value in the column {name!r}; leave them out")
-    classes = sorted(table[asked.label].unique())
+    classes = sorted(table[request.label].unique())
     if len(classes) < 2:
         raise UserError(
-            f"the column {asked.label!r} must have at least 2 classes, got {len(classes)}: a canary needs another "
+            f"the column {request.label!r} must have at least 2 classes, got {len(classes)}: a canary needs another "
             "label to be mislabelled with"
         )
-    if asked.kind == "mislabelled" and asked.count > len(table):
-        raise UserError(f"{asked.count} texts cannot be mislabelled, as there are {len(table)}; plant fewer")
+    if request.kind == "mislabelled" and request.count > len(table):
+        raise UserError(f"{request.count} texts cannot be mislabelled, as there are {len(table)}; plant fewer")
     return classes

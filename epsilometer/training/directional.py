@@ -76,8 +76,8 @@ def draw(mean: NDArray[np.floating], kappa: float, generator: np.random.Generato
     A mean that is zero or not finite has a uniform draw. Raises UserError for kappa <= 0 and fewer than two dimensions.
     """
     check_concentration(kappa, len(mean))
-    one: Array = _draws(mean[None], kappa, generator)[0]
-    return one
+    direction: Array = _draws(mean[None], kappa, generator)[0]
+    return direction
 
 
 def average_of_draws(
@@ -88,7 +88,7 @@ def average_of_draws(
     total = np.zeros(gradients.size)
     rows, chosen = max(1, _NUMBERS // gradients.size), np.eye(gradients.count)
     for start in range(0, gradients.count, rows):
-        means = np.array([gradients.weighted_sum(one) for one in chosen[start : start + rows]])
+        means = np.array([gradients.weighted_sum(weights) for weights in chosen[start : start + rows]])
         total += _draws(means, kappa, generator).sum(axis=0)
     total /= _divisor(gradients, over)
     return total

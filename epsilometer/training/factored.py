@@ -99,7 +99,7 @@ class FactoredGradients:
     def _lengths(self) -> NDArray[np.float64]:
         """The lengths [..., L], infinite or NaN where a gradient is, or where float32 overflows."""
         with np.errstate(over="ignore", invalid="ignore"):
-            lengths: NDArray[np.float64] = np.sqrt(sum((one.squares() for one in self.factors), np.zeros(())))
+            lengths: NDArray[np.float64] = np.sqrt(sum((factor.squares() for factor in self.factors), np.zeros(())))
         return lengths
 
     @cached_property

@@ -165,7 +165,7 @@ def _digest(frozen: Frozen, splits: Mapping[str, Sequence[str]], key: str) -> st
     return every.hexdigest()
 
 
-class _PackedBert:
+class _BertStates:
     """The first token of a BERT on the house's own code."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
@@ -175,7 +175,7 @@ class _PackedBert:
         self.width = self._bert.width
 
     def __call__(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        segments = [np.zeros(len(one), np.int64) for one in ids]
+        segments = [np.zeros(len(row), np.int64) for row in ids]
         states: NDArray[np.float32] = self._bert.states(ids, segments, [0] * len(ids)).cpu().numpy()
         return states
 
@@ -197,7 +197,7 @@ class _ByTransformers:
 
     def __call__(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         states = np.empty((len(ids), self.width), np.float32)
-        widths = np.array([min(self._window, -(-len(one) // MULTIPLE) * MULTIPLE) for one in ids])
+        widths = np.array([min(self._window, -(-len(row) // MULTIPLE) * MULTIPLE) for row in ids])
         for width in np.unique(widths):
             members = np.flatnonzero(widths == width)
             while len(members):
@@ -218,24 +218,26 @@ class _ByTransformers:
         there, places = np.zeros(tokens.shape, bool), np.zeros(size, np.int64)
         there[:, 0] = True  # in rows without a text too: attention to nothing is no number
         batch = [ids[i] for i in members[:size]]
-        for row, one in enumerate(batch):
-            tokens[row, : len(one)], there[row, : len(one)] = one, True
+        for row, tokens_of_text in enumerate(batch):
+            tokens[row, : len(tokens_of_text)], there[row, : len(tokens_of_text)] = tokens_of_text, True
             if self._kind == GPT2:
-                places[row] = last_place(one, self._pad)
+                places[row] = last_place(tokens_of_text, self._pad)
         mask = torch.from_numpy(attention(there, self._kind == GPT2)).to(self._network.dtype)
-        given = {"input_ids": torch.from_numpy(tokens), "attention_mask": mask}
+        inputs = {"input_ids": torch.from_numpy(tokens), "attention_mask": mask}
         with torch.inference_mode():
-            hidden = self._network(**{name: one.to(self._device) for name, one in given.items()}).last_hidden_state
+            hidden = self._network(
+                **{name: tensor.to(self._device) for name, tensor in inputs.items()}
+            ).last_hidden_state
             chosen = hidden[torch.arange(len(batch)), torch.from_numpy(places[: len(batch)])]
         states: NDArray[np.float32] = chosen.float().cpu().numpy()
         return states
 
 
-def _network(folder: Path, kind: str, precision: str, device: str) -> _PackedBert | _ByTransformers:
+def _network(folder: Path, kind: str, precision: str, device: str) -> _BertStates | _ByTransformers:
     from epsilometer.models.bert import readable
 
     if kind == BERT and readable(folder):
-        return _PackedBert(folder, precision, device)
+        return _BertStates(folder, precision, device)
     return _ByTransformers(folder, kind, precision, device)
 
 

@@ -104,7 +104,7 @@ class NetworkHead(Head):
 
         each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0, 0))
         with torch.no_grad():  # of what is frozen
-            gradients = each(self._tensors(), *self._inputs(states), self._given(labels.astype(np.int64)))
+            gradients = each(self._tensors(), *self._inputs(states), self._on_device(labels.astype(np.int64)))
         rows: NDArray[np.float32] = torch.cat([gradients[name].flatten(1) for name in self.shapes], 1).cpu().numpy()
         return rows
 
@@ -115,7 +115,7 @@ class NetworkHead(Head):
         import torch
 
         ids, mask = self._inputs(states)
-        wanted, by = self._given(labels.astype(np.int64)), self._given(weights.astype(np.float32))
+        wanted, by = self._on_device(labels.astype(np.int64)), self._on_device(weights.astype(np.float32))
 
         def loss(tensors: dict[str, Tensor]) -> Tensor:
             losses = torch.nn.functional.cross_entropy(self._forward(tensors, ids, mask), wanted, reduction="none")
@@ -138,12 +138,12 @@ class NetworkHead(Head):
     def _forward(self, tensors: dict[str, Tensor], ids: Tensor, mask: Tensor) -> Tensor:
         import torch
 
-        given = {"input_ids": ids, "attention_mask": mask}
-        logits: Tensor = torch.func.functional_call(self.network, tensors, (), given).logits
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        logits: Tensor = torch.func.functional_call(self.network, tensors, (), inputs).logits
         return logits
 
     def _tensors(self) -> dict[str, Tensor]:
-        return {name: self._given(tensor) for name, tensor in self.parameters.items()}
+        return {name: self._on_device(tensor) for name, tensor in self.parameters.items()}
 
     def _inputs(self, states: NDArray[Any]) -> tuple[Tensor, Tensor]:
         """Ids [L, t] and what is added to attention's scores [L, 1, t, t], t the longest text here."""
@@ -151,9 +151,9 @@ class NetworkHead(Head):
         length = max(1, int(there.sum(axis=1).max(initial=0)))
         there = there[:, :length]
         ids = np.where(there, states[:, :length], self.pad).astype(np.int64)
-        return self._given(ids), self._given(attention(there, self.causal))
+        return self._on_device(ids), self._on_device(attention(there, self.causal))
 
-    def _given(self, array: NDArray[Any]) -> Tensor:
+    def _on_device(self, array: NDArray[Any]) -> Tensor:
         """An array where the network is."""
         import torch
 
@@ -290,12 +290,12 @@ def trainable(network: Any, length: int, names: Sequence[str] | None = None, mic
     """
     every = dict(network.named_parameters())  # those that layers share are there once
     if names is None:
-        chosen = [name for name, one in every.items() if one.requires_grad]
+        chosen = [name for name, parameter in every.items() if parameter.requires_grad]
     else:
         for name in names:
-            if not any(one.startswith(name) for one in every):
+            if not any(parameter.startswith(name) for parameter in every):
                 raise unknown("parameter", name, every)
-        chosen = [one for one in every if one.startswith(tuple(names))]
+        chosen = [parameter for parameter in every if parameter.startswith(tuple(names))]
     if not chosen:
         raise UserError("nothing is trainable: no parameter was chosen; name some, or let some require a gradient")
     if micro is not None and micro < 1:

@@ -254,9 +254,9 @@ class LastLayers:
         generator = noise.generator(0)
         for name, tensor in head.parameters.items():
             fresh = generator.standard_normal(tensor.shape, np.float32) * np.float32(self.deviation)
-            given = self.tensors.get(name)
-            if given is not None and given.shape == tensor.shape:
-                tensor[...] = given
+            stored = self.tensors.get(name)
+            if stored is not None and stored.shape == tensor.shape:
+                tensor[...] = stored
             else:
                 tensor[...] = 0 if name.endswith("bias") else fresh
         return head

@@ -251,13 +251,13 @@ def _recorded(model: SharedModel) -> Iterator[list[_Call]]:
     try:
         yield calls
     finally:
-        for one in hooks:
-            one.remove()
+        for handle in hooks:
+            handle.remove()
 
 
 def _first_tokens(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """What BERT's last layer goes on with after its attention: the pooler reads the first token alone."""
-    return tuple(one[:, :1] for one in inputs)
+    return tuple(tensor[:, :1] for tensor in inputs)
 
 
 def _of_layer(
@@ -307,7 +307,7 @@ class _Outer(torch.autograd.Function):
     def forward(ctx: Any, back: Tensor, into: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Returns [B] <G, Y> and |G|^2, of back [B, T, m], into [B, T, n] and the target Y [m, n]."""
         read = into @ target.T
-        of_back, of_into = (one @ one.transpose(1, 2) for one in (_wide(back), _wide(into)))
+        of_back, of_into = (factor @ factor.transpose(1, 2) for factor in (_wide(back), _wide(into)))
         square = (of_back * of_into).sum((1, 2)).to(back.dtype)
         ctx.save_for_backward(back, into, of_back.to(back.dtype), of_into.to(back.dtype), target, read)
         return (back * read).sum((1, 2)), square
@@ -317,7 +317,7 @@ class _Outer(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, None]:
         """The derivatives by back and into of the sum of the results times their slopes [B]."""
         back, into, of_back, of_into, target, read = ctx.saved_tensors
-        inner, square = (one[:, None, None] for one in slopes)
+        inner, square = (slope[:, None, None] for slope in slopes)
         by_back = (2 * square * of_into) @ back + inner * read
         by_into = (2 * square * of_back) @ into + (inner * back) @ target
         return by_back, by_into, None

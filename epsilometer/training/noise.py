@@ -97,7 +97,7 @@ class DirectionalNoise:
         if not self.parts:
             return self._mean(gradients, float(expected_batch), generator)
         every = [gradients.part(number) for number in range(len(gradients.parts))]
-        return np.concatenate([self._mean(one, float(expected_batch), generator) for one in every])
+        return np.concatenate([self._mean(weights, float(expected_batch), generator) for weights in every])
 
     def release(self, parts: Sequence[int]) -> Release:
         """Returns one draw in all dimensions, or one a tensor."""

@@ -15,7 +15,8 @@ by a part of at most 2^-48 (`tests/training/test_normals.py`), and the uniform n
 the ends of the cell of g deviations around a move by a 2^-48 at most, and its probability by a part of a 2^-47 / g, at
 most 2^-40 within 8 deviations; further off there is 1.3e-15. A step on d numbers that is (epsilon, delta)-private in
 real arithmetic is therefore (epsilon + eta, delta e^eta + tau)-private with eta = d 2^-39 and tau = d 2^-48: 1.1e-6 and
-2.2e-9 for 592,130 numbers. The discrete Gaussian of `core.exact` would add neither, but take 100 times as long.
+2.2e-9 for 592,130 numbers. The discrete Gaussian of `core.exact_samplers` would add neither, but take 100 times as
+long.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def on_grid(values: NDArray[np.floating], deviation: float) -> NDArray[np.float3
     return (np.rint(values / grid) * grid).astype(np.float32)
 
 
-def _pairs(bits: NDArray[np.uint64], one: NDArray[np.float32], other: NDArray[np.float32]) -> None:
+def _pairs(bits: NDArray[np.uint64], cosines: NDArray[np.float32], sines: NDArray[np.float32]) -> None:
     """Two normal numbers of each word."""
     angle = (bits & np.uint64((1 << _ANGLE_BITS) - 1)).astype(np.float32)
     angle *= np.float32(2 * np.pi / (1 << _ANGLE_BITS))
@@ -65,8 +66,8 @@ def _pairs(bits: NDArray[np.uint64], one: NDArray[np.float32], other: NDArray[np
     np.log(radius, out=radius)
     radius *= -2
     length = np.sqrt(radius, out=radius).astype(np.float32)
-    np.multiply(np.cos(angle), length, out=one)
-    np.multiply(np.sin(angle), length, out=other)
+    np.multiply(np.cos(angle), length, out=cosines)
+    np.multiply(np.sin(angle), length, out=sines)
 
 
 def _quantiles(bits: NDArray[np.uint64]) -> NDArray[np.float64]:

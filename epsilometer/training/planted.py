@@ -64,7 +64,7 @@ def randomly_labelled(states: NDArray[np.float32], classes: int, generator: np.r
 
 def random_token_texts(tokenizer: Tokenizer, length: int, count: int, generator: np.random.Generator) -> list[str]:
     """Returns texts of random tokens, as many as `TOKENS` or as fit into a length; no special tokens."""
-    special = {one for one, added in tokenizer.get_added_tokens_decoder().items() if added.special}
+    special = {token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special}
     usable = np.setdiff1d(np.arange(tokenizer.get_vocab_size()), sorted(special))
     fitting = max(1, min(TOKENS, length - tokenizer.num_special_tokens_to_add(is_pair=False)))
     rows = generator.choice(usable, (count, fitting))
@@ -72,19 +72,19 @@ def random_token_texts(tokenizer: Tokenizer, length: int, count: int, generator:
 
 
 def planted(
-    head: Head, canaries: States, others: States, *, asked: Callable[[int], Settings], replaced: bool
+    head: Head, canaries: States, others: States, *, settings_for: Callable[[int], Settings], replaced: bool
 ) -> tuple[Run, Schedule]:
-    """Train a copy of a head on the other texts and the canaries that coins choose; asked: settings for so many texts.
+    """Train a copy of a head on the other texts and the canaries that coins choose.
 
     Returns the coins and scores, and the schedule of the training.
     """
-    settings = asked(len(others.labels) + len(canaries.labels))
+    settings = settings_for(len(others.labels) + len(canaries.labels))
     chosen = coins(len(canaries.labels), Noise.named(1, settings.seed or 0, "canaries", "coins").generator(0))
     if replaced:
         there, labels = np.ones(len(chosen), bool), np.where(chosen, canaries.labels, canaries.others)
     else:
         there, labels = chosen, canaries.labels
-        settings = asked(len(others.labels) + int(chosen.sum()))
+        settings = settings_for(len(others.labels) + int(chosen.sum()))
     states = np.concatenate([others.states, canaries.states[there]])
     trained = train(head, states, np.concatenate([others.labels, labels[there]]), settings)
     score = -trained.head.losses(canaries.states, canaries.labels)

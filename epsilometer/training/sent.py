@@ -93,9 +93,9 @@ def send(
         raise UserError("a batch must hold at least one text, got none")
     if len(targets) != len(sequences):
         raise UserError(f"every text needs a label, got {len(targets)} labels for {len(sequences)} texts")
-    if model.objective == "classification" and not all(isinstance(one, int) for one in targets):
+    if model.objective == "classification" and not all(isinstance(target, int) for target in targets):
         raise UserError("every text needs a label to compute its gradient, and some are missing; label them all")
     gradients = DenseGradients(model.gradients(sequences, targets), model.parts)
     update = noise.update(gradients, len(sequences), generator)
-    labels = tuple(int(one) for one in targets if isinstance(one, int))
+    labels = tuple(int(target) for target in targets if isinstance(target, int))
     return Sent(update, model, noise, labels=labels, lengths=tuple(map(len, sequences)))

@@ -43,9 +43,9 @@ def train_together(
     head = replace(head, vector=head.vector.copy())
     recipe = settings[0]
     mover = optimiser(recipe.optimizer, recipe.rate)
-    draws = [batches(one.schedule, one.streams("batches")) for one in settings]
-    dropout = [one.streams("dropout") for one in settings]
-    noises = [one.streams("noise", repr(one.noise)) for one in settings]
+    draws = [batches(setting.schedule, setting.streams("batches")) for setting in settings]
+    dropout = [setting.streams("dropout") for setting in settings]
+    noises = [setting.streams("noise", repr(setting.noise)) for setting in settings]
     update = np.empty_like(head.vector)
     for step in range(recipe.schedule.steps):
         step_rows = [rows[next(draw)] for rows, draw in zip(chosen, draws, strict=True)]
@@ -64,9 +64,9 @@ def answers(head: Head, states: NDArray[np.float32]) -> NDArray[np.float64]:
     """The log-probabilities [m, n, classes] that heads, their vector [m, d], give states [n, width]."""
     out = np.empty((len(head.vector), len(states), head.classes))
     for model, vector in enumerate(head.vector):
-        one = replace(head, vector=vector)
+        trained = replace(head, vector=vector)
         for start in range(0, len(states), _ROWS):
-            out[model, start : start + _ROWS] = one.log_probabilities(states[start : start + _ROWS])
+            out[model, start : start + _ROWS] = trained.log_probabilities(states[start : start + _ROWS])
     return out
 
 
@@ -109,7 +109,7 @@ def _of_one(gradients: ExampleGradients, model: int, size: int) -> FactoredGradi
 def _check(head: Head, labels: NDArray[np.integer], chosen: NDArray[np.integer], settings: Sequence[Settings]) -> None:
     if not len(head.vector) == len(chosen) == len(settings):
         raise ValueError(f"{len(head.vector)} heads, {len(chosen)} sets of texts, {len(settings)} settings")
-    if len({replace(one, seed=None) for one in settings}) > 1:
+    if len({replace(setting, seed=None) for setting in settings}) > 1:
         raise ValueError("models that are trained together differ in their seeds alone")
     if chosen.shape[1] != settings[0].schedule.texts:
         raise UserError(

@@ -69,9 +69,9 @@ class SharedModel:
         seed: of the head's first weights, where the folder has none for so many classes. Raises UserError for another
         architecture, an unknown objective or choice of tensors, and a model without the tensors asked for.
         """
-        for what, chosen, known in (("objective", objective, Objective), ("tensors", tensors, Tensors)):
-            if chosen not in get_args(known):
-                raise unknown(what, chosen, get_args(known))
+        for what, chosen, options in (("objective", objective, Objective), ("tensors", tensors, Tensors)):
+            if chosen not in get_args(options):
+                raise unknown(what, chosen, get_args(options))
         self.folder, self.objective, self.tensors = locate(model), objective, tensors
         self.device = resolved()
         self.network, self.tokenizer = _loaded(self.folder, objective, classes, seed)
@@ -85,8 +85,8 @@ class SharedModel:
             raise UserError(
                 f"tensors is {tensors!r}, but a model for {objective} in {self.folder} has none; set tensors: all"
             )
-        self.shapes = tuple(tuple(one.shape) for one in self.parameters)
-        self.parts = tuple(one.numel() for one in self.parameters)
+        self.shapes = tuple(tuple(parameter.shape) for parameter in self.parameters)
+        self.parts = tuple(parameter.numel() for parameter in self.parameters)
         self.size = sum(self.parts)
 
     @property
@@ -120,15 +120,15 @@ class SharedModel:
         """The token ids of texts, special ones included, cut to the longest. Raises UserError for one of no tokens."""
         ids: list[list[int]] = []
         for number, text in enumerate(texts):
-            one = self.tokenizer(text, truncation=True, max_length=self.longest, verbose=False)["input_ids"]
-            if not self.plain(one):
+            row = self.tokenizer(text, truncation=True, max_length=self.longest, verbose=False)["input_ids"]
+            if not self.plain(row):
                 raise UserError(f"text {number} has no token, hence no gradient to read it from; leave it out")
-            ids.append(list(one))
+            ids.append(list(row))
         return ids
 
     def plain(self, ids: Iterable[int]) -> list[int]:
         """The ids that are no special tokens."""
-        return [int(one) for one in ids if int(one) not in self.special]
+        return [int(token) for token in ids if int(token) not in self.special]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of token ids, without special tokens."""
@@ -141,16 +141,16 @@ class SharedModel:
 
     def loss(self, ids: Sequence[int] | Tensor, target: Target) -> Tensor:
         """The loss of one text by its ids [T], or by its word embeddings [T, width]."""
-        given = torch.as_tensor(ids, device=self.device)
-        into = {"inputs_embeds" if given.is_floating_point() else "input_ids": given[None]}
+        inputs = torch.as_tensor(ids, device=self.device)
+        into = {"inputs_embeds" if inputs.is_floating_point() else "input_ids": inputs[None]}
         if self.objective == "classification":
             wanted = torch.tensor([target], device=self.device)
         elif self.objective == "masked":
             wanted = torch.as_tensor(target, device=self.device)[None]
         else:
-            if given.is_floating_point():
+            if inputs.is_floating_point():
                 raise TypeError("the causal objective predicts tokens, which embeddings do not name")
-            wanted = given[None]
+            wanted = inputs[None]
         logits = self.network(**into).logits
         if self.objective == "classification":
             return torch.nn.functional.cross_entropy(logits, wanted)
@@ -162,13 +162,15 @@ class SharedModel:
         """The gradient of one text's loss by each tensor that is sent; zeros where the loss does not depend on it."""
         of = self.parameters
         grads = torch.autograd.grad(self.loss(ids, target), of, create_graph=create_graph, allow_unused=True)
-        return [torch.zeros_like(one) if grad is None else grad for one, grad in zip(of, grads, strict=True)]
+        return [
+            torch.zeros_like(parameter) if grad is None else grad for parameter, grad in zip(of, grads, strict=True)
+        ]
 
     def gradients(self, sequences: Sequence[Sequence[int]], targets: Sequence[Target]) -> NDArray[np.float32]:
         """The gradients of texts, each a row of all d numbers: [L, d]."""
         matrix = np.empty((len(sequences), self.size), np.float32)
         for row, ids, target in zip(matrix, sequences, targets, strict=True):
-            row[:] = torch.cat([one.flatten() for one in self.gradient(ids, target)]).cpu().numpy()
+            row[:] = torch.cat([part.flatten() for part in self.gradient(ids, target)]).cpu().numpy()
         return matrix
 
     def split(self, vector: NDArray[np.floating] | Tensor) -> list[Tensor]:
@@ -217,7 +219,7 @@ def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tupl
 def _special(tokenizer: Any) -> frozenset[int]:
     """The ids of tokens that are no part of any text; that of unknown words is one unless it is one of these."""
     ids = (getattr(tokenizer, f"{name}_token_id", None) for name in _PLACED)
-    return frozenset(one for one in ids if one is not None)
+    return frozenset(token for token in ids if token is not None)
 
 
 def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:

@@ -29,14 +29,13 @@ LEAST = 4  # members that are asked about: two to set thresholds on, two to meas
 class Split:
     """The parts of texts that are numbered with the N training texts first, and the H others after them.
 
-    examples: int [n], those of which models are asked, ascending. asked: int [q], which of these membership is asked
-    of,
-    in random order, and inside: bool [q], whether the target trained on them. chosen: int [m, N], the training texts of
-    each reference, ascending.
+    examples: int [n], the texts that models are asked about, ascending. questioned: int [q], in random order, those of
+    them whose membership is in question; inside: bool [q], whether the target trained on them. chosen: int [m, N], the
+    training texts of each reference, ascending.
     """
 
     examples: NDArray[np.int64]
-    asked: NDArray[np.int64]
+    questioned: NDArray[np.int64]
     inside: NDArray[np.bool_]
     chosen: NDArray[np.int64]
 
@@ -55,13 +54,13 @@ def overlapping(
     Raises UserError where too few others have the labels of the training texts.
     """
     members, others = _alike(labels, training, rng, place)
-    asked = rng.permutation(np.concatenate([members, others]))
+    questioned = rng.permutation(np.concatenate([members, others]))
     rest = np.setdiff1d(np.arange(training), members)
     chosen = []
     for _ in range((count + 1) // 2):
-        order = rng.permutation(asked)
+        order = rng.permutation(questioned)
         chosen += [np.sort(np.concatenate([rest, half])) for half in np.split(order, 2)]
-    return _split(np.sort(asked), asked, training, np.stack(chosen[:count]))
+    return _split(np.sort(questioned), questioned, training, np.stack(chosen[:count]))
 
 
 def disjoint(
@@ -84,8 +83,8 @@ def disjoint(
         for number, part in enumerate(parts):
             part.append(rows[number * size : (number + 1) * size])
     others, *chosen = [np.sort(np.concatenate(part)) for part in parts]
-    asked = rng.permutation(np.concatenate([np.arange(training), others]))
-    return _split(np.sort(np.concatenate([asked, *chosen])), asked, training, np.stack(chosen))
+    questioned = rng.permutation(np.concatenate([np.arange(training), others]))
+    return _split(np.sort(np.concatenate([questioned, *chosen])), questioned, training, np.stack(chosen))
 
 
 def _alike(
@@ -108,6 +107,8 @@ def _alike(
     return np.concatenate(members), np.concatenate(others)
 
 
-def _split(examples: NDArray[np.int64], asked: NDArray[np.int64], training: int, chosen: NDArray[np.int64]) -> Split:
-    """asked: numbers of texts."""
-    return Split(examples, np.searchsorted(examples, asked), asked < training, chosen)
+def _split(
+    examples: NDArray[np.int64], questioned: NDArray[np.int64], training: int, chosen: NDArray[np.int64]
+) -> Split:
+    """questioned: numbers of texts."""
+    return Split(examples, np.searchsorted(examples, questioned), questioned < training, chosen)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing import one_call
+from epsilometer.auditing import text_audit
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.component import find
 from epsilometer.core.mechanism import Mechanism, build_mechanism
@@ -33,7 +33,7 @@ _NAMED = 5  # words that gave a label away
 def over(folder: Path, name: str, settings: Mapping[str, Any]) -> Mechanism:
     """A mechanism by name or path: what it reads by default, or else the auxiliaries in a folder."""
     if hasattr(find("mechanisms", name, "rewrite"), "default_resource"):
-        return one_call.mechanism(name, settings)
+        return text_audit.mechanism(name, settings)
     return build_mechanism(name, settings, str(folder), f"the settings of {name}")
 
 

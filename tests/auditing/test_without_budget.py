@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import epsilometer
-from epsilometer.auditing import one_call
+from epsilometer.auditing import text_audit
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, ESTIMATORS, OUTPUTS, TRIALS
 from epsilometer.auditing.trials.design import Design
 from epsilometer.cli import main
@@ -65,7 +65,7 @@ def test_what_stands_for_no_budget() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["identity", Identity(), mask])
-def test_an_audit_needs_no_epsilons(mechanism: one_call.Named) -> None:
+def test_an_audit_needs_no_epsilons(mechanism: text_audit.Named) -> None:
     table = epsilometer.audit(TEXTS, mechanism, attacks=["lexical"], trials=200, design=Design(temperature=0))
     assert table["epsilon"].to_list() == [None, None][: len(table)]
     assert table["loss"].min() > 0.5  # type: ignore[operator]  # `mask` leaves half of the words

@@ -10,7 +10,7 @@ import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.claims.worst_case import check_claim
-from epsilometer.auditing.exact_loss.one_call import exact_loss
+from epsilometer.auditing.exact_loss.from_texts import exact_loss
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.worst_pair import ANY, EQUAL, EXACT, ONE_WORD, audit_worst, exchanged, whole
 from epsilometer.core.errors import UserError

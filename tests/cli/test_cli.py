@@ -154,7 +154,7 @@ def test_every_command_on_texts_reads_them_in_the_same_ways(
     layout = ["--text", "2", "--separator", ";", "--no-header", "--encoding", "latin-1", "--no-quotes", "--rows", "2"]
     read = []
     monkeypatch.setattr(
-        "epsilometer.auditing.one_call.audit", lambda texts, *_, **__: read.append(texts) or pl.DataFrame()
+        "epsilometer.auditing.text_audit.audit", lambda texts, *_, **__: read.append(texts) or pl.DataFrame()
     )
     monkeypatch.setattr(
         "epsilometer.project.calibrating.losses.calibrate_texts",

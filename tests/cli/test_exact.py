@@ -72,7 +72,7 @@ def test_vectors_of_ones_own_and_python_says_the_same(capsys: pytest.CaptureFixt
 def test_one_message_for_a_mistake(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("epsilometer.auditing.exact_loss.one_call.embed", lambda texts: pytest.fail("work has begun"))
+    monkeypatch.setattr("epsilometer.auditing.exact_loss.from_texts.embed", lambda texts: pytest.fail("work has begun"))
     code, out, err = call(capsys, "exact", "texts.txt", *arguments)
     assert (code, out) == (2, "")
     assert said in err

@@ -11,7 +11,7 @@ from importlib.metadata import packages_distributions
 import pytest
 
 import epsilometer
-from epsilometer.auditing import one_call
+from epsilometer.auditing import text_audit
 from epsilometer.auditing.trials import design as designs
 from epsilometer.auditing.trials.design import Design, as_installed
 from epsilometer.cli import main
@@ -85,10 +85,10 @@ def test_the_command_line_explains_it_in_one_line(monkeypatch, capsys) -> None:
 
 def test_without_an_encoder_candidates_are_uniform_and_the_embedding_attack_stays_away(monkeypatch, capsys) -> None:
     monkeypatch.setattr(designs, "installed", lambda extra: False)
-    monkeypatch.setattr(one_call, "installed", lambda extra: False)
+    monkeypatch.setattr(text_audit, "installed", lambda extra: False)
     assert as_installed(Design()).temperature == 0
     assert "epsilometer[models]" in capsys.readouterr().err
-    assert "embedding" not in one_call.chosen_attacks(None)
+    assert "embedding" not in text_audit.chosen_attacks(None)
     texts = [f"{a} to {b}" for a in "abcd" for b in "efgh"]
     table = epsilometer.audit(texts, lambda text, rng: text, trials=50)
     assert {"lexical", "length"} < set(table["attack"])

@@ -18,7 +18,7 @@ import pytest
 
 from epsilometer.core.errors import UserError
 from epsilometer.corpora import files
-from epsilometer.corpora.reading import PREPARED, Asked, prepare, read
+from epsilometer.corpora.reading import PREPARED, GeneratorRequest, prepare, read
 from tests.support.places import ROOT, SHARED
 
 REVISION = "0" * 40
@@ -80,7 +80,7 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
         ("a.csv", "text,intent\nhi,x\n", {"labels": ["intend"]}, "unknown label column 'intend'; did you mean 'inten"),
         ("a.csv", "text,part\nhi,x\n", {"split": "prat"}, "unknown split column 'prat'; did you mean 'part'"),
         ("a.csv", "text,words\nhi,1\n", {"labels": ["words"]}, "a label cannot be called 'words'"),
-        ("a.csv", "text\nhi\n", {"asked": Asked(part="queries")}, "part and count are for a generator"),
+        ("a.csv", "text\nhi\n", {"request": GeneratorRequest(part="queries")}, "part and count are for a generator"),
         ("a.csv", "", {}, "is empty"),
         ("a.csv", "\n", {}, "has no columns: unknown text column 'text'"),
         ("a.csv", "text,x\na,b\nc\n", {}, "line 3: 1 fields where the first line has 2"),
@@ -105,10 +105,20 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
         ("a.json", '{"dataset": "a/b", "revision": "main"}', {}, "must be a commit hash of 40 hexadecimal digits"),
         ("a.json", '{"dataset": "a/b"}', {}, "revision: Field required"),
         ("a.json", f'{{"dataset": "a/b", "revison": "{REVISION}"}}', {}, "other key 'revison'"),
-        ("a.py", "x = 1", {"asked": Asked(count=1, part="p")}, "must define a function generate"),
-        ("a.py", "def generate(name, count, seed):\n    return []", {"asked": Asked(count=1, part="p")}, "got list"),
+        ("a.py", "x = 1", {"request": GeneratorRequest(count=1, part="p")}, "must define a function generate"),
+        (
+            "a.py",
+            "def generate(name, count, seed):\n    return []",
+            {"request": GeneratorRequest(count=1, part="p")},
+            "got list",
+        ),
         ("a.py", "x = 1", {}, "needs a part"),
-        ("a.py", "import nothing_of_that_name", {"asked": Asked(count=1, part="p")}, "ModuleNotFoundError"),
+        (
+            "a.py",
+            "import nothing_of_that_name",
+            {"request": GeneratorRequest(count=1, part="p")},
+            "ModuleNotFoundError",
+        ),
     ],
 )
 def test_bad_input_is_named(tmp_path: Path, name: str, content: str | bytes, settings: dict, message: str) -> None:
@@ -155,7 +165,7 @@ def test_another_separator_is_named(tmp_path: Path, rows: str) -> None:
 
 @pytest.mark.parametrize("name", ["a.csv", "a.json", "a.py", "no/such/file.txt"])
 def test_missing_file_is_named(name: str) -> None:
-    settings = {"asked": Asked(count=1, part="p")} if name == "a.py" else {}
+    settings = {"request": GeneratorRequest(count=1, part="p")} if name == "a.py" else {}
     with pytest.raises(UserError, match=f"there is no file '{name}'"):
         read(name, **settings)
 
@@ -167,7 +177,7 @@ import polars as pl
 def generate(name, count, seed):
     return pl.DataFrame({"text": [f"{name} {seed} {i}" for i in range(count)], "kind": list(range(count))})
 """
-    table = read(file(tmp_path, "mine.py", code), labels=["kind"], asked=Asked(7, 2, "talk"))
+    table = read(file(tmp_path, "mine.py", code), labels=["kind"], request=GeneratorRequest(7, 2, "talk"))
     assert table["text"].to_list() == ["talk 7 0", "talk 7 1"]
     assert table.columns == ["text", "split", "kind"]
 

@@ -13,7 +13,7 @@ import torch
 
 from epsilometer.core.errors import UserError
 from epsilometer.models import bert
-from epsilometer.models.encoder import Encoder, _PackedBert
+from epsilometer.models.encoder import Encoder, _BertEncoder
 from epsilometer.models.locate import locate, would_download
 from tests.support.places import ROOT
 
@@ -197,7 +197,7 @@ def test_other_models_go_by_sentence_transformers(tiny_roberta: Path) -> None:
     texts = [*TEXTS[:12], ""]
     theirs = SentenceTransformer(str(tiny_roberta), device="cpu").encode(texts, normalize_embeddings=True)
     ours = encoder.encode(texts)
-    assert not isinstance(encoder._model, _PackedBert)
+    assert not isinstance(encoder._model, _BertEncoder)
     assert np.abs(ours - theirs).max() < 1e-5
     assert encoder.dimensions == 32
     lengths = [len(ids) for ids in encoder._model.tokenizer(texts)["input_ids"]]

@@ -37,8 +37,8 @@ def test_it_agrees_with_victims_that_count_themselves_and_keeps_the_budget(
                 assert np.isnan(row).all()
                 assert not (row > 0).any()
                 assert not (row <= 0).any()
-    assert ledger.asked.tolist() == [len(due[owner]) for owner in range(3)]
-    assert (ledger.counts["p"] + ledger.counts["q"] == ledger.asked).all()
+    assert ledger.questions.tolist() == [len(due[owner]) for owner in range(3)]
+    assert (ledger.counts["p"] + ledger.counts["q"] == ledger.questions).all()
     assert (ledger.left() >= 0).all()
     for name, victim in victims.items():  # a text that several private texts ask is computed once
         every = {text for asked in due.values() for label, text in asked if label == name}
@@ -56,7 +56,7 @@ def test_a_private_texts_count_does_not_depend_on_the_others(
         for number, ledger in enumerate(alone):
             texts = [text for text, owner in questions if owner == number]
             ledger.probabilities(name, texts, [0] * len(texts))
-    assert together.asked.tolist() == [int(ledger.asked[0]) for ledger in alone]
+    assert together.questions.tolist() == [int(ledger.questions[0]) for ledger in alone]
 
 
 def test_a_budget_of_seven_is_never_eight() -> None:
@@ -67,7 +67,7 @@ def test_a_budget_of_seven_is_never_eight() -> None:
     assert (~np.isnan(rows[:, 0])).tolist() == [True] * 7 + [False] * 13
     assert not np.isnan(ledger.probabilities("v", texts[:7], [0] * 7)).any()  # asked before, so free
     assert np.isnan(ledger.probabilities("v", ["another"], [0])).all()
-    assert victim.asked.total() == ledger.asked[0] == 7
+    assert victim.asked.total() == ledger.questions[0] == 7
 
 
 def agrees(rewrite: Callable[[Sequence[str], dict[str, CountsItself]], Outcomes], text: str) -> bool:

@@ -16,7 +16,7 @@ from epsilometer.models import bert
 from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds
 from epsilometer.models.locate import REVISIONS, locate
 from epsilometer.models.logits import GRID
-from epsilometer.models.masked_lm import MaskedLM, _PackedBert, assemble
+from epsilometer.models.masked_lm import MaskedLM, _BertMaskedLM, assemble
 from tests.support import tiny_models
 from tests.support.places import ROOT
 
@@ -76,7 +76,7 @@ def test_equals_transformers(folder: Path, model: MaskedLM, logits: np.ndarray) 
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     some = np.arange(0, len(ROWS), 4)
     theirs = np.stack(by_transformers(folder, TEXTS, ROWS[some]))[:, model.output_ids]
-    assert isinstance(model._model, _PackedBert)
+    assert isinstance(model._model, _BertMaskedLM)
     assert logits.dtype == np.float32
     assert np.abs(logits[some] - theirs).max() < 0.5 / GRID + 1e-4
     assert np.array_equal(logits * GRID, np.round(logits * GRID))
@@ -265,7 +265,7 @@ def test_other_models_go_by_transformers(tmp_path: Path, save: Callable[[Path], 
     save(tmp_path)
     model = MaskedLM(tmp_path)
     assert model.window == window
-    assert not isinstance(model._model, _PackedBert)
+    assert not isinstance(model._model, _BertMaskedLM)
     rows = ROWS[ROWS[:, 0] < 3]
     assert max(len(row.ids) for row in model.inputs(TEXTS, rows)) < window  # so that the twin sees the same
     ours = model.mask_logits(TEXTS, rows)

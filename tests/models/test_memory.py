@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.exact import Exact
+from epsilometer.core.exact_samplers import Exact
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.models.causal_lm import CausalLM

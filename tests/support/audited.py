@@ -40,7 +40,7 @@ from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.report.sections.known_loss import INSTRUMENT
 from epsilometer.utility.schemas import DOWNSTREAM, LEAKAGE, SIMILARITIES, SIMILARITY
-from tests.support.exact import curves, losses
+from tests.support.exact_losses import curves, losses
 from tests.support.html import Elements
 from tests.support.places import ROOT
 

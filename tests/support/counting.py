@@ -39,4 +39,4 @@ def shorten(texts: Sequence[str], classifiers: Mapping[str, Classifier]) -> Outc
     for candidates in (texts, halves, texts):
         ledger.probabilities("p", candidates, owners)
     ones = np.ones(len(texts), np.int64)
-    return Outcomes([FOUND] * len(texts), ones, ones, ledger.asked, 0 * ones)
+    return Outcomes([FOUND] * len(texts), ones, ones, ledger.questions, 0 * ones)

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from epsilometer.core.errors import UserError
 from epsilometer.text.words import words
-from epsilometer.training.canaries import Asked, plant, random_texts
+from epsilometer.training.canaries import CanaryRequest, plant, random_texts
 
 TABLE = pl.DataFrame(
     {
@@ -25,7 +25,7 @@ def rng() -> np.random.Generator:
 
 
 def test_mislabelled_texts_replace_their_own() -> None:
-    planted = plant(TABLE, Asked("text", "label", 400), rng())
+    planted = plant(TABLE, CanaryRequest("text", "label", 400), rng())
     included = planted.key.filter(included=1)
     assert len(planted.training) == 200 + len(included)
     right = dict(zip(TABLE["text"], TABLE["label"], strict=True))
@@ -42,14 +42,14 @@ def test_mislabelled_texts_replace_their_own() -> None:
 
 def test_coins_are_fair_and_places_random() -> None:
     """False alarm 1e-6 for the count, and once in 400! for the order."""
-    planted = plant(TABLE, Asked("text", "label", 400), rng())
+    planted = plant(TABLE, CanaryRequest("text", "label", 400), rng())
     included = int(planted.key["included"].sum())
     assert binom.ppf(5e-7, 400, 0.5) <= included <= binom.isf(5e-7, 400, 0.5)
     assert planted.training["author"].to_list() != sorted(planted.training["author"])
 
 
 def test_with_replaced_neighbours_the_number_of_texts_is_public() -> None:
-    planted = plant(TABLE, Asked("text", "label", 300, replaced=True), rng())
+    planted = plant(TABLE, CanaryRequest("text", "label", 300, replaced=True), rng())
     assert len(planted.training) == 600
     assert (planted.key["label"] != planted.key["other_label"]).all()
     known = dict(zip(planted.training["text"], planted.training["label"], strict=True))
@@ -58,7 +58,7 @@ def test_with_replaced_neighbours_the_number_of_texts_is_public() -> None:
 
 
 def test_random_texts_are_words_of_the_texts() -> None:
-    planted = plant(TABLE, Asked("text", "label", 50, "random"), rng())
+    planted = plant(TABLE, CanaryRequest("text", "label", 50, "random"), rng())
     vocabulary = {word for text in TABLE["text"] for word in words(text)}
     assert all(set(words(text)) <= vocabulary and len(words(text)) == 5 for text in planted.key["text"])
     assert len(planted.training) == 600 + int(planted.key["included"].sum())
@@ -82,4 +82,4 @@ def test_bad_input(settings: dict[str, object], message: str) -> None:
     gaps = pl.when(pl.col("author") < 300).then("label")
     table = TABLE.with_columns(one=pl.lit("a"), gaps=gaps, blanks=gaps.otherwise(pl.lit(" ")))
     with pytest.raises(UserError, match=message):
-        plant(table, Asked(**{"text": "text", "label": "label", "count": 10, **settings}), rng())
+        plant(table, CanaryRequest(**{"text": "text", "label": "label", "count": 10, **settings}), rng())

@@ -26,12 +26,12 @@ def learned(noise: TrainingNoise, replaced: bool = False) -> tuple[Run, list[int
     vector = (np.random.default_rng(2).standard_normal((WIDTH + 1) * (WIDTH + 2)) / 6).astype(np.float32)
     counts: list[int] = []
 
-    def asked(count: int) -> Settings:
+    def settings_for(count: int) -> Settings:
         counts.append(count)
         return Settings(Poisson(count, count, 60), noise, rate=0.05, dropout=False)
 
     canaries, others = mislabelled(texts(), 2, 40, np.random.default_rng(3))
-    run, schedule = planted(BertHead(vector, WIDTH, 2), canaries, others, asked=asked, replaced=replaced)
+    run, schedule = planted(BertHead(vector, WIDTH, 2), canaries, others, settings_for=settings_for, replaced=replaced)
     assert schedule.texts == counts[-1]
     return run, counts
 

@@ -21,7 +21,7 @@ def texts(of_class: dict[int, tuple[int, int]]) -> np.ndarray:
 
 
 def asked_texts(split: Split) -> np.ndarray:
-    return split.examples[split.asked]
+    return split.examples[split.questioned]
 
 
 def test_overlapping_references_are_like_the_target() -> None:
@@ -52,7 +52,7 @@ def test_disjoint_references_share_no_text() -> None:
     assert len(np.unique(every)) == len(every) == 6 * TRAINING
     for rows in (*split.chosen, asked[~split.inside]):
         assert Counter(labels[rows]) == {0: 40, 1: 20}
-    assert not split.members[:, split.asked].any()
+    assert not split.members[:, split.questioned].any()
     assert (split.members.sum(axis=1) == TRAINING).all()
 
 

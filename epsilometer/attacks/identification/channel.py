@@ -54,14 +54,14 @@ class ChannelAttack(ByScore):
         """All epsilons at once: each distinct rewrite is read once, each distinct pair is scored once."""
         used, slots = np.unique(candidates, return_inverse=True)
         slots = slots.reshape(candidates.shape)
-        known = [contexts[0].texts[i] for i in used]
-        seen = {text: i for i, text in enumerate(dict.fromkeys(t for one in rewrites for t in one.texts))}
-        rows = np.array([[seen[text] for text in one.texts] for one in rewrites])
+        sources = [contexts[0].texts[i] for i in used]
+        seen = {text: i for i, text in enumerate(dict.fromkeys(t for output in rewrites for t in output.texts))}
+        rows = np.array([[seen[text] for text in output.texts] for output in rewrites])
         # Pairs of a rewrite stand together, so that it is read once.
-        pairs, place = np.unique(rows[:, :, None] * len(known) + slots, return_inverse=True)
-        alone = self._log_probabilities([""], known, np.zeros(len(known), int), np.arange(len(known)))
-        scores = self._log_probabilities(list(seen), known, pairs // len(known), pairs % len(known))
-        scores = (scores - alone[pairs % len(known)])[place.reshape(len(rewrites), *candidates.shape)]
+        pairs, place = np.unique(rows[:, :, None] * len(sources) + slots, return_inverse=True)
+        alone = self._log_probabilities([""], sources, np.zeros(len(sources), int), np.arange(len(sources)))
+        scores = self._log_probabilities(list(seen), sources, pairs // len(sources), pairs % len(sources))
+        scores = (scores - alone[pairs % len(sources)])[place.reshape(len(rewrites), *candidates.shape)]
         return list(scores)
 
     def _log_probabilities(

@@ -43,19 +43,19 @@ class EmbeddingAttack(ByScore):
         """All epsilons at once: audited texts are encoded once, and of those not known only the candidates."""
         texts, embedded = contexts[0].texts, contexts[0].embedded
         if embedded is not None and (embedded.model, embedded.precision) == (self.model, self.precision):
-            known = embedded.vectors
+            vectors = embedded.vectors
         else:
             touched, places = np.unique(candidates, return_inverse=True)
             texts, candidates = [texts[i] for i in touched], places.reshape(candidates.shape)
-            known = self._encode_once(tuple(texts))
+            vectors = self._encode_once(tuple(texts))
         number = {text: i for i, text in enumerate(texts)}
-        return [self._cosines(one.texts, candidates, known, number) for one in rewrites]
+        return [self._cosines(output.texts, candidates, vectors, number) for output in rewrites]
 
     def _cosines(
         self,
         rewrites: Sequence[str],
         candidates: NDArray[np.integer],
-        known: NDArray[np.float32],
+        of_candidates: NDArray[np.float32],
         number: Mapping[str, int],
     ) -> NDArray[np.float64]:
         """Returns cosines [n, k] of rewrites and candidates; each distinct rewrite is encoded once, known texts not."""
@@ -66,7 +66,7 @@ class EmbeddingAttack(ByScore):
         new = []
         for text, at in trials.items():
             if text in number:
-                scores[at] = known[candidates[at]] @ known[number[text]]
+                scores[at] = of_candidates[candidates[at]] @ of_candidates[number[text]]
             else:
                 new.append(text)
         new.sort(key=len)
@@ -76,8 +76,8 @@ class EmbeddingAttack(ByScore):
             places = [trials[text] for text in part]
             rows = np.concatenate(places)
             vectors = np.repeat(self._encoder.encode(part), [len(p) for p in places], axis=0)
-            if 2 * candidates.shape[1] > len(known):  # most texts: all of them at once
-                scores[rows] = np.take_along_axis(vectors @ known.T, candidates[rows].astype(np.int64), axis=1)
+            if 2 * candidates.shape[1] > len(of_candidates):  # most texts: all of them at once
+                scores[rows] = np.take_along_axis(vectors @ of_candidates.T, candidates[rows].astype(np.int64), axis=1)
             else:
-                scores[rows] = np.einsum("nkd,nd->nk", known[candidates[rows]], vectors)
+                scores[rows] = np.einsum("nkd,nd->nk", of_candidates[candidates[rows]], vectors)
         return scores

@@ -37,11 +37,11 @@ class InternalAttack(ByScore):
         mechanism: object = contexts[0].mechanism
         if not isinstance(mechanism, HasLatents):
             raise UserError("the internal attack needs a mechanism with latents, such as adept or dp_bart")
-        known = mechanism.encode(contexts[0].texts)
-        afters = [latents_after(one, known.shape[1]) for one in rewrites]
+        latents = mechanism.encode(contexts[0].texts)
+        afters = [latents_after(output, latents.shape[1]) for output in rewrites]
         scores = [np.empty(candidates.shape) for _ in rewrites]
-        for part in slices(len(candidates), candidates.shape[1] * known.shape[1]):
-            before = known[candidates[part]]
+        for part in slices(len(candidates), candidates.shape[1] * latents.shape[1]):
+            before = latents[candidates[part]]
             lengths = np.maximum(np.linalg.norm(before, axis=2), 1e-30)
             for score, after in zip(scores, afters, strict=True):
                 noisy = np.asarray(after[part], np.float64)

@@ -117,7 +117,7 @@ class JudgeAttack:
         if self.reading == "score":
             return choose(self._scores(rewrites, candidates, context), context.noise)
         self.check(context.public)
-        questions, of, counts = self._asked(rewrites, candidates, context)
+        questions, of, counts = self._questions(rewrites, candidates, context)
         slots = self._verdicts(questions, counts)[of]
         lost = slots < 0
         counts["at_random"] += int(lost.sum())
@@ -132,38 +132,40 @@ class JudgeAttack:
     def _score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float32]]:
-        return [self._scores(one, candidates, context) for one, context in zip(rewrites, contexts, strict=True)]
+        return [self._scores(output, candidates, context) for output, context in zip(rewrites, contexts, strict=True)]
 
     def _scores(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.float32]:
-        questions, of, counts = self._asked(rewrites, candidates, context)
+        questions, of, counts = self._questions(rewrites, candidates, context)
         cut = self._local.cut
         scores, tokens = self._local.scores(questions)
         counts["prompt_tokens"] += tokens
         counts["cut"] += self._local.cut - cut
         return scores[of]
 
-    def _asked(
+    def _questions(
         self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context
     ) -> tuple[list[Question], NDArray[np.int64], Counter[str]]:
         """The distinct questions, which of them each trial puts [n], and where they are counted."""
-        asked = [
+        questions = [
             (text, tuple(context.texts[c] for c in row)) for text, row in zip(rewrites.texts, candidates, strict=True)
         ]
-        number = {one: i for i, one in enumerate(dict.fromkeys(asked))}
+        number = {question: i for i, question in enumerate(dict.fromkeys(questions))}
         counts = self._counts[context.epsilon]
         counts["asked"] += len(number)
-        return list(number), np.array([number[one] for one in asked]), counts
+        return list(number), np.array([number[question] for question in questions]), counts
 
     def _verdicts(self, questions: Sequence[Question], counts: Counter[str]) -> NDArray[np.int16]:
         """The slot that each answer names, -1 where neither of two does: [n]."""
         labels = numbers(len(questions[0][1]))
         slots = np.full(len(questions), -1, np.int16)
         for again in (False, True):
-            asked = np.flatnonzero(slots < 0)
-            if not len(asked):
+            open_rows = np.flatnonzero(slots < 0)
+            if not len(open_rows):
                 break
-            counts["asked_again"] += len(asked) if again else 0
-            for i, answer in zip(asked, self._answers([questions[int(i)] for i in asked], again, counts), strict=True):
+            counts["asked_again"] += len(open_rows) if again else 0
+            for i, answer in zip(
+                open_rows, self._answers([questions[int(i)] for i in open_rows], again, counts), strict=True
+            ):
                 counts["prompt_tokens"] += answer.prompt_tokens
                 counts["completion_tokens"] += answer.completion_tokens
                 slots[i] = labels.index(answer.text) if answer.text in labels else -1
@@ -172,8 +174,10 @@ class JudgeAttack:
     def _answers(self, questions: Sequence[Question], again: bool, counts: Counter[str]) -> list[Completion]:
         """The label in each answer, empty where the form is not kept."""
         if self.endpoint:
-            asked: list[list[Message]] = [[{"role": "user", "content": message(*one, again)}] for one in questions]
-            return self._chat.complete(asked, self.answer_tokens, keep=parse)
+            conversations: list[list[Message]] = [
+                [{"role": "user", "content": message(*question, again)}] for question in questions
+            ]
+            return self._chat.complete(conversations, self.answer_tokens, keep=parse)
         cut = self._local.cut
         answers = self._local.replies(questions, self.answer_tokens, again)
         counts["cut"] += self._local.cut - cut

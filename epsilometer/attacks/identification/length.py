@@ -37,13 +37,13 @@ class LengthAttack(ByScore):
         """All epsilons at once: the candidates' texts are measured once."""
         used, place = np.unique(candidates, return_inverse=True)
         texts = [contexts[0].texts[i] for i in used]
-        known = np.stack([_lengths(texts), _lengths([_bare(text) for text in texts])])  # [2, candidates, 5]
+        lengths = np.stack([_lengths(texts), _lengths([_bare(text) for text in texts])])  # [2, candidates, 5]
         place = place.reshape(candidates.shape)
         scores = []
-        for one in rewrites:
-            bare = np.array([text == _bare(text) for text in one.texts], int)
+        for output in rewrites:
+            bare = np.array([text == _bare(text) for text in output.texts], int)
             score = np.zeros(candidates.shape)
-            for length, of in zip(known.T, _lengths(one.texts).T, strict=True):  # [candidates, 2] and [n]
+            for length, of in zip(lengths.T, _lengths(output.texts).T, strict=True):  # [candidates, 2] and [n]
                 score -= np.log(np.abs(length[place, bare[:, None]] - of[:, None]) + _CLOSE)
             scores.append(score)
         return scores

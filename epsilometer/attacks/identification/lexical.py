@@ -32,19 +32,19 @@ class LexicalAttack(ByScore):
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
         """All epsilons at once: the candidates' texts are counted once, for later calls too."""
-        vectorizer, known = _fitted(tuple(contexts[0].texts), self.shortest, self.longest)
+        vectorizer, features = _fitted(tuple(contexts[0].texts), self.shortest, self.longest)
         by_epsilon = []
-        for one in rewrites:
+        for output in rewrites:
             scores = np.empty(candidates.shape)
             for start in range(0, len(candidates), _ROWS):
                 part = slice(start, start + _ROWS)
-                seen = vectorizer.transform(one.texts[part])
-                if 2 * candidates.shape[1] > known.shape[0]:  # most texts: all of them at once
-                    cosines = (seen @ known.T).toarray()
+                seen = vectorizer.transform(output.texts[part])
+                if 2 * candidates.shape[1] > features.shape[0]:  # most texts: all of them at once
+                    cosines = (seen @ features.T).toarray()
                     scores[part] = np.take_along_axis(cosines, candidates[part].astype(np.int64), axis=1)
                     continue
                 for slot in range(candidates.shape[1]):
-                    scores[part, slot] = seen.multiply(known[candidates[part, slot]]).sum(axis=1).A1
+                    scores[part, slot] = seen.multiply(features[candidates[part, slot]]).sum(axis=1).A1
             by_epsilon.append(scores)
         return by_epsilon
 

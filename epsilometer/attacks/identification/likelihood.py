@@ -39,9 +39,9 @@ class LikelihoodAttack(ByScore):
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
         """All epsilons at once: what a law needs beyond epsilon (a forward pass) is computed once, or known already."""
-        known = [context.log_likelihoods for context in contexts]
-        if all(one is not None for one in known):
-            return cast(list[NDArray[np.float64]], known)
+        tables = [context.log_likelihoods for context in contexts]
+        if all(table is not None for table in tables):
+            return cast(list[NDArray[np.float64]], tables)
         mechanism, texts = cast(Mechanism, contexts[0].mechanism), contexts[0].texts
         epsilons = [context.epsilon for context in contexts]
         scores = log_likelihoods(mechanism, texts, candidates, rewrites, epsilons=epsilons)

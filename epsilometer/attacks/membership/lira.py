@@ -45,11 +45,11 @@ class LiRA:
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
         """Returns the scores (`MembershipAttack.score`). Raises UserError for too few shadows on either side."""
         answers, trained = references(evidence, "lira")
-        asked = evidence.asked
-        inside = trained[:, asked]
+        questioned = evidence.asked
+        inside = trained[:, questioned]
         self.check_references(inside)
-        phi = log_odds(answers, evidence.labels)[:, asked]
-        own = log_odds(evidence.targets, evidence.labels)[:, asked]
+        phi = log_odds(answers, evidence.labels)[:, questioned]
+        own = log_odds(evidence.targets, evidence.labels)[:, questioned]
         single = len(phi) < OWN_VARIANCES
         mean, variance = moments(phi, ~inside, single)
         if not self.online:

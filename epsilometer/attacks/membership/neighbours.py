@@ -44,7 +44,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 @component
-class Neighbours:
+class NeighbouringTexts:
     """The attack by neighbouring texts.
 
     kind: of neighbours; masked_lm: by id or folder, None for the embedded one; texts: the most asked examples to look
@@ -60,16 +60,16 @@ class Neighbours:
 
         Raises UserError if there is no masked language model.
         """
-        asked = evidence.asked[: self.texts]
-        texts = [evidence.texts[i] for i in asked]
+        questioned = evidence.asked[: self.texts]
+        texts = [evidence.texts[i] for i in questioned]
         if self.kind == "words":
             neighbours = one_word(self._model, texts)
         else:
-            neighbours = respanned(self._model, texts, evidence.noise[np.arange(len(asked))])
-        owner = np.repeat(np.arange(len(asked)), [len(some) for some in neighbours])
-        answers = evidence.answers([one for some in neighbours for one in some])
-        of_neighbours = losses(answers, evidence.labels[asked][owner])  # [t, all]
-        own = losses(evidence.targets[:, asked], evidence.labels[asked])
+            neighbours = respanned(self._model, texts, evidence.noise[np.arange(len(questioned))])
+        owner = np.repeat(np.arange(len(questioned)), [len(some) for some in neighbours])
+        answers = evidence.answers([text for some in neighbours for text in some])
+        of_neighbours = losses(answers, evidence.labels[questioned][owner])  # [t, all]
+        own = losses(evidence.targets[:, questioned], evidence.labels[questioned])
         scores = np.full((len(own), len(evidence.asked)), np.nan)
         for row in np.unique(owner):
             mine = of_neighbours[:, owner == row]
@@ -98,10 +98,10 @@ def one_word(model: FillMask, texts: Sequence[str]) -> list[list[str]]:
     weighed: list[list[tuple[float, str]]] = [[] for _ in texts]
     for place, row, log_new, old in zip(places, outputs.tolist(), log_p.tolist(), log_old.tolist(), strict=True):
         text, word = texts[place.text], texts[place.text][place.start : place.end]
-        proposed = [(one, model.outputs[output]) for one, output in zip(log_new, row, strict=True)]
-        others = [(one, new) for one, new in proposed if new.lower() != word.lower()][:EACH]
-        for one, new in others:
-            weight = one - np.log(-np.expm1(old))
+        proposed = [(log_proposed, model.outputs[output]) for log_proposed, output in zip(log_new, row, strict=True)]
+        others = [(log_proposed, new) for log_proposed, new in proposed if new.lower() != word.lower()][:EACH]
+        for log_proposed, new in others:
+            weight = log_proposed - np.log(-np.expm1(old))
             weighed[place.text].append((weight, text[: place.start] + new + text[place.end :]))
     return [[text for _, text in sorted(some, key=lambda pair: -pair[0])[:OF_WORDS]] for some in weighed]
 

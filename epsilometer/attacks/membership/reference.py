@@ -39,14 +39,19 @@ class Reference:
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
         """Returns the scores (`MembershipAttack.score`). Raises UserError for too few references."""
         answers, trained = references(evidence, "reference")
-        asked = evidence.asked
-        self.check_references(trained[:, asked])
+        questioned = evidence.asked
+        self.check_references(trained[:, questioned])
         all_losses = losses(answers, evidence.labels)
-        outside = np.argsort(trained[:, asked], axis=0, kind="stable")[: self.models]
-        sample = np.sort(np.take_along_axis(all_losses[:, asked], outside, axis=0), axis=0).T  # [q, models]
+        outside = np.argsort(trained[:, questioned], axis=0, kind="stable")[: self.models]
+        sample = np.sort(np.take_along_axis(all_losses[:, questioned], outside, axis=0), axis=0).T  # [q, models]
         own = losses(evidence.targets, evidence.labels)
         low, high = float(all_losses.min()), float(all_losses.max())
-        return np.stack([_ranks(one[asked], sample, min(low, one.min()), max(high, one.max())) for one in own])
+        return np.stack(
+            [
+                _ranks(of_target[questioned], sample, min(low, of_target.min()), max(high, of_target.max()))
+                for of_target in own
+            ]
+        )
 
 
 def _ranks(own: NDArray[np.float64], sample: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:

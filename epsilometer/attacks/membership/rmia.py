@@ -48,15 +48,15 @@ class RMIA:
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
         """Returns the scores (`MembershipAttack.score`). Raises UserError for too few references or examples."""
         answers, trained = references(evidence, "rmia")
-        asked = evidence.asked
-        if len(asked) < 2:
-            raise UserError(f"rmia compares examples with each other, got {len(asked)}; ask about two or more")
-        self.check_references(trained[:, asked])
+        questioned = evidence.asked
+        if len(questioned) < 2:
+            raise UserError(f"rmia compares examples with each other, got {len(questioned)}; ask about two or more")
+        self.check_references(trained[:, questioned])
         log_p = -losses(answers, evidence.labels)
         a = tuned(log_p, trained) if self.a is None else self.a
-        outside = log_mean(log_p[:, asked], ~trained[:, asked])
-        ratios = -losses(evidence.targets, evidence.labels)[:, asked] - expected(outside, a)
-        return np.stack([shares(one, self.gamma) for one in ratios])
+        outside = log_mean(log_p[:, questioned], ~trained[:, questioned])
+        ratios = -losses(evidence.targets, evidence.labels)[:, questioned] - expected(outside, a)
+        return np.stack([shares(ratio, self.gamma) for ratio in ratios])
 
 
 def shares(ratios: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
@@ -93,12 +93,12 @@ def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
     for model in range(len(log_p)):
         others = np.arange(len(log_p)) != model
         seen = ~trained[others]
-        known = seen.any(axis=0)
-        inside = trained[model, known]
-        if not known.any() or inside.all() or not inside.any():
+        covered = seen.any(axis=0)
+        inside = trained[model, covered]
+        if not covered.any() or inside.all() or not inside.any():
             continue
-        outside = log_mean(log_p[others][:, known], seen[:, known])
-        areas.append([_area(log_p[model, known] - expected(outside, a), inside) for a in CHOICES])
+        outside = log_mean(log_p[others][:, covered], seen[:, covered])
+        areas.append([_area(log_p[model, covered] - expected(outside, a), inside) for a in CHOICES])
     if not areas:
         raise UserError("rmia chooses a on references with different training sets; train more of them, or set a")
     means = np.mean(areas, axis=0)

@@ -72,7 +72,7 @@ def features(log_probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _classified(
-    shown: NDArray[np.float64], inside: NDArray[np.bool_], asked: NDArray[np.float64], seed: int
+    shown: NDArray[np.float64], inside: NDArray[np.bool_], target: NDArray[np.float64], seed: int
 ) -> NDArray[np.float64]:
     """Returns the log-odds [t, q] of "in" for the asked answers [t, q, k], by a network trained on the shown ones."""
     from sklearn.neural_network import MLPClassifier  # loads slowly
@@ -82,6 +82,6 @@ def _classified(
     network = MLPClassifier((HIDDEN,), alpha=1e-3, max_iter=40, n_iter_no_change=5, random_state=seed)
     model = make_pipeline(StandardScaler(), network)
     model.fit(shown, inside)
-    log_p = model.predict_log_proba(asked.reshape(-1, asked.shape[-1]))
-    odds: NDArray[np.float64] = (log_p[:, 1] - log_p[:, 0]).reshape(asked.shape[:2])
+    log_p = model.predict_log_proba(target.reshape(-1, target.shape[-1]))
+    odds: NDArray[np.float64] = (log_p[:, 1] - log_p[:, 0]).reshape(target.shape[:2])
     return odds

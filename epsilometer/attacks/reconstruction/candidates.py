@@ -49,7 +49,7 @@ _SAME = 1e-9  # relative squared distance below which gradients are the same in 
 
 
 @dataclass(frozen=True)
-class Pool:
+class GradientPool:
     """What is known about n gradients.
 
     lengths: [n]; cosines: [n, n]; basis: [n, r], the coordinates of the unit gradients in their span.
@@ -62,7 +62,7 @@ class Pool:
     size: int
 
     @classmethod
-    def of(cls, gram: Array, size: int) -> Pool:
+    def of(cls, gram: Array, size: int) -> GradientPool:
         """Returns the pool for inner products [n, n], which rounding may have left indefinite; size: the dimension d.
 
         Raises UserError if an inner product is not finite.
@@ -91,7 +91,7 @@ class Candidates:
 
     def log_likelihoods(
         self,
-        pools: Sequence[Pool],
+        pools: Sequence[GradientPool],
         candidates: NDArray[np.integer],
         target: NDArray[np.integer],
         noises: Sequence[TrainingNoise],
@@ -108,14 +108,14 @@ class Candidates:
         for noise in noises:
             own = copy.deepcopy(generator)
             scores = [
-                _scores(pool, candidates, target, noise, projected=one, generator=own)
-                for pool, one in zip(pools, projections, strict=True)
+                _scores(pool, candidates, target, noise, projected=projection, generator=own)
+                for pool, projection in zip(pools, projections, strict=True)
             ]
             yield np.sum(scores, axis=0) if len(scores) > 1 else scores[0]
 
 
 def _scores(
-    pool: Pool,
+    pool: GradientPool,
     candidates: NDArray[np.integer],
     target: NDArray[np.integer],
     noise: TrainingNoise,
@@ -155,7 +155,7 @@ def _scores(
     return noise.kappa * product
 
 
-def _every_text(pool: Pool, candidates: NDArray[np.integer]) -> bool:
+def _every_text(pool: GradientPool, candidates: NDArray[np.integer]) -> bool:
     """Returns whether all trials share one row of candidates (a stride of 0): all texts of the pool, in order."""
     return candidates.strides[0] == 0 and np.array_equal(candidates[0], np.arange(len(pool.lengths)))
 
@@ -181,7 +181,7 @@ def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
 
 
 def _projections(
-    pool: Pool, candidates: NDArray[np.integer], generator: np.random.Generator
+    pool: GradientPool, candidates: NDArray[np.integer], generator: np.random.Generator
 ) -> tuple[Array, Array, int]:
     """Returns, for one standard normal vector per trial, its products [n, k] with the candidates' unit gradients.
 

@@ -79,7 +79,7 @@ class Aware:
         words = superposition.read(
             superposition.Reading(rows, self.gates.codes, self.prior, noise, lengths=lengths, signs=signs)
         )
-        return Reconstruction(tuple(tuple(map(int, one)) for one in words), {"noise": noise})
+        return Reconstruction(tuple(tuple(map(int, ids)) for ids in words), {"noise": noise})
 
 
 def _prior(model: SharedModel, knowledge: Knowledge) -> NDArray[np.float64]:

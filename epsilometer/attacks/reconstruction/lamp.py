@@ -102,7 +102,10 @@ class Descent:
         """Returns the plain words nearest to embeddings by cosine; the places of special tokens are left out."""
         first, last = self._ends
         allowed, directions = self._directions
-        return [allowed[(one[first : len(one) - last] @ directions.T).argmax(1)].tolist() for one in texts]
+        return [
+            allowed[(embeddings[first : len(embeddings) - last] @ directions.T).argmax(1)].tolist()
+            for embeddings in texts
+        ]
 
     @cached_property
     def _ends(self) -> tuple[int, int]:
@@ -155,18 +158,18 @@ class Descent:
     ) -> tuple[list[Tensor], float]:
         """Returns the texts with the least loss, after all steps and moves, and that loss."""
         first, last = self._ends
-        inner = [one[first : len(one) - last].clone().requires_grad_() for one in texts]
+        inner = [embeddings[first : len(embeddings) - last].clone().requires_grad_() for embeddings in texts]
         before, after = texts[0][:first], texts[0][len(texts[0]) - last :]
         optimiser = torch.optim.Adam(inner, RATE)
         schedule = torch.optim.lr_scheduler.StepLR(optimiser, DECAY_EVERY, DECAY)
-        best, least = [one.clone() for one in texts], np.inf
+        best, least = [embeddings.clone() for embeddings in texts], np.inf
         for step in range(1, self.settings.steps + 1):
-            whole = [torch.cat([before, one, after]) for one in inner]
+            whole = [torch.cat([before, embeddings, after]) for embeddings in inner]
             loss = matching.loss(whole, create_graph=True) + self._lengths_off(inner)
             if float(loss.detach()) < least:
-                best, least = [one.detach().clone() for one in whole], float(loss.detach())
-            for one, slope in zip(inner, torch.autograd.grad(loss, inner), strict=True):
-                one.grad = slope
+                best, least = [embeddings.detach().clone() for embeddings in whole], float(loss.detach())
+            for embeddings, slope in zip(inner, torch.autograd.grad(loss, inner), strict=True):
+                embeddings.grad = slope
             optimiser.step()
             schedule.step()
             if step > WITHOUT_MOVES * self.settings.steps and step % self.settings.every == 1 % self.settings.every:
@@ -175,17 +178,17 @@ class Descent:
 
     def _lengths_off(self, inner: Sequence[Tensor]) -> Tensor:
         """Returns the weighted squared difference between the mean length of embeddings and that of words."""
-        mean = torch.cat([one.norm(dim=1) for one in inner]).mean()
+        mean = torch.cat([embeddings.norm(dim=1) for embeddings in inner]).mean()
         return LENGTH_WEIGHT[self.settings.loss] * (mean - self._length) ** 2
 
     def _move(self, matching: Matching, inner: list[Tensor], generator: np.random.Generator) -> None:
         """Rearrange each text in place, by the best of several rearrangements."""
         first, _ = self._ends
         frame = self.model.words.detach()[torch.tensor(self.model.framed([]), dtype=torch.int64)]
-        for number, one in enumerate(inner):
+        for number, embeddings in enumerate(inner):
             whole = [torch.cat([frame[:first], other.detach(), frame[first:]]) for other in inner]
-            orders = torch.from_numpy(moves(len(one), self.settings.moves, generator))
-            arranged = one.detach()[orders]
+            orders = torch.from_numpy(moves(len(embeddings), self.settings.moves, generator))
+            arranged = embeddings.detach()[orders]
             ends = frame.expand(len(orders), -1, -1)
             candidates = torch.cat([ends[:, :first], arranged, ends[:, first:]], 1)
             losses = matching.losses(whole, number, candidates).double().cpu().numpy()
@@ -194,7 +197,7 @@ class Descent:
                 texts = [self.model.decode(words[order]) for order in orders.numpy()]
                 losses = losses + LANGUAGE_WEIGHT[self.settings.loss] * self.language.losses(texts)
             with torch.no_grad():
-                one.copy_(arranged[int(losses.argmin())])
+                embeddings.copy_(arranged[int(losses.argmin())])
 
 
 def moves(length: int, count: int, generator: np.random.Generator) -> NDArray[np.int64]:

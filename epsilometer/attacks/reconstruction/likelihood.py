@@ -130,9 +130,13 @@ class Climber:
     def _best(self, sent: Sent, starts: Sequence[Sequence[Ids]]) -> Reconstruction:
         law = law_of(sent)
         reached = [self._climb_all(law, sent, list(texts)) for texts in starts]
-        known = [self.explain(sent, texts) for texts in reached]
-        best = max(range(len(known)), key=lambda i: known[i]["log_likelihood"] + known[i]["log_prior"])
-        return Reconstruction(tuple(reached[best]), {**known[best], "start": float(best), "exact": float(law.exact)})
+        explanations = [self.explain(sent, texts) for texts in reached]
+        best = max(
+            range(len(explanations)), key=lambda i: explanations[i]["log_likelihood"] + explanations[i]["log_prior"]
+        )
+        return Reconstruction(
+            tuple(reached[best]), {**explanations[best], "start": float(best), "exact": float(law.exact)}
+        )
 
     def _climb_all(self, law: Law, sent: Sent, texts: list[Ids]) -> list[Ids]:
         """Returns the texts after each has climbed in turn, given the others, until none changes; at most three rounds.
@@ -162,13 +166,13 @@ class Climber:
             if whole > most:
                 best, most = ids, whole
             seen.add(ids)
-            changed = [one for one in self._changes(ids, derivative, laws) if one not in seen]
+            changed = [text for text in self._changes(ids, derivative, laws) if text not in seen]
             gains = self._values(law, target, changed, label) - value
-            gains += [float((laws[places, list(one)] - laws[places, list(ids)]).sum()) for one in changed]
+            gains += [float((laws[places, list(text)] - laws[places, list(ids)]).sum()) for text in changed]
             if not len(gains) or gains.max() <= _LEAST:
-                exchanged = [one for one in _exchanges(ids) if one not in seen][: 2 * self.settings.width]
+                exchanged = [text for text in _exchanges(ids) if text not in seen][: 2 * self.settings.width]
                 gains = self._values(law, target, exchanged, label) - value
-                gains += [self._log_prior(one) - float(laws[places, list(ids)].sum()) for one in exchanged]
+                gains += [self._log_prior(text) - float(laws[places, list(ids)].sum()) for text in exchanged]
                 changed = exchanged
             if not len(gains) or gains.max() <= _LEAST:
                 break
@@ -216,7 +220,7 @@ class Climber:
         """Returns the log-likelihoods [n] of texts of one length."""
         if not texts:
             return np.empty(0)
-        ids = torch.tensor([self.model.framed(one) for one in texts], device=self.model.device)
+        ids = torch.tensor([self.model.framed(text) for text in texts], device=self.model.device)
         return law.log_likelihood(products(self.model, ids, [label] * len(texts), target)).double().cpu().numpy()
 
     def _value(self, law: Law, target: list[Tensor], ids: Sequence[int], label: int) -> float:
@@ -225,9 +229,9 @@ class Climber:
     def _less(self, law: Law, target: list[Tensor], ids: Sequence[int], label: int) -> list[Tensor]:
         """Returns the sum without one text's gradient, clipped or scaled as it was before noise."""
         gradient = self.model.gradient(self.model.framed(ids), label)
-        length = torch.sqrt(sum((one.double() ** 2).sum() for one in gradient)).float()  # type: ignore[arg-type]
+        length = torch.sqrt(sum((grad.double() ** 2).sum() for grad in gradient)).float()  # type: ignore[arg-type]
         weight = law.weight(length)
-        return [one - weight * grad for one, grad in zip(target, gradient, strict=True)]
+        return [sent - weight * grad for sent, grad in zip(target, gradient, strict=True)]
 
     def _laws(self, ids: Ids) -> np.ndarray:
         """Returns [T, vocabulary] ln p of every token at each place given the other places; zeros without a prior."""

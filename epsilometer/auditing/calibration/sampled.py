@@ -188,8 +188,8 @@ def calibrate(
             first = int(draws.trials[:, place].max())
             trusted = draws.by == POSTERIORS
             count = min(max((_BATCH // 2 if first else _LOOK) if trusted else _BATCH, first // 8), budget - spent)
-            asked = evidence.unsettled(at)
-            draws.add(place, asked, measure(float(grid[place]), first, count, asked), count)
+            numbers = evidence.unsettled(at)
+            draws.add(place, numbers, measure(float(grid[place]), first, count, numbers), count)
             if trusted and draws.departs:  # the search begins anew, by the hits of all that was drawn
                 last, contradiction, falls = steps, None, False
                 evidence = draws.evidence(curves, steps, replayed=True)
@@ -259,14 +259,14 @@ class _Draws:
     @property
     def by(self) -> str:
         """HITS or POSTERIORS."""
-        known = not self.batches or any(one.posteriors is not None for one in self.batches[0][2])
-        return POSTERIORS if self._lawful and known and not self.departs else HITS
+        has_posteriors = not self.batches or any(batch.posteriors is not None for batch in self.batches[0][2])
+        return POSTERIORS if self._lawful and has_posteriors and not self.departs else HITS
 
-    def add(self, place: int, asked: Sequence[int], batches: Sequence[Batch], count: int) -> None:
+    def add(self, place: int, numbers: Sequence[int], batches: Sequence[Batch], count: int) -> None:
         """Enter a batch of each attack that was asked, and test the law on it."""
-        self.batches.append((place, asked, batches, count))
-        self.trials[asked, place] += count
-        for attack, batch in zip(asked, batches, strict=True):
+        self.batches.append((place, numbers, batches, count))
+        self.trials[numbers, place] += count
+        for attack, batch in zip(numbers, batches, strict=True):
             if self._lawful and batch.posteriors is not None:
                 self._laws[attack].add(batch.successes, batch.posteriors)
         level = _DOUBT * self._alpha / len(self._laws)
@@ -274,14 +274,14 @@ class _Draws:
 
     def values(self, number: int) -> tuple[int, Sequence[int], list[_Values]]:
         """The place and the attacks of a batch, and the numbers that are bet on."""
-        place, asked, batches, count = self.batches[number]
+        place, numbers, batches, count = self.batches[number]
         values = []
         for batch in batches:
             if batch.posteriors is None or self.by == HITS:
                 values.append((np.array([0.0, 1.0]), np.array([count - batch.successes, batch.successes])))
             else:
                 values.append(np.unique(batch.posteriors, return_counts=True))
-        return place, asked, values
+        return place, numbers, values
 
     def evidence(self, curves: _Curves, last: int, replayed: bool = False) -> _Evidence:
         """On the places up to the last: what all batches so far say, or nothing yet."""
@@ -298,10 +298,10 @@ class _Draws:
     def point(self, place: int, epsilon: float, candidates: int) -> Point:
         """What was measured at a place."""
         successes, sums = np.zeros(len(self.trials), np.int64), np.zeros(len(self.trials))
-        for number, (at, asked, batches, _) in enumerate(self.batches):
+        for number, (at, numbers, batches, _) in enumerate(self.batches):
             if at == place:
-                successes[asked] += [batch.successes for batch in batches]
-                sums[asked] += [float(values @ times) for values, times in self.values(number)[2]]
+                successes[numbers] += [batch.successes for batch in batches]
+                sums[numbers] += [float(values @ times) for values, times in self.values(number)[2]]
         trials = self.trials[:, place]
         losses = tuple(loss_at(s / max(n, 1), candidates) for s, n in zip(sums, trials, strict=True))
         return Point(epsilon, tuple(successes.tolist()), tuple(trials.tolist()), losses)
@@ -349,11 +349,11 @@ class _Evidence:
         self.wealth = np.zeros(last + 2)  # ln, of the bettor against each cell
         self._refuted = np.zeros(last + 2, bool)
 
-    def add(self, place: int, asked: Sequence[int], batches: Sequence[_Values]) -> None:
+    def add(self, place: int, numbers: Sequence[int], batches: Sequence[_Values]) -> None:
         """Settle the bets on a batch at one place: of each attack its distinct numbers, and how often each came."""
         wanted, curves = self._curves.wanted, self._curves
         before = curves.at(curves.below, place)
-        for attack, (values, times) in zip(asked, batches, strict=True):
+        for attack, (values, times) in zip(numbers, batches, strict=True):
             posterior, coins = self._posterior(attack), self._near(attack, place)
             gain = _gain(coins * curves.at(curves.stake, place), values, times, wanted, coins=coins)
             self._below[0, attack, place] += logsumexp(posterior + np.where(before[:, None], gain, 0))

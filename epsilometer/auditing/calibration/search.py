@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.auditing.calibration.sampled import Batch, Calibrated, Goal, Measure, Watch, calibrate, unwatched
-from epsilometer.auditing.one_call import Pool, embed
+from epsilometer.auditing.text_audit import Pool, embed
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import sample
@@ -88,15 +88,15 @@ def search(
     design = as_installed(design)
     fresh = fresh_batches(pool, mechanism, attacks, design, stream="calibrate")
     applied = list(attacks.items())
-    known: Journal = {} if journal is None else journal
+    entries: Journal = {} if journal is None else journal
 
-    def measure(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
-        keys = [(applied[i][0], epsilon, first, count) for i in asked]
-        new = [i for i, key in zip(asked, keys, strict=True) if key not in known]
+    def measure(epsilon: float, first: int, count: int, numbers: Sequence[int]) -> list[Batch]:
+        keys = [(applied[i][0], epsilon, first, count) for i in numbers]
+        new = [i for i, key in zip(numbers, keys, strict=True) if key not in entries]
         if new:
             batches = fresh(epsilon, first, count, new)
-            known.update({(applied[i][0], epsilon, first, count): b for i, b in zip(new, batches, strict=True)})
-        return [known[key] for key in keys]
+            entries.update({(applied[i][0], epsilon, first, count): b for i, b in zip(new, batches, strict=True)})
+        return [entries[key] for key in keys]
 
     calibrated = calibrate(measure, goal, len(applied), design, watch=watch, lawful=has_law(mechanism))
     return replace(calibrated, attacks=tuple(attacks))

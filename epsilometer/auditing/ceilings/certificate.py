@@ -39,7 +39,7 @@ def proved_loss(frontiers: Sequence[Frontier], worths: NDArray[np.float64], alph
         raise UserError(f"worth proves a loss from {2 * _LEAST} sets of texts on, got {len(frontiers)}; draw more")
     bounded = np.clip(np.nan_to_num(worths, nan=-1.0), -1, 1)
     half = len(frontiers) // 2
-    slope = max(_SLOPES, key=lambda one: _success(frontiers[:half], bounded[:half], one, alpha))
+    slope = max(_SLOPES, key=lambda slope: _success(frontiers[:half], bounded[:half], slope, alpha))
     success = _success(frontiers[half:], bounded[half:], slope, alpha)
     return max(0.0, loss_of(success)) if success > 0.5 else 0.0
 
@@ -47,7 +47,9 @@ def proved_loss(frontiers: Sequence[Frontier], worths: NDArray[np.float64], alph
 def _success(frontiers: Sequence[Frontier], worths: NDArray[np.float64], slope: float, alpha: float) -> float:
     """The lower end of the mean success at a slope that was fixed beforehand."""
     low, high = -2 + slope / 2, slope
-    tops = np.array([(one.upper - slope * one.at).max() for one in frontiers])  # m_S, reached at a corner
+    tops = np.array(
+        [(frontier.upper - slope * frontier.at).max() for frontier in frontiers]
+    )  # m_S, reached at a corner
     values = np.clip((worths - tops - low) / (high - low), 0, 1)
     bound, _ = interval(values, 2 * alpha, fixed=True)  # its lower end alone is stated, at alpha
     return (low + (high - low) * bound) / slope

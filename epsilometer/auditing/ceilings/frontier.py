@@ -166,10 +166,10 @@ def mean(frontiers: Sequence[Frontier]) -> Frontier:
     """
     parts = []
     for side in ("upper", "lower"):
-        steps = np.concatenate([np.diff(one.at) for one in frontiers]) / len(frontiers)
-        rises = np.concatenate([np.diff(getattr(one, side)) for one in frontiers]) / len(frontiers)
+        steps = np.concatenate([np.diff(frontier.at) for frontier in frontiers]) / len(frontiers)
+        rises = np.concatenate([np.diff(getattr(frontier, side)) for frontier in frontiers]) / len(frontiers)
         order = np.argsort(-rises / np.maximum(steps, 1e-300), kind="stable")
-        begin = np.mean([getattr(one, side)[0] for one in frontiers])
+        begin = np.mean([getattr(frontier, side)[0] for frontier in frontiers])
         parts.append((0.5 + np.cumsum(np.append(0, steps[order])), begin + np.cumsum(np.append(0, rises[order]))))
     (at, upper), (under, lower) = parts
     return Frontier(at, upper, np.interp(at, under, lower))

@@ -68,25 +68,25 @@ class Events:
         held = np.rint(counts @ self._traits).astype(np.int64)
         self._gains, self._costs = self._gain[held], self._cost[held]
 
-    def best(self, one: int, other: int) -> Event:
-        """The event that would prove the largest loss of input number `one` against the `other`."""
-        proved = self._gains[one] - self._costs[other]
+    def best(self, first: int, second: int) -> Event:
+        """The event that would prove the largest loss of input number `first` against input number `second`."""
+        proved = self._gains[first] - self._costs[second]
         trait = int(proved.argmax())
-        odds = self._scores[:, one] - self._scores[:, other]
-        cuts, here, there = (np.sort(part) for part in (odds[self._choose[i]] for i in (one, one, other)))
+        odds = self._scores[:, first] - self._scores[:, second]
+        cuts, here, there = (np.sort(part) for part in (odds[self._choose[i]] for i in (first, first, second)))
         often, seldom = (len(part) - np.searchsorted(part, cuts) for part in (here, there))
         above = self._gain[often] - self._cost[seldom]
         if above.max() > proved[trait]:
             cut = cuts[above.argmax()]
-            likelier = f"any text that a classifier takes for {self._inputs[one]} at log-odds of {cut:.2f} or more"
+            likelier = f"any text that a classifier takes for {self._inputs[first]} at log-odds of {cut:.2f} or more"
             return Event(likelier, odds >= cut)
         return Event(str(self._names[trait]), self._traits[:, [trait]].toarray()[:, 0] > 0)
 
-    def frequency(self, one: int, other: int) -> float:
-        """How often input number `one` has its most frequent output, or what is taken for it rather than the other."""
-        outputs = self._choose[one]
-        likelier = int((self._scores[outputs, one] > self._scores[outputs, other]).sum())
-        return max(int(self._most[one]), likelier) / len(outputs)
+    def frequency(self, number: int, other: int) -> float:
+        """How often an input has its most frequent output, or one that is taken for it rather than for the other."""
+        outputs = self._choose[number]
+        likelier = int((self._scores[outputs, number] > self._scores[outputs, other]).sum())
+        return max(int(self._most[number]), likelier) / len(outputs)
 
 
 def _traits(text: str, inputs: Sequence[str]) -> Iterator[str]:

@@ -23,8 +23,8 @@ def law_fit(
 
     source: [trials], numbers of texts; rewrites: of all trials, an epsilon each.
     """
-    units = [one.units for one in rewrites if one.units is not None]
-    given: object = mechanism
-    if not isinstance(given, HasLaws) or len(units) < len(rewrites):
+    units = [output.units for output in rewrites if output.units is not None]
+    lawful: object = mechanism
+    if not isinstance(lawful, HasLaws) or len(units) < len(rewrites):
         return [None] * len(epsilons)
-    return list(outputs_fit(given.laws(texts), source, units, epsilons))
+    return list(outputs_fit(lawful.laws(texts), source, units, epsilons))

@@ -70,9 +70,9 @@ def pair_success(release: Release, distances: ArrayLike) -> NDArray[np.float64]:
 
     For directional noise the distances are those of unit vectors, at most 2. Raises UserError for draws by parts.
     """
-    given = np.asarray(distances, np.float64)
+    rows = np.asarray(distances, np.float64)
     if isinstance(release, Gaussian):
-        halves: NDArray[np.float64] = ndtr(given / (2 * release.sigma))
+        halves: NDArray[np.float64] = ndtr(rows / (2 * release.sigma))
         return halves
     dimension = _whole(release)
     grid = np.linspace(0, 1, _GRID)  # of a
@@ -83,7 +83,7 @@ def pair_success(release: Release, distances: ArrayLike) -> NDArray[np.float64]:
     reach = np.clip(np.nan_to_num(ratio, nan=0.0), -1, 1)
     below = 0.5 + 0.5 * np.sign(reach) * betainc(0.5, (dimension - 2) / 2, reach**2)
     probits = ndtri(np.clip(below @ weights, 0.5, _SURE))
-    between: NDArray[np.float64] = ndtr(np.interp(np.clip(given / 2, 0, 1), grid, probits))
+    between: NDArray[np.float64] = ndtr(np.interp(np.clip(rows / 2, 0, 1), grid, probits))
     return between
 
 

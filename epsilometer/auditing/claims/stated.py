@@ -60,7 +60,9 @@ def stated(mechanism: Mechanism | None, epsilon: float, texts: Sequence[str], fi
 
 def write(statements: Mapping[float, Stated], path: Path) -> None:
     """Write statements by epsilon, as JSON."""
-    tables.write_json([{"epsilon": stored(epsilon)} | asdict(one) for epsilon, one in statements.items()], path)
+    tables.write_json(
+        [{"epsilon": stored(epsilon)} | asdict(statement) for epsilon, statement in statements.items()], path
+    )
 
 
 def read(path: Path) -> dict[float | None, Stated]:

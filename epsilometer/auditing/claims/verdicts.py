@@ -205,5 +205,5 @@ def with_overall(table: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
 
     verdicts: as `overall` gives them.
     """
-    one = verdicts.select("mechanism", "epsilon", overall="verdict", overall_by="by")
-    return table.join(one, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")
+    columns = verdicts.select("mechanism", "epsilon", overall="verdict", overall_by="by")
+    return table.join(columns, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")

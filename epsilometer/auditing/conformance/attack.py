@@ -76,7 +76,7 @@ class _Checks:
         if problem := refuses(self.attack, "guess", 3):
             return problem
         if self.mechanism is None:
-            self.mechanism = next((one for one in _simple() if _applies(self.attack, one)), None)
+            self.mechanism = next((simple for simple in _simple() if _applies(self.attack, simple)), None)
             if self.mechanism is None:
                 return "it applies to none of three simple mechanisms; name one that it applies to (--mechanism)"
         elif not _applies(self.attack, self.mechanism):
@@ -107,7 +107,7 @@ class _Checks:
 
     def _grid(self) -> str | None:
         assert isinstance(self.attack, GuessesGrid)
-        noises = [Noise.named(_TRIALS, "conformance", one) for one in range(2)]
+        noises = [Noise.named(_TRIALS, "conformance", turn) for turn in range(2)]
         contexts = [Context(TEXTS, self.mechanism, self.epsilon, noise) for noise in noises]
         shown = visible(self._rewrites(), sees(self.attack, self.mechanism))
         together = self.attack.guess_grid([shown] * 2, self.candidates, contexts)

@@ -94,13 +94,13 @@ class _Checks:
         return [*self.texts, *listed]
 
     def _interface(self) -> str | None:
-        for name, given in (("rewrite", 3), ("guarantee", 1)):
+        for name, arguments in (("rewrite", 3), ("guarantee", 1)):
             if not callable(getattr(self.mechanism, name, None)):
                 return f"there is no method {name}; give it one (docs/your-own-mechanism.md)"
-            if problem := refuses(self.mechanism, name, given):
+            if problem := refuses(self.mechanism, name, arguments):
                 return problem
-        for name, given in _methods(self.mechanism):
-            if problem := refuses(self.mechanism, name, given):
+        for name, arguments in _methods(self.mechanism):
+            if problem := refuses(self.mechanism, name, arguments):
                 return problem
         claim: object = self.mechanism.guarantee(self.epsilon)
         if not isinstance(claim, Guarantee | None):
@@ -110,8 +110,8 @@ class _Checks:
 
     def _reproducible(self) -> str | None:
         texts = self._read * 4
-        one, other = (self._rewrite(texts, _noise(texts)) for _ in range(2))
-        if _equal(one, other):
+        first, second = (self._rewrite(texts, _noise(texts)) for _ in range(2))
+        if _equal(first, second):
             return None
         return "two calls with one noise differ; draw from `noise` alone, not from numpy, torch or random"
 
@@ -275,10 +275,12 @@ class _Checks:
             for text in self._read:
                 twice = " ".join([text.split()[0]] * 2)
                 streams = _noise([twice] * _DRAWS)
-                if any(len(one.split()) != 2 for one in self._rewrite([twice] * _FEW, streams[np.arange(_FEW)]).texts):
+                if any(
+                    len(text.split()) != 2 for text in self._rewrite([twice] * _FEW, streams[np.arange(_FEW)]).texts
+                ):
                     continue  # generated, say: no word of it stands for one of the input, and it costs much
-                rewrites = [one.split() for one in self._rewrite([twice] * _DRAWS, streams).texts]
-                pairs = [(one[0], one[1]) for one in rewrites if len(one) == 2]
+                rewrites = [text.split() for text in self._rewrite([twice] * _DRAWS, streams).texts]
+                pairs = [(split[0], split[1]) for split in rewrites if len(split) == 2]
                 if len(pairs) == _DRAWS and _dependence(pairs) * len(self._read) < FALSE_ALARM:
                     return (
                         f"what becomes of two equal words of a text depends on each other (p < {FALSE_ALARM:g}): one "
@@ -322,10 +324,10 @@ def _each(rewrites: Rewrites) -> list[tuple[object, ...]]:
     return list(zip(*parts, strict=True))
 
 
-def _equal(one: Rewrites, other: Rewrites) -> bool:
+def _equal(left: Rewrites, right: Rewrites) -> bool:
     """Whether texts, units and outcomes are equal: counts of questions may not depend on the batch either."""
-    first, second = (None if of.outcomes is None else of.outcomes.table().rows() for of in (one, other))
-    return _each(one) == _each(other) and first == second
+    first, second = (None if of.outcomes is None else of.outcomes.table().rows() for of in (left, right))
+    return _each(left) == _each(right) and first == second
 
 
 def _chi_square(law: NDArray[np.float64], outputs: NDArray[np.integer]) -> float:
@@ -353,8 +355,8 @@ def _dependence(pairs: Sequence[tuple[str, str]]) -> float:
     common = values[np.argsort(-counts, kind="stable")[:3]].tolist()
     number = {value: i for i, value in enumerate(common)}
     table = np.zeros((len(common) + 1, len(common) + 1))
-    for one, other in pairs:
-        table[number.get(one, len(common)), number.get(other, len(common))] += 1
+    for left, right in pairs:
+        table[number.get(left, len(common)), number.get(right, len(common))] += 1
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / len(pairs)
     if min(table.shape) < 2 or expected.min() < 5:

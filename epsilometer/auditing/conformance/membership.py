@@ -79,9 +79,9 @@ class _Checks:
 
     def _unordered(self) -> str | None:
         order = np.random.default_rng(1).permutation(_EXAMPLES)
-        asked = np.random.default_rng(2).permutation(_ASKED)
-        again = self.attack.score(_reordered(self._telling, order, asked))
-        alike = [spearmanr(one, other)[0] for one, other in zip(again, self._scores[:, asked], strict=True)]
+        questioned = np.random.default_rng(2).permutation(_ASKED)
+        again = self.attack.score(_reordered(self._telling, order, questioned))
+        alike = [spearmanr(row, other)[0] for row, other in zip(again, self._scores[:, questioned], strict=True)]
         if min(alike) >= _ALIKE:
             return None
         return (
@@ -110,12 +110,12 @@ class _Checks:
     def _blind(self) -> str | None:
         """What targets say has nothing to do with who is first: neither score more, or less, but by chance."""
         scores = self.attack.score(_evidence(0.0))
-        if min(_p(one, "two-sided") for one in scores) >= FALSE_ALARM / _TARGETS:
+        if min(_p(row, "two-sided") for row in scores) >= FALSE_ALARM / _TARGETS:
             return None
         return "where a target treats all examples alike its members are told: by their place, or by what was not shown"
 
     def _direction(self) -> str | None:
-        if min(_p(one, "less") for one in self._scores) >= FALSE_ALARM / _TARGETS:
+        if min(_p(row, "less") for row in self._scores) >= FALSE_ALARM / _TARGETS:
             return None
         return "members of a target that is surer of them score less than others; turn the sign"
 
@@ -129,8 +129,8 @@ def _p(scores: NDArray[np.float64], side: str) -> float:
 def _evidence(boost: float) -> Evidence:
     rng = np.random.default_rng(0)
     labels = np.arange(_EXAMPLES) % _CLASSES
-    asked = rng.permutation(_EXAMPLES)[:_ASKED]
-    inside = np.isin(np.arange(_EXAMPLES), asked[: _ASKED // 2])
+    questioned = rng.permutation(_EXAMPLES)[:_ASKED]
+    inside = np.isin(np.arange(_EXAMPLES), questioned[: _ASKED // 2])
     cuts = rng.permuted(np.tile(np.arange(_EXAMPLES) % 2 == 0, (_REFERENCES // 2, 1)), axis=1)
     members = np.concatenate([cuts, ~cuts])
     typical = rng.normal(0, 0.7, (_EXAMPLES, _CLASSES))  # how hard an example is, for all models
@@ -140,7 +140,7 @@ def _evidence(boost: float) -> Evidence:
         labels=labels,
         targets=targets,
         training_losses=np.full(_TARGETS, 0.5),
-        asked=asked,
+        asked=questioned,
         references=_answers(typical, labels, _BOOST * members, rng),
         members=members,
         answers=_of_text,
@@ -168,7 +168,7 @@ def _normalised(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return normalised
 
 
-def _reordered(evidence: Evidence, order: NDArray[np.integer], asked: NDArray[np.integer]) -> Evidence:
+def _reordered(evidence: Evidence, order: NDArray[np.integer], questioned: NDArray[np.integer]) -> Evidence:
     """The same with its examples in another order, and asked about in another."""
     assert evidence.references is not None
     assert evidence.members is not None
@@ -177,8 +177,8 @@ def _reordered(evidence: Evidence, order: NDArray[np.integer], asked: NDArray[np
         texts=[evidence.texts[i] for i in order],
         labels=evidence.labels[order],
         targets=evidence.targets[:, order],
-        asked=np.argsort(order)[evidence.asked[asked]],
+        asked=np.argsort(order)[evidence.asked[questioned]],
         references=evidence.references[:, order],
         members=evidence.members[:, order],
-        noise=evidence.noise[asked],
+        noise=evidence.noise[questioned],
     )

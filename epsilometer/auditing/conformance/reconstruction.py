@@ -65,14 +65,14 @@ class _Checks:
         return refuses(ready, "reconstruct", 2)
 
     def _tokens(self) -> str | None:
-        known = set(range(len(self.model.words))) - self.model.special
+        tokens = set(range(len(self.model.words))) - self.model.special
         for count in _BATCHES:
             reconstruction = self._reconstructed(count)
             if not isinstance(reconstruction, Reconstruction):
                 return "reconstruct must return a Reconstruction"
             if len(reconstruction.ids) != count:
                 return f"of {count} texts {len(reconstruction.ids)} came back; give one a text of the batch"
-            if not all(type(token) is int and token in known for text in reconstruction.ids for token in text):
+            if not all(type(token) is int and token in tokens for text in reconstruction.ids for token in text):
                 return "ids must be whole numbers, of tokens that the model has and that are not special"
             if max(map(len, reconstruction.ids)) > self.model.longest:
                 return f"a text has more than the {self.model.longest} tokens that are read of one"

@@ -42,10 +42,10 @@ def checked(rules: Iterator[Rule]) -> list[Check]:
     return checks
 
 
-def refuses(component: object, name: str, given: int) -> str | None:
+def refuses(component: object, name: str, arguments: int) -> str | None:
     """What is wrong with a method that must take so many arguments by position."""
     try:
-        inspect.signature(getattr(component, name)).bind(*[None] * given)
+        inspect.signature(getattr(component, name)).bind(*[None] * arguments)
     except TypeError:
-        return f"{name}{inspect.signature(getattr(component, name))} cannot be called with {given} arguments"
+        return f"{name}{inspect.signature(getattr(component, name))} cannot be called with {arguments} arguments"
     return None

@@ -92,7 +92,7 @@ def guess_loss(
 
 def tail(loss: float, successes: int, guesses: int, trials: int, *, candidates: int, delta: float) -> float:
     """How likely so many right guesses are at most: P(R + Bin(guesses - R, p*) >= successes)."""
-    given = np.arange(min(guesses, int(binom.isf(_NEGLIGIBLE, trials, delta))) + 1)
+    wrong = np.arange(min(guesses, int(binom.isf(_NEGLIGIBLE, trials, delta))) + 1)
     p = success_bound(loss, candidates)
-    reached = binom.sf(successes - given - 1, guesses - given, p)
-    return float(binom.pmf(given, trials, delta) @ reached + binom.sf(given[-1], trials, delta))
+    reached = binom.sf(successes - wrong - 1, guesses - wrong, p)
+    return float(binom.pmf(wrong, trials, delta) @ reached + binom.sf(wrong[-1], trials, delta))

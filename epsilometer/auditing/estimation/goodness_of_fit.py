@@ -52,19 +52,19 @@ def outputs_fit(
     number[rows] = np.arange(len(rows))
     of_draws = number[wanted.values]
     used = of_draws >= 0
-    fits = [np.array_equal(one.lengths, wanted.lengths) for one in units]
+    fits = [np.array_equal(ragged.lengths, wanted.lengths) for ragged in units]
     if not len(rows):
         return [float(same) for same in fits]
     shape = len(rows), laws.outputs
 
-    def draws(one: Ragged) -> NDArray[np.integer]:
-        pairs = of_draws[used] * shape[1] + one.values[used]
+    def draws(ragged: Ragged) -> NDArray[np.integer]:
+        pairs = of_draws[used] * shape[1] + ragged.values[used]
         return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
 
     tables = laws.log_probabilities(rows, epsilons)
     return [
-        _p_value(np.exp(log_p), draws(one)) if same else 0.0
-        for log_p, one, same in zip(tables, units, fits, strict=True)
+        _p_value(np.exp(log_p), draws(ragged)) if same else 0.0
+        for log_p, ragged, same in zip(tables, units, fits, strict=True)
     ]
 
 
@@ -82,9 +82,9 @@ def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
     seen = np.bincount(cells.ravel(), counted.ravel(), len(law) * size).astype(np.int64).reshape(-1, size)
     expected = draws @ law
     often = np.flatnonzero(expected >= _SHARE * count)
-    one = np.repeat(draws, size)
+    draws_of_cells = np.repeat(draws, size)
     kinds = [
-        (seen.ravel(), one, (draws[:, None] * of_places).ravel()),
+        (seen.ravel(), draws_of_cells, (draws[:, None] * of_places).ravel()),
         (_beyond(seen.sum(axis=0)), np.full(size - 1, count), _beyond(draws @ of_places)),
         (counted.sum(axis=0)[often], np.full(len(often), count), expected[often]),
     ]

@@ -63,6 +63,8 @@ def areas(levels: Sequence[Array], members: NDArray[np.bool_]) -> Areas:
             "model; ask about more texts"
         )
     placed = [[placements(scores[inside], scores[outside]) for scores in level] for level in levels]
-    above, below = (np.array([np.mean([one[i] for one in level], axis=0) for level in placed]) for i in range(2))
+    above, below = (
+        np.array([np.mean([of_model[i] for of_model in level], axis=0) for level in placed]) for i in range(2)
+    )
     covariance = np.atleast_2d(np.cov(above)) / n + np.atleast_2d(np.cov(below)) / m
     return Areas(above.mean(axis=1), covariance, min(n, m))

@@ -72,7 +72,7 @@ def departure(successes: int, posteriors: NDArray[np.float64]) -> float:
         hits.append(_of_different(np.repeat(values[~often], counts[~often])))
     while len(hits) > 1:
         left = hits[-1:] if len(hits) % 2 else []
-        hits = [one + other for one, other in zip(hits[::2], hits[1::2], strict=False)] + left
+        hits = [even + odd for even, odd in zip(hits[::2], hits[1::2], strict=False)] + left
     return hits[0].two_sided(successes)
 
 

@@ -143,8 +143,8 @@ def difference(ones: NDArray[np.bool_], others: NDArray[np.bool_], alpha: float)
 
     Both have exact intervals at 1 - alpha / 2, so that both hold together.
     """
-    one, other = _share(ones, alpha / 2), _share(others, alpha / 2)
-    return Interval(one.value - other.value, one.low - other.high, one.high - other.low)
+    of_ones, of_others = _share(ones, alpha / 2), _share(others, alpha / 2)
+    return Interval(of_ones.value - of_others.value, of_ones.low - of_others.high, of_ones.high - of_others.low)
 
 
 @dataclass(frozen=True)

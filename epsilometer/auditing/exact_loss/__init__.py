@@ -1,9 +1,9 @@
 """The exact loss of mechanisms whose law is known: no trials, no ceiling. Formulas: docs/exact-loss.md.
 
-Users call `epsilometer.exact_loss(texts, mechanism, epsilons)` and `epsilometer.exact_curves`, defined in `one_call`.
+Users call `epsilometer.exact_loss(texts, mechanism, epsilons)` and `epsilometer.exact_curves`, defined in `from_texts`.
 Inside the package:
 
-- `one_call.sampled_pairs(texts, embeddings, trials, design, groups)` or `pairs.of_trials(trials, texts)` returns the
+- `from_texts.sampled_pairs(texts, embeddings, trials, design, groups)` or `pairs.of_trials(trials, texts)` returns the
   `Pairs` to compare;
 - `measuring.measure(mechanism, texts, epsilons, pairs)` returns `Measured`: both tables, without the columns dataset
   and mechanism;

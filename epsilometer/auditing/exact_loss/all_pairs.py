@@ -81,19 +81,19 @@ def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[floa
             equal = _larger(equal, first, second, np.where(counts[first][:, None] == counts[second], loss, 0.0))
         if apart is not None:
             every = Relative(math.inf, apart)
-        every, equal = (_with_witness(mechanism, laws, epsilon, one) for one in (every, equal))
+        every, equal = (_with_witness(mechanism, laws, epsilon, bound) for bound in (every, equal))
         witnessed.append((every, equal))
     return witnessed
 
 
-def raised(known: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
+def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
     """Returns a lower bound, raised to the largest pure loss of the compared pairs where that is larger.
 
     compared: the pairs [n, 2], and their pure losses [n], the larger of both directions.
     """
     pairs, pure = compared
-    if known.method != LOWER_BOUND or pure.max() <= known.loss:
-        return known
+    if bound.method != LOWER_BOUND or pure.max() <= bound.loss:
+        return bound
     x, other = pairs[int(pure.argmax())].tolist()
     larger = Relative(float(pure.max()), (x, other), None, LOWER_BOUND)
     laws = cast(HasLaws, request.mechanism).laws(request.texts)
@@ -140,8 +140,8 @@ def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[fl
     for units in unit_laws(laws, rows, epsilons):
         turned = _summed(laws, rows, units.largest.T)
         parts = []
-        for one in zip(pure_losses(laws, units), turned, error_bounds(laws, units), strict=True):
-            (first, second, loss), (_, _, other_way), (_, _, log_error) = one
+        for unit in zip(pure_losses(laws, units), turned, error_bounds(laws, units), strict=True):
+            (first, second, loss), (_, _, other_way), (_, _, log_error) = unit
             guess, once = guess_losses(log_error), first[:, None] < second
             x, other = (np.broadcast_to(number, loss.shape)[once] for number in (first[:, None], second))
             figures = (np.maximum(loss, other_way), guess.low, guess.high)
@@ -181,13 +181,13 @@ def _unlike(laws: Laws) -> tuple[int, int] | None:
     return (0, int(other[0])) if len(other) else None
 
 
-def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, known: Relative) -> Relative:
+def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, bound: Relative) -> Relative:
     """Returns `known` with the output that attains its loss, and first the text under which that is likelier."""
-    if known.pair is None or not isinstance(mechanism, HasInputs):
-        return known
-    first, second = (laws.rows.row(text) for text in known.pair)
+    if bound.pair is None or not isinstance(mechanism, HasInputs):
+        return bound
+    first, second = (laws.rows.row(text) for text in bound.pair)
     if len(first) != len(second):
-        return known
+        return bound
     rows = np.unique([first, second])
     (law,) = log_laws(laws, rows, [epsilon])
     places, names = (np.searchsorted(rows, first), np.searchsorted(rows, second)), mechanism.output_texts
@@ -201,4 +201,4 @@ def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, known: Relat
             outputs.append(names[int(possible[loss.argmax()])])
         both.append((total, " ".join(outputs)))
     turned = both[1][0] > both[0][0]
-    return Relative(known.loss, known.pair[::-1] if turned else known.pair, both[turned][1], known.method)
+    return Relative(bound.loss, bound.pair[::-1] if turned else bound.pair, both[turned][1], bound.method)

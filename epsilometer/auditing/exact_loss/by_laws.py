@@ -61,12 +61,12 @@ class _Job:
         """Returns the figures of a block of pairs, one `Losses` for each budget."""
         tables = [_Table(len(block)) for _ in self.epsilons]
         units = [_units(laws, self.pairs[i]) for i in block]
-        rows = np.unique(np.concatenate([one for one in units if one is not None] or [np.empty(0, np.int64)]))
+        rows = np.unique(np.concatenate([unit for unit in units if unit is not None] or [np.empty(0, np.int64)]))
         by_budget = log_laws(laws, rows, self.epsilons) if len(rows) else [np.empty((0, 0))] * len(tables)
         for table, law, claims in zip(tables, by_budget, self.claims, strict=True):
-            for place, (one, claim) in enumerate(zip(units, claims[block].tolist(), strict=True)):
-                if one is not None:
-                    table.enter(place, product(law, np.searchsorted(rows, one), self.width), claim)
+            for place, (unit, claim) in enumerate(zip(units, claims[block].tolist(), strict=True)):
+                if unit is not None:
+                    table.enter(place, product(law, np.searchsorted(rows, unit), self.width), claim)
         return [table.losses() for table in tables]
 
 

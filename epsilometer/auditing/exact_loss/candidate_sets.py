@@ -74,9 +74,9 @@ def mean_loss(
     The mechanism must have laws or a likelihood. The interval is valid after every stage of draws; they stop once it is
     as narrow as `sampling.width`.
     """
-    given: object = mechanism
-    if isinstance(given, HasLaws):
-        weigh, log_scale = _Lawful(given.laws(texts), sets.numbers, epsilon).over_sets(sets.weights)
+    lawful: object = mechanism
+    if isinstance(lawful, HasLaws):
+        weigh, log_scale = _Lawful(lawful.laws(texts), sets.numbers, epsilon).over_sets(sets.weights)
     else:
         cdf = np.cumsum(sets.weights)
 
@@ -105,16 +105,16 @@ def over_all(
 
     From one draw for each of the first `most` trials.
     """
-    given, trials, k = cast(object, mechanism), sets.trials[:most], sets.numbers.shape[1]
+    lawful, trials, k = cast(object, mechanism), sets.trials[:most], sets.numbers.shape[1]
     noise = Noise.named(np.arange(len(trials)), "exact loss", "all sets", epsilon)
-    if isinstance(given, HasLaws):
-        weights = _Lawful(given.laws(texts), sets.numbers, epsilon).one_each(trials, noise)
+    if isinstance(lawful, HasLaws):
+        weights = _Lawful(lawful.laws(texts), sets.numbers, epsilon).one_each(trials, noise)
         return _loss(Bracket(*interval(weights, ALPHA)), math.log((k - 1) / 2), k)
     weights = _by_likelihood(mechanism, texts, sets.numbers[trials], (epsilon, noise))
     return _loss(Bracket(*interval(weights, ALPHA)), 0.0, k)
 
 
-def among_sets(row: dict[str, Any], asked: Request, sets: CandidateSets, effort: Effort) -> dict[str, Any]:
+def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effort: Effort) -> dict[str, Any]:
     """Returns a row of `EXACT` with its bounds by pairs replaced by the average over sets of texts.
 
     The row of equal length then describes the sets whose texts all have equally many words. It is returned unchanged if
@@ -122,12 +122,12 @@ def among_sets(row: dict[str, Any], asked: Request, sets: CandidateSets, effort:
     """
     share = 1.0
     if row["pairs"] == EQUAL:
-        sets, share = sets.of_equal_length(asked.texts)
+        sets, share = sets.of_equal_length(request.texts)
     if not share:
         return row
-    every = over_all(asked.mechanism, asked.texts, sets, restored(row["epsilon"]), most=effort.draws)
-    row = _compared(row, asked, sets, effort, share=share)
-    method = f"{row['method']}, {len(sets.numbers):,} of {_count(asked.texts, row['pairs'], sets):,} sets"
+    every = over_all(request.mechanism, request.texts, sets, restored(row["epsilon"]), most=effort.draws)
+    row = _compared(row, request, sets, effort, share=share)
+    method = f"{row['method']}, {len(sets.numbers):,} of {_count(request.texts, row['pairs'], sets):,} sets"
     return row | {"all_low": every.low, "all_high": every.high, "method": method}
 
 
@@ -139,13 +139,13 @@ def _count(texts: Sequence[str], group: str, sets: CandidateSets) -> int:
 
 
 def _compared(
-    row: dict[str, Any], asked: Request, sets: CandidateSets, effort: Effort, *, share: float
+    row: dict[str, Any], request: Request, sets: CandidateSets, effort: Effort, *, share: float
 ) -> dict[str, Any]:
     """Returns the row with the average over the sets of the trials."""
     if math.isinf(row["average_low"]) or row["average_high"] - row["average_low"] <= 2 * effort.width:
         return row
     sampling = Sampling(width=2 * effort.width, draws=effort.draws, first=min(_FIRST, effort.draws))
-    mean = mean_loss(asked.mechanism, asked.texts, sets, restored(row["epsilon"]), sampling=sampling)
+    mean = mean_loss(request.mechanism, request.texts, sets, restored(row["epsilon"]), sampling=sampling)
     low, high = mean.loss.low, mean.loss.high
     if row["pairs"] == ALL:  # both intervals hold; the bounds by pairs hold for certain
         low, high = max(low, row["average_low"]), min(high, row["average_high"])

@@ -98,7 +98,7 @@ class Sampled:
 
 def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[Sampled]:
     """Returns the loss of each of the numbered pairs; in each stage, those not yet settled draw together."""
-    known: list[list[Between]] = [[] for _ in range(pairs)]
+    parts: list[list[Between]] = [[] for _ in range(pairs)]
     results: dict[int, Sampled] = {}
     first = 0
     for count in stages(sampling):
@@ -108,8 +108,8 @@ def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[
         between = draw(numbers, stream(numbers << 32 | np.tile(first + np.arange(count), len(unsettled))))
         first += count
         for place, pair in enumerate(unsettled):
-            known[pair].append(_part(between, slice(place * count, (place + 1) * count)))
-            result = _judged(_joined(known[pair]), sampling.alpha)
+            parts[pair].append(_part(between, slice(place * count, (place + 1) * count)))
+            result = _judged(_joined(parts[pair]), sampling.alpha)
             if _open(result.log_error) <= sampling.width or first == sampling.draws:
                 results[pair] = result
     return [results[pair] for pair in range(pairs)]
@@ -164,14 +164,14 @@ def _of_trials(draw: Draw, trials: NDArray[np.int64], stream: Stream, sampling: 
 
 def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> Draw | None:
     """Returns how to draw between pairs [n, 2] of texts at a budget; None without a law or likelihood."""
-    given: object = mechanism
-    if isinstance(given, DrawsBetween):
-        between = given.draws_between
+    lawful: object = mechanism
+    if isinstance(lawful, DrawsBetween):
+        between = lawful.draws_between
         return lambda numbers, noise: _checked(between(texts, pairs[numbers], epsilon, noise), pairs[numbers], epsilon)
-    if isinstance(given, HasLikelihood):
+    if isinstance(lawful, HasLikelihood):
         return lambda numbers, noise: mixed(mechanism, texts, pairs[numbers], (epsilon, noise))
-    if isinstance(given, HasLaws):
-        laws = given.laws(texts)
+    if isinstance(lawful, HasLaws):
+        laws = lawful.laws(texts)
         return lambda numbers, noise: tilted(laws, pairs[numbers], epsilon, noise)[1]
     return None
 
@@ -219,11 +219,11 @@ def _checked(between: Between, pairs: NDArray[np.integer], epsilon: float) -> Be
     possible = ~np.isneginf(between.log_rho)
     wrong = np.flatnonzero(possible & ~(size <= between.log_bound + _ROUNDING))
     if len(wrong):
-        one = wrong[0]
+        row = wrong[0]
         raise LawError(
-            f"draws_between of the inputs {pairs[one].tolist()} (counted from 0){at_budget(epsilon)} gives log_rho "
-            f"{between.log_rho[one]:g} and a loss of {between.loss[one]:g}, beyond its log_bound of "
-            f"{between.log_bound[one]:g} or no numbers"
+            f"draws_between of the inputs {pairs[row].tolist()} (counted from 0){at_budget(epsilon)} gives log_rho "
+            f"{between.log_rho[row]:g} and a loss of {between.loss[row]:g}, beyond its log_bound of "
+            f"{between.log_bound[row]:g} or no numbers"
         )
     return between
 

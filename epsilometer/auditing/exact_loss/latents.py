@@ -49,9 +49,9 @@ def losses(request: Request) -> list[Losses]:
     for epsilon, claims in zip(request.epsilons, request.claims, strict=True):
         noise = mechanism.law(epsilon)
         if not isinstance(noise, (Gaussian, Laplace)):
-            given = type(noise).__name__
+            name = type(noise).__name__
             raise UserError(
-                f"law must return a Gaussian or a Laplace of mechanisms.latents.shared.noise, got {given}; leave `law` "
+                f"law must return a Gaussian or a Laplace of mechanisms.latents.shared.noise, got {name}; leave `law` "
                 "out of a mechanism with other noise"
             )
         if not 0 < noise.scale < math.inf:
@@ -100,8 +100,8 @@ def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> Losses:
         log_error.append((overlap.low - math.log(2), overlap.high - math.log(2)))
         curve = laplace.deltas(distances, LEVELS, _DELTA)
         delta.append((curve.low, curve.high))
-        one = laplace.delta(distances, claim, _SHARE) if math.isfinite(claim) else Bracket(1.0, 1.0)
-        at_claim.append((one.low, one.high))
+        bracket = laplace.delta(distances, claim, _SHARE) if math.isfinite(claim) else Bracket(1.0, 1.0)
+        at_claim.append((bracket.low, bracket.high))
         pure.append(float(distances.sum()))
     both = Bracket(*np.stack(delta, axis=1))
     return Losses(

@@ -115,7 +115,7 @@ def joined(parts: Sequence[Losses], order: NDArray[np.integer]) -> Losses:
         return np.concatenate(arrays)[order]
 
     def brackets(each: Sequence[Bracket[Array]]) -> Bracket[Array]:
-        return Bracket(whole([one.low for one in each]), whole([one.high for one in each]))
+        return Bracket(whole([bracket.low for bracket in each]), whole([bracket.high for bracket in each]))
 
     pure = [part.pure for part in parts if part.pure is not None]
     at_claim = [part.delta_at_claim for part in parts if part.delta_at_claim is not None]

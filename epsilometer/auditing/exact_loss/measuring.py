@@ -54,15 +54,15 @@ def request(
     return Request(mechanism, texts, pairs.numbers, epsilons, claims=claims, width=effort.width, crew=crew)
 
 
-def pair_losses(asked: Request) -> list[Losses]:
+def pair_losses(request: Request) -> list[Losses]:
     """Returns the losses of the pairs at every budget, by `laws` or by latents, whichever the mechanism has.
 
     Raises UserError for a mechanism that has neither.
     """
-    if isinstance(asked.mechanism, HasLaws):
-        return by_laws.losses(asked)
-    if latents.applies(asked.mechanism):
-        return latents.losses(asked)
+    if isinstance(request.mechanism, HasLaws):
+        return by_laws.losses(request)
+    if latents.applies(request.mechanism):
+        return latents.losses(request)
     raise UserError(
         "the exact loss needs a mechanism whose law can be computed; give it `laws` (docs/your-own-mechanism.md), or "
         "audit it"
@@ -83,11 +83,13 @@ def measure(
     is not known.
     """
     begun = time.perf_counter()
-    asked = request(mechanism, texts, epsilons, pairs, effort=effort, crew=crew)
+    comparison = request(mechanism, texts, epsilons, pairs, effort=effort, crew=crew)
     sampled = not pairwise(mechanism) and by_draws.applies(mechanism)
-    losses, curves = by_draws.tables(asked, pairs, effort.draws) if sampled else _tables(asked, pairs, effort.all_pairs)
+    losses, curves = (
+        by_draws.tables(comparison, pairs, effort.draws) if sampled else _tables(comparison, pairs, effort.all_pairs)
+    )
     if pairs.sets is not None:
-        losses = [among_sets(each, asked, pairs.sets, effort) for each in losses]
+        losses = [among_sets(each, comparison, pairs.sets, effort) for each in losses]
     seconds = (time.perf_counter() - begun) / len(epsilons)
     losses = [each | {"seconds": seconds} for each in losses]
     columns, of_curves = ({k: v for k, v in schema.items() if k not in _OF_CELL} for schema in (EXACT, EXACT_CURVES))
@@ -96,29 +98,29 @@ def measure(
     )
 
 
-def _tables(asked: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _tables(request: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Returns the rows of both tables, from the losses of single pairs."""
-    by_epsilon, losses, curves = pair_losses(asked), [], []
+    by_epsilon, losses, curves = pair_losses(request), [], []
     relatives: Sequence[tuple[Relative | None, Relative | None]] = [(None, None)] * len(by_epsilon)
-    if all_pairs and isinstance(asked.mechanism, HasLaws):
-        relatives = relative(asked.mechanism, asked.texts, asked.epsilons)
-    for number, (one, known) in enumerate(zip(by_epsilon, relatives, strict=True)):
-        for group in groups(asked, pairs, number):
-            largest = _relative(group, one, known[group.name == EQUAL])
-            of_group = curve(group, one)
-            losses.append(row(group, one) | tail(of_group) | ({} if largest is None else relative_row(largest)))
+    if all_pairs and isinstance(request.mechanism, HasLaws):
+        relatives = relative(request.mechanism, request.texts, request.epsilons)
+    for number, (losses_of, bounds) in enumerate(zip(by_epsilon, relatives, strict=True)):
+        for group in groups(request, pairs, number):
+            largest = _relative(group, losses_of, bounds[group.name == EQUAL])
+            of_group = curve(group, losses_of)
+            losses.append(row(group, losses_of) | tail(of_group) | ({} if largest is None else relative_row(largest)))
             curves += of_group
     return losses, curves
 
 
-def _relative(group: Group, losses: Losses, known: Relative | None) -> Relative | None:
+def _relative(group: Group, losses: Losses, bound: Relative | None) -> Relative | None:
     """Returns the relative epsilon, or the largest pure loss of the compared pairs if that is a better lower bound."""
-    asked, pure = group.request, losses.pure
+    request, pure = group.request, losses.pure
     if pure is None:
-        return known
-    some, pure = asked.pairs[group.places], pure[group.places]
-    if isinstance(asked.mechanism, HasLaws):
-        known = known or Relative(0.0, method=LOWER_BOUND)
-        return raised(known, asked, group.epsilon, (some, pure))
+        return bound
+    some, pure = request.pairs[group.places], pure[group.places]
+    if isinstance(request.mechanism, HasLaws):
+        bound = bound or Relative(0.0, method=LOWER_BOUND)
+        return raised(bound, request, group.epsilon, (some, pure))
     x, other = some[int(pure.argmax())].tolist()
     return Relative(float(pure.max()), (x, other), None, LOWER_BOUND)

@@ -129,7 +129,7 @@ def curve_rows(
     of = {"epsilon": stored(group.epsilon), "pairs": group.name}
     worst = [None] * len(LEVELS) if worst_high is None else worst_high.tolist()
     columns = zip(LEVELS.tolist(), delta.low.tolist(), delta.high.tolist(), worst, strict=True)
-    return [of | dict(zip(("level", "delta_low", "delta_high", "worst_high"), one, strict=True)) for one in columns]
+    return [of | dict(zip(("level", "delta_low", "delta_high", "worst_high"), row, strict=True)) for row in columns]
 
 
 def tail(curve_of_group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

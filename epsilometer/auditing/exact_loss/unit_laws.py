@@ -47,13 +47,13 @@ def unit_laws(
         left = log_laws(laws, rows[start : start + size], epsilons)
         for other in starts[i:]:
             right = left if other == start else log_laws(laws, rows[other : other + size], epsilons)
-            for one, first, second in zip(by_epsilon, left, right, strict=True):
+            for compared, first, second in zip(by_epsilon, left, right, strict=True):
                 here, there = slice(start, start + len(first)), slice(other, other + len(second))
-                one.largest[here, there], reverse = largest_losses(first, second)
-                one.largest[there, here] = reverse.T
+                compared.largest[here, there], reverse = largest_losses(first, second)
+                compared.largest[there, here] = reverse.T
                 if overlaps:
-                    one.log_overlap[here, there] = _log_overlap(first, second)
-                    one.log_overlap[there, here] = one.log_overlap[here, there].T
+                    compared.log_overlap[here, there] = _log_overlap(first, second)
+                    compared.log_overlap[there, here] = compared.log_overlap[here, there].T
     return by_epsilon
 
 

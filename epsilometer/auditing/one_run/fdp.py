@@ -100,7 +100,7 @@ class Profile:
 def gaussian(mu: float) -> Profile:
     """Returns the profile of N(0, 1) against N(mu, 1): the law of full batches, close to that of sampled ones."""
     epsilons = np.linspace(0, mu * (mu / 2 + 9), 1000)  # at the last of them delta is below 1e-19
-    return Profile(epsilons.tolist(), [math.exp(gaussian_log_delta(float(one), 1 / mu)) for one in epsilons])
+    return Profile(epsilons.tolist(), [math.exp(gaussian_log_delta(float(epsilon), 1 / mu)) for epsilon in epsilons])
 
 
 @dataclass(frozen=True)

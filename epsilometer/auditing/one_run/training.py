@@ -52,19 +52,19 @@ def audited(
     coins: NDArray[np.bool_], scores: Mapping[str, NDArray[np.floating]], claimed: Claimed, judging: Judging
 ) -> list[dict[str, Any]]:
     """Returns a row (`AUDITED`, from `score` on) for every score and method; coins, scores: [canaries]."""
-    known: dict[str, float | None] = dict.fromkeys(("bracket_lower", *ACCOUNTANTS.values()))
+    columns: dict[str, float | None] = dict.fromkeys(("bracket_lower", *ACCOUNTANTS.values()))
     own = curve = None
     if claimed.release is not None:
         own = family(claimed.release, claimed.schedule, claimed.neighbours)
         curve = profile(claimed.release, claimed.schedule, claimed.neighbours)
-        for one in account(claimed.release, claimed.schedule, judging.delta, claimed.neighbours):
-            if one.accountant in ACCOUNTANTS:
-                known[ACCOUNTANTS[one.accountant]] = one.upper
-            if one.accountant == LOSS_DISTRIBUTION:
-                known["bracket_lower"] = one.lower
+        for statement in account(claimed.release, claimed.schedule, judging.delta, claimed.neighbours):
+            if statement.accountant in ACCOUNTANTS:
+                columns[ACCOUNTANTS[statement.accountant]] = statement.upper
+            if statement.accountant == LOSS_DISTRIBUTION:
+                columns["bracket_lower"] = statement.lower
     about = {"neighbours": claimed.neighbours.value, "sampling": claimed.schedule.sampling}
     return [
-        {"score": name, **about, **row, **known}
+        {"score": name, **about, **row, **columns}
         for name, values in scores.items()
         for row in judged(ordered(values[coins], values[~coins]), judging, own, curve)
     ]

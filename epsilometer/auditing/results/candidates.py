@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.accounting.releases import VonMisesFisher
-from epsilometer.attacks.reconstruction.candidates import BLOCK, Candidates, Pool, noised
+from epsilometer.attacks.reconstruction.candidates import BLOCK, Candidates, GradientPool, noised
 from epsilometer.auditing.claims.reconstruction_bounds import exact_match, pair_success
 from epsilometer.auditing.claims.stated import Stated
 from epsilometer.auditing.results.estimates import Attacked, judge, rows
@@ -33,7 +33,7 @@ ATTACK = "candidates"
 def table(
     of: Mapping[str, str],
     attack: Candidates,
-    pools: Sequence[Pool],
+    pools: Sequence[GradientPool],
     noises: Mapping[float | None, TrainingNoise],
     words: NDArray[np.integer],
     *,
@@ -52,7 +52,7 @@ def table(
     numbers.
     """
     every, extra = [], []
-    for size in (one for one in attack.sizes if one <= len(words)):
+    for size in (size for size in attack.sizes if size <= len(words)):
         of_size = trials(len(words), size, attack.trials, seed)
         every_guess = guesses(pools, of_size, list(noises.values()), seed=seed)
         for (level, noise), guessed in zip(noises.items(), every_guess, strict=True):
@@ -69,9 +69,9 @@ def table(
                 validated={ATTACK: True},
             )
             every += [row for row in rows(attacked, alpha) if row["attack"] == ATTACK]
-            extra.append({"level": level} | _known(pools, of_size, noise))
+            extra.append({"level": level} | _of_law(pools, of_size, noise))
     judged = judge(every, alpha)
-    full = [one | row for one, row in zip(extra, judged, strict=True)]
+    full = [own | row for own, row in zip(extra, judged, strict=True)]
     return pl.DataFrame(full, schema=dict(CANDIDATES))
 
 
@@ -91,7 +91,7 @@ def trials(texts: int, size: int, count: int, seed: Sequence[str | int | float])
 
 
 def guesses(
-    pools: Sequence[Pool], trials: Trials, noises: Sequence[TrainingNoise], *, seed: Sequence[str | int | float]
+    pools: Sequence[GradientPool], trials: Trials, noises: Sequence[TrainingNoise], *, seed: Sequence[str | int | float]
 ) -> list[Guesses]:
     """Returns, for each noise, every trial's likeliest candidate, its margin over the others, and its posterior."""
     count, size = trials.candidates.shape
@@ -107,10 +107,10 @@ def guesses(
             slots[i, part] = choose(values, ties[part])
             scores[i, part] = margins(values, slots[i, part])
             likely[i, part] = posteriors(values, slots[i, part])
-    return [Guesses(*one) for one in zip(slots, scores, likely, strict=True)]
+    return [Guesses(*columns) for columns in zip(slots, scores, likely, strict=True)]
 
 
-def _stated(noise: TrainingNoise, pools: Sequence[Pool]) -> Stated:
+def _stated(noise: TrainingNoise, pools: Sequence[GradientPool]) -> Stated:
     """Returns the claim of one draw: for each part kappa times the distance of the directions, at most 2 kappa."""
     if not isinstance(noise, DirectionalNoise):
         return Stated()
@@ -118,7 +118,7 @@ def _stated(noise: TrainingNoise, pools: Sequence[Pool]) -> Stated:
     return Stated(claim=claim.describe(), claimed=True)
 
 
-def _claims(pools: Sequence[Pool], trials: Trials, noise: TrainingNoise) -> NDArray[np.float64] | None:
+def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise) -> NDArray[np.float64] | None:
     """Returns the [n] losses claimed between the candidates of each trial, in nats; None for noise without a claim.
 
     They follow from the distance of two candidates. For more than two, the largest of their distances is not computed,
@@ -135,7 +135,7 @@ def _claims(pools: Sequence[Pool], trials: Trials, noise: TrainingNoise) -> NDAr
     return np.maximum(claimed, 1e-12)
 
 
-def _known(pools: Sequence[Pool], trials: Trials, noise: TrainingNoise) -> dict[str, float | None]:
+def _of_law(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise) -> dict[str, float | None]:
     """Returns the success rate expected by the law for k = 2, and the bound for any adversary; null where unknown."""
     release = noise.release([pool.size for pool in pools])
     if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):
@@ -146,7 +146,7 @@ def _known(pools: Sequence[Pool], trials: Trials, noise: TrainingNoise) -> dict[
 
 
 def pair_law(
-    pools: Sequence[Pool], left: NDArray[np.integer], right: NDArray[np.integer], *, noise: TrainingNoise
+    pools: Sequence[GradientPool], left: NDArray[np.integer], right: NDArray[np.integer], *, noise: TrainingNoise
 ) -> NDArray[np.float64] | None:
     """Returns the [n] probabilities that the best adversary is right between two texts of a pool.
 

@@ -46,9 +46,9 @@ def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
     """
     if len(first) != len(second):
         raise ValueError(f"a paired comparison needs the same trials, got {len(first)} and {len(second)}")
-    one, other = int((first & ~second).sum()), int((second & ~first).sum())
-    p = float(binomtest(one, one + other).pvalue) if one + other else 1.0
-    return Comparison(len(first), one, other, p)
+    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    p = float(binomtest(only_first, only_first + only_second).pvalue) if only_first + only_second else 1.0
+    return Comparison(len(first), only_first, only_second, p)
 
 
 def compare_strongest(first: Right, second: Right) -> Comparison:
@@ -65,11 +65,11 @@ def compare_strongest(first: Right, second: Right) -> Comparison:
 def _leaks_less(first: Right, second: Right) -> float:
     """Returns the p-value for the finding that some attack on the second succeeds more often than any on the first."""
 
-    def less(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
-        wins, losses = int((one & ~other).sum()), int((other & ~one).sum())
+    def less(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
+        wins, losses = int((first & ~second).sum()), int((second & ~first).sum())
         return float(binomtest(wins, wins + losses, alternative="less").pvalue) if wins + losses else 1.0
 
-    return min(1.0, len(second) * min(max(less(one, other) for one in first.values()) for other in second.values()))
+    return min(1.0, len(second) * min(max(less(left, right) for left in first.values()) for right in second.values()))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -78,7 +78,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(count)
     adjusted[order] = np.minimum(np.maximum.accumulate((count - np.arange(count)) * p[order]), 1)
-    return [float(one) for one in adjusted]
+    return [float(p) for p in adjusted]
 
 
 def paired_rows(dataset: str, first: Right, second: Right) -> list[dict[str, Any]]:

@@ -95,10 +95,10 @@ def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, i
     right: for each attack, bool [trials], whether it named the source.
     """
     pairs = []
-    for one, other in permutations(sorted(right), 2):
-        trials = np.flatnonzero(right[one] & ~right[other])
+    for winner, loser in permutations(sorted(right), 2):
+        trials = np.flatnonzero(right[winner] & ~right[loser])
         if len(trials):
-            pairs.append((one, other, len(trials), int(trials[0])))
+            pairs.append((winner, loser, len(trials), int(trials[0])))
     return pairs
 
 
@@ -157,12 +157,12 @@ def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
     """
     deepest, words = 0.0, None
     for attack, curve in curves.items():
-        for one, other in combinations(curve, 2):
-            if one["loss"] - other["upper"] > deepest:
-                deepest = one["loss"] - other["upper"]
+        for earlier, later in combinations(curve, 2):
+            if earlier["loss"] - later["upper"] > deepest:
+                deepest = earlier["loss"] - later["upper"]
                 words = (
-                    f"not monotone: under the attack {attack} the loss falls from at least {one['loss']:.2f} nats at "
-                    f"ε = {one['epsilon']:g} to at most {other['upper']:.2f} at ε = {other['epsilon']:g}"
+                    f"not monotone: under the attack {attack} the loss falls from at least {earlier['loss']:.2f} nats "
+                    f"at ε = {earlier['epsilon']:g} to at most {later['upper']:.2f} at ε = {later['epsilon']:g}"
                 )
     return words
 

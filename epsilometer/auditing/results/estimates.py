@@ -113,9 +113,9 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
         posteriors = attacked.guesses[of].posteriors
         return None if posteriors is None else departure(own[of].successes, posteriors)
 
-    def row(name: str, among: Sequence[str], one: Estimate) -> dict[str, Any]:
+    def row(name: str, among: Sequence[str], figures: Estimate) -> dict[str, Any]:
         of = max(among, key=lambda attack: own[attack].successes)
-        columns = seen(of, tuple(among), one.alpha)
+        columns = seen(of, tuple(among), figures.alpha)
         return {
             **attacked.of,
             "epsilon": stored(attacked.epsilon),
@@ -129,23 +129,23 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
             "fit_p": stated.fit_p,
             "trials": count,
             "candidates": candidates,
-            "successes": one.successes,
-            "success_rate": one.success_rate,
+            "successes": figures.successes,
+            "success_rate": figures.success_rate,
             "delta": stated.delta,
-            "loss": one.loss,
-            "loss_at_delta": proved(one.successes, count, one.alpha, stated.delta).loss,
-            "point": one.point,
-            "upper": one.upper,
-            "ceiling": one.ceiling,
+            "loss": figures.loss,
+            "loss_at_delta": proved(figures.successes, count, figures.alpha, stated.delta).loss,
+            "point": figures.point,
+            "upper": figures.upper,
+            "ceiling": figures.ceiling,
             "equal_trials": equals,
-            "equal_loss": proved(columns["equal_successes"], equals, one.alpha).loss if equals else None,
+            "equal_loss": proved(columns["equal_successes"], equals, figures.alpha).loss if equals else None,
             "claim": stated.claim,
             "covered": covered,
             "expected": expected,
-            "p_value": None if expected is None else p_value(one.successes, count, expected),
+            "p_value": None if expected is None else p_value(figures.successes, count, expected),
         }
 
-    table = [row(name, [name], one) for name, one in own.items()]
+    table = [row(name, [name], figures) for name, figures in own.items()]
     for name, among in ((STRONGEST, released), (STRONGEST_INSIDE, list(right))):
         if among:
             table.append(row(name, among, strongest([own[attack] for attack in among])))
@@ -210,12 +210,12 @@ def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None 
 
 
 def _by_law(
-    posteriors: NDArray[np.float64] | None, one: Estimate, level: float, p: float | None
+    posteriors: NDArray[np.float64] | None, figures: Estimate, level: float, p: float | None
 ) -> dict[str, float | None]:
     """Returns the columns of an attack's posteriors, all null without a law; p: of its departure."""
     if posteriors is None or not p:  # p = 0: some output is impossible under the law
         return {**dict.fromkeys(_POSTERIOR), "departure_p": p}
-    average = averaged(one.successes, posteriors, one.candidates, level)
+    average = averaged(figures.successes, posteriors, figures.candidates, level)
     return {**dict(zip(_POSTERIOR, (average.loss, average.point, average.upper), strict=True)), "departure_p": p}
 
 

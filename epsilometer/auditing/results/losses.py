@@ -53,14 +53,14 @@ def presented(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def chosen(asked: str | None, there: Sequence[str], short: Sequence[str]) -> Sequence[str]:
+def chosen(wanted: str | None, there: Sequence[str], short: Sequence[str]) -> Sequence[str]:
     """The columns that a user names, separated by commas, of those that are there; `all`, or None for the short list.
 
     Raises UserError for one that is not there.
     """
-    if asked is None or asked == ALL:
-        return there if asked else short
-    names = asked.split(",")
+    if wanted is None or wanted == ALL:
+        return there if wanted else short
+    names = wanted.split(",")
     for name in names:
         if name not in there:
             raise unknown("column", name, [ALL, *there])

@@ -83,7 +83,7 @@ def by_intervals(values: Sequence[float], low: Sequence[float], high: Sequence[f
 
 def verdicts(tested: Sequence[Moves], alpha: float) -> list[str]:
     """Returns a verdict on each curve; all verdicts hold together at confidence 1 - alpha."""
-    corrected = holm([p for one in tested for p in (one.fall, one.rise)])
+    corrected = holm([p for curve in tested for p in (curve.fall, curve.rise)])
     pairs = zip(corrected[::2], corrected[1::2], strict=True)
     return [NOT_MONOTONE if rise <= alpha else FALLS if fall <= alpha else NO_MESSAGE for fall, rise in pairs]
 

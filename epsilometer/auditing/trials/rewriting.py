@@ -48,10 +48,10 @@ class Job:
             rewrites = mechanism.rewrite_grid(private, self.epsilons, streams)
         else:
             rewrites = [mechanism.rewrite(private, e, n) for e, n in zip(self.epsilons, streams, strict=True)]
-        for one in rewrites:
-            _check(one, len(rows))
-            if one.outcomes is not None:
-                _check_outcomes(one.outcomes, one.texts, private)
+        for output in rewrites:
+            _check(output, len(rows))
+            if output.outcomes is not None:
+                _check_outcomes(output.outcomes, output.texts, private)
         return Block(rows, rewrites)
 
 
@@ -90,7 +90,7 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
         return joined
     back = np.empty_like(rows)
     back[rows] = np.arange(len(rows))
-    return [one.take(back) for one in joined]
+    return [output.take(back) for output in joined]
 
 
 def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:

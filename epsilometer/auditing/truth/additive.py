@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from epsilometer.auditing.truth.densities import laplace_cdf
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.law import Floats, Law, cells, together
 
 Pair = tuple[Sequence[float], Sequence[float]]
@@ -32,7 +32,7 @@ def laplace(
     scale: float,
     claim: float,
     sums: bool = False,
-) -> Known:
+) -> KnownMechanism:
     """Returns the mechanism that adds Laplace noise of one scale to each of d numbers.
 
     inputs: two lists [d]; sums: whether the running sums of the noisy numbers are released instead of the numbers.
@@ -53,10 +53,10 @@ def laplace(
         units = [laplace_law(shift, scale) for shift in shifts]
         return units[0] if len(units) == 1 else together(*units, step=abs(shifts[0]) / scale / 1000)
 
-    return Known(name, origin, draw, loss, law=law, claim=claim)
+    return KnownMechanism(name, origin, draw, loss, law=law, claim=claim)
 
 
-def gaussian(name: str, mu: float, delta: float) -> Known:
+def gaussian(name: str, mu: float, delta: float) -> KnownMechanism:
     """Returns standard Gaussian noise on 0 and on mu; it claims the least epsilon at delta (Balle and Wang 2018)."""
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
@@ -68,12 +68,12 @@ def gaussian(name: str, mu: float, delta: float) -> Known:
         return Law(inner.first, inner.other, limit=math.inf)
 
     claim = law().epsilon(delta)
-    return Known(
+    return KnownMechanism(
         name, "Balle and Wang, ICML 2018", draw, lambda y: mu * (mu / 2 - y), law=law, claim=claim, delta=delta
     )
 
 
-def laplace_with_delta(name: str, epsilon: float, delta: float) -> Known:
+def laplace_with_delta(name: str, epsilon: float, delta: float) -> KnownMechanism:
     """Returns Laplace noise with a claim at delta: epsilon + 2 ln(1 - delta), the least epsilon that holds there."""
-    known = laplace(name, "Dwork et al., TCC 2006", ([0], [1]), 1 / epsilon, claim=epsilon)
-    return replace(known, claim=epsilon + 2 * math.log1p(-delta), delta=delta)
+    exact = laplace(name, "Dwork et al., TCC 2006", ([0], [1]), 1 / epsilon, claim=epsilon)
+    return replace(exact, claim=epsilon + 2 * math.log1p(-delta), delta=delta)

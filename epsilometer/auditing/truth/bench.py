@@ -14,8 +14,8 @@ import polars as pl
 
 from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.truth.estimators import ERROR, OURS, Estimator, own
-from epsilometer.auditing.truth.exact import exact_figure
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.exact_figures import exact_figure
+from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.mechanisms import every
 from epsilometer.auditing.truth.samples import samples
 from epsilometer.core.tables import Schema
@@ -73,23 +73,23 @@ def bench(sizes: Sequence[Size] = QUICK, file: Path | None = None, workers: int 
 
 
 def _worker(sizes: Sequence[Size], file: Path | None) -> Callable[[int], list[dict[str, Any]]]:
-    known, estimators = every(), [*OURS, *([] if file is None else [own(file)])]
-    return lambda number: rows(known[number], estimators, sizes)
+    mechanisms, estimators = every(), [*OURS, *([] if file is None else [own(file)])]
+    return lambda number: rows(mechanisms[number], estimators, sizes)
 
 
-def rows(known: Known, estimators: Sequence[Estimator], sizes: Sequence[Size]) -> list[dict[str, Any]]:
+def rows(mechanism: KnownMechanism, estimators: Sequence[Estimator], sizes: Sequence[Size]) -> list[dict[str, Any]]:
     """Returns the rows of one mechanism."""
-    facts = truths(known)
+    facts = truths(mechanism)
     table = []
     for size in sizes:
-        chosen = [one for one in estimators if one.most is None or size.samples <= one.most]
+        chosen = [estimator for estimator in estimators if estimator.most is None or size.samples <= estimator.most]
         bounds = {estimator.name: np.empty(size.seeds) for estimator in chosen}
         seconds = {estimator.name: np.empty(size.seeds) for estimator in chosen}
         for seed in range(size.seeds):
-            sample = samples(known, size.samples, seed)
+            sample = samples(mechanism, size.samples, seed)
             for estimator in chosen:
                 start = time.perf_counter()
-                bounds[estimator.name][seed] = estimator.bound(sample, ERROR, known.delta)
+                bounds[estimator.name][seed] = estimator.bound(sample, ERROR, mechanism.delta)
                 seconds[estimator.name][seed] = time.perf_counter() - start
         for estimator in chosen:
             truth = facts["guess" if estimator.average else "pure"]
@@ -99,16 +99,16 @@ def rows(known: Known, estimators: Sequence[Estimator], sizes: Sequence[Size]) -
     return table
 
 
-def truths(known: Known) -> dict[str, Any]:
+def truths(mechanism: KnownMechanism) -> dict[str, Any]:
     """Returns the columns that do not depend on samples: the true losses of a mechanism at its pair."""
-    law, exact = known.law(), exact_figure(known)
+    law, exact = mechanism.law(), exact_figure(mechanism)
     return {
-        "mechanism": known.name,
-        "origin": known.origin,
-        "claim": known.claim,
-        "delta": known.delta,
-        "pure": law.epsilon(known.delta),
-        "guess": loss_at(1 - law.error, 2, known.delta),
+        "mechanism": mechanism.name,
+        "origin": mechanism.origin,
+        "claim": mechanism.claim,
+        "delta": mechanism.delta,
+        "pure": law.epsilon(mechanism.delta),
+        "guess": loss_at(1 - law.error, 2, mechanism.delta),
         "at_rate": law.at_rate(RATE),
         "exact_low": exact.low,
         "exact_high": exact.high,

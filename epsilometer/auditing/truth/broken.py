@@ -7,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.truth.known import Known, table
+from epsilometer.auditing.truth.known import KnownMechanism, table
 from epsilometer.auditing.truth.law import Floats, Law
 
 _ORIGIN = "ours"
 
 
-def response(name: str, epsilon: float, claim: float) -> Known:
+def response(name: str, epsilon: float, claim: float) -> KnownMechanism:
     """Returns randomised response on a bit, which is reported as it is with odds e^epsilon (Warner 1965)."""
     keep = 1 / (1 + math.exp(-epsilon))
     law = Law(np.array([keep, 1 - keep]), np.array([1 - keep, keep]))
@@ -21,15 +21,15 @@ def response(name: str, epsilon: float, claim: float) -> Known:
     def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         return which ^ (rng.random(count) >= keep).astype(np.int64)
 
-    return Known(name, _ORIGIN, draw, table(law.losses), law=lambda: law, claim=claim)
+    return KnownMechanism(name, _ORIGIN, draw, table(law.losses), law=lambda: law, claim=claim)
 
 
-def halved(epsilon: float) -> Known:
+def halved(epsilon: float) -> KnownMechanism:
     """Returns a mechanism that spends twice the epsilon that it claims, as if a sensitivity had been halved."""
     return response("epsilon halved", 2 * epsilon, claim=epsilon)
 
 
-def reused(epsilon: float) -> Known:
+def reused(epsilon: float) -> KnownMechanism:
     """Returns a mechanism on two bits a b, 00 or 01, that flips both by one coin, so whether they agree is revealed.
 
     Outputs: 2 a + b.
@@ -40,10 +40,10 @@ def reused(epsilon: float) -> Known:
     def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         return np.where(rng.random(count) < keep, which, 3 - which)
 
-    return Known("noise reused", _ORIGIN, draw, table(law.losses), law=lambda: law, claim=epsilon)
+    return KnownMechanism("noise reused", _ORIGIN, draw, table(law.losses), law=lambda: law, claim=epsilon)
 
 
-def rare(epsilon: float, share: float) -> Known:
+def rare(epsilon: float, share: float) -> KnownMechanism:
     """Returns randomised response that reveals a share of its inputs: outputs 2 and 3 are the true bit, marked."""
     keep = 1 / (1 + math.exp(-epsilon))
     noisy = (1 - share) * np.array([keep, 1 - keep])
@@ -53,10 +53,10 @@ def rare(epsilon: float, share: float) -> Known:
         flipped = which ^ (rng.random(count) >= keep).astype(np.int64)
         return np.where(rng.random(count) < share, 2 + which, flipped)
 
-    return Known(f"passes {share:.0%}", _ORIGIN, draw, table(law.losses), law=lambda: law, claim=epsilon)
+    return KnownMechanism(f"passes {share:.0%}", _ORIGIN, draw, table(law.losses), law=lambda: law, claim=epsilon)
 
 
-def null(name: str, outputs: int) -> Known:
+def null(name: str, outputs: int) -> KnownMechanism:
     """Returns a mechanism that reveals nothing about its input: it has this many outputs, all equally likely."""
     chance = np.full(outputs, 1 / outputs)
     law = Law(chance, chance)
@@ -64,14 +64,16 @@ def null(name: str, outputs: int) -> Known:
     def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         return rng.integers(0, outputs, count)
 
-    return Known(name, _ORIGIN, draw, table(law.losses), law=lambda: law, claim=0.0)
+    return KnownMechanism(name, _ORIGIN, draw, table(law.losses), law=lambda: law, claim=0.0)
 
 
-def null_scores() -> Known:
+def null_scores() -> KnownMechanism:
     """Returns Gaussian noise on two equal numbers, with a meaningless score as its loss: no estimator may find any."""
     half = Law(np.array([1.0]), np.array([1.0]))
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
         return rng.normal(size=count)
 
-    return Known("null, with scores", _ORIGIN, draw, lambda y: np.asarray(y, np.float64), law=lambda: half, claim=0.0)
+    return KnownMechanism(
+        "null, with scores", _ORIGIN, draw, lambda y: np.asarray(y, np.float64), law=lambda: half, claim=0.0
+    )

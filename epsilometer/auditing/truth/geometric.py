@@ -7,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.truth.known import Known, table
+from epsilometer.auditing.truth.known import KnownMechanism, table
 from epsilometer.auditing.truth.law import Law
 
 EPSILON, PEOPLE = 0.1, 5
 
 
-def truncated_geometric(inputs: tuple[int, int] = (2, 1)) -> Known:
+def truncated_geometric(inputs: tuple[int, int] = (2, 1)) -> KnownMechanism:
     """Returns algorithm 4.8, which is ln(1 + 2^-k)-private for k = ceil(ln(2 / epsilon)).
 
     P(z | c) falls by a factor of 2^k / (2^k + 1) with each step of z away from c.
@@ -35,4 +35,4 @@ def truncated_geometric(inputs: tuple[int, int] = (2, 1)) -> Known:
 
     claim = math.log1p(2.0**-k)
     origin = "Balcer and Vadhan, arXiv:1709.05396, algorithm 4.8"
-    return Known("TruncatedGeometric", origin, draw, table(law.losses), law=lambda: law, claim=claim)
+    return KnownMechanism("TruncatedGeometric", origin, draw, table(law.losses), law=lambda: law, claim=claim)

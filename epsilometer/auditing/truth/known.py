@@ -19,7 +19,7 @@ Loss = Callable[[NDArray[Any]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownMechanism:
     """A mechanism at a pair of inputs.
 
     origin: the source of its definition.

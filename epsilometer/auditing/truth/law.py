@@ -67,8 +67,8 @@ class Law:
     def delta(self, epsilon: float) -> float:
         """Returns the least delta with which epsilon holds in both directions: the larger hockey-stick divergence."""
         ratio = math.exp(epsilon)
-        one = np.maximum(self.first - ratio * self.other, 0).sum()
-        return float(max(one, np.maximum(self.other - ratio * self.first, 0).sum()))
+        forward = np.maximum(self.first - ratio * self.other, 0).sum()
+        return float(max(forward, np.maximum(self.other - ratio * self.first, 0).sum()))
 
     def epsilon(self, delta: float) -> float:
         """Returns the least epsilon that holds for the pair with this delta."""
@@ -93,8 +93,8 @@ def cells(edges: Floats, first: Callable[[Floats], Floats], other: Callable[[Flo
 
     edges: [m], increasing. There are m + 1 groups: a cell between each two edges, and the two ends.
     """
-    one, two = (np.diff(cdf(edges), prepend=0.0, append=1.0) for cdf in (first, other))
-    return Law(np.maximum(one, 0), np.maximum(two, 0))
+    under_first, under_second = (np.diff(cdf(edges), prepend=0.0, append=1.0) for cdf in (first, other))
+    return Law(np.maximum(under_first, 0), np.maximum(under_second, 0))
 
 
 def together(*laws: Law, step: float) -> Law:
@@ -103,15 +103,15 @@ def together(*laws: Law, step: float) -> Law:
     The rounding only decides which outputs are in one group. The probabilities of a law may sum to less than one (for
     a part of a mechanism's outputs); no loss may be infinite.
     """
-    one, two, low = np.ones(1), np.ones(1), 0
+    of_first, of_second, low = np.ones(1), np.ones(1), 0
     for law in laws:
         places = np.rint(law.losses / step).astype(np.int64)
         start, size = int(places.min()), int(np.ptp(places)) + 1
-        one = np.convolve(one, np.bincount(places - start, law.first, size))
-        two = np.convolve(two, np.bincount(places - start, law.other, size))
+        of_first = np.convolve(of_first, np.bincount(places - start, law.first, size))
+        of_second = np.convolve(of_second, np.bincount(places - start, law.other, size))
         low += start
     limit = max(sum(float(law.losses.max()) for law in laws), -sum(float(law.losses.min()) for law in laws))
-    return Law(one, two, limit, parts=laws)
+    return Law(of_first, of_second, limit, parts=laws)
 
 
 def either(*laws: Law) -> Law:

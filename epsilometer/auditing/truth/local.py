@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.law import Floats, Law
 
 PROTOCOLS = ("GRR", "SS", "SUE", "OUE", "BLH")
@@ -54,13 +54,13 @@ def chances(protocol: str, k: int, epsilon: float) -> Chances:
     return Chances(pair, np.broadcast_to(binom.pmf(counts, rest, foreign), (2, 2, rest + 1)))
 
 
-def protocol(name: str, k: int, epsilon: float) -> Known:
+def protocol(name: str, k: int, epsilon: float) -> KnownMechanism:
     """Returns a protocol at the first two of k values."""
-    known = chances(name, k, epsilon)
-    law = Law(known.pair.ravel(), known.pair.T.ravel())
+    table = chances(name, k, epsilon)
+    law = Law(table.pair.ravel(), table.pair.T.ravel())
     losses = law.losses.reshape(2, 2)
     draws = {"GRR": _responses, "SS": _subsets, "BLH": _hashed}
-    draw = draws[name] if name in draws else partial(_bits, own=known.pair[1].sum(), foreign=known.pair[:, 1].sum())
+    draw = draws[name] if name in draws else partial(_bits, own=table.pair[1].sum(), foreign=table.pair[:, 1].sum())
 
     def sets(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         outputs = draw(count, rng, k=k, epsilon=epsilon)
@@ -70,7 +70,7 @@ def protocol(name: str, k: int, epsilon: float) -> Known:
         return losses[outputs[:, 0], outputs[:, 1]]
 
     origin = "Arcolezi and Gambs, VLDB 2024"
-    return Known(f"{name} k={k} epsilon={epsilon:g}", origin, sets, loss, law=lambda: law, claim=epsilon)
+    return KnownMechanism(f"{name} k={k} epsilon={epsilon:g}", origin, sets, loss, law=lambda: law, claim=epsilon)
 
 
 def attack_rates(name: str, k: int, epsilon: float) -> tuple[float, float]:
@@ -78,10 +78,10 @@ def attack_rates(name: str, k: int, epsilon: float) -> tuple[float, float]:
 
     The attack names a random member of the set, and any of the k values if the set is empty.
     """
-    known = chances(name, k, epsilon)
-    own, other, more = np.indices(known.more.shape)
+    table = chances(name, k, epsilon)
+    own, other, more = np.indices(table.more.shape)
     size = own + other + more
-    weight = known.pair[..., None] * known.more
+    weight = table.pair[..., None] * table.more
     named = [np.where(size > 0, held / np.maximum(size, 1), 1 / k) for held in (own, other)]
     return float((weight * named[0]).sum()), float((weight * named[1]).sum())
 

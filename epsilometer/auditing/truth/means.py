@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from epsilometer.auditing.truth.densities import laplace_cdf
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.law import Floats, Law, cells
 
 _COUNTS, _MEANS = (1, 2), (0.0, 0.5)
@@ -22,7 +22,7 @@ _LEAST = 1e-12  # of a noisy count
 _ORIGIN = "arXiv:2509.07055, google-research/dp_sequential_test"
 
 
-def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -> Known:
+def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -> KnownMechanism:
     """Returns NonDPLaplace1 or NonDPGaussian1, whose mean and scale both use the true count."""
     scales = [2 / (n * epsilon) for n in _COUNTS]
 
@@ -31,7 +31,7 @@ def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -
 
     def loss(y: Floats) -> Floats:
         away = [np.abs(y - mean) / scale for mean, scale in zip(_MEANS, scales, strict=True)]
-        size = [one if noise == "laplace" else one**2 / 2 for one in away]
+        size = [distance if noise == "laplace" else distance**2 / 2 for distance in away]
         return np.asarray(size[1] - size[0] + math.log(scales[1] / scales[0]))
 
     def cdf(which: int, y: Floats) -> Floats:
@@ -44,10 +44,10 @@ def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -
         inner = cells(edges, lambda y: cdf(0, y), lambda y: cdf(1, y))
         return Law(inner.first, inner.other, limit=math.inf)
 
-    return Known(f"{name} epsilon={epsilon:g}", _ORIGIN, draw, loss, law=law, claim=epsilon)
+    return KnownMechanism(f"{name} epsilon={epsilon:g}", _ORIGIN, draw, loss, law=law, claim=epsilon)
 
 
-def noisy_scale(epsilon: float) -> Known:
+def noisy_scale(epsilon: float) -> KnownMechanism:
     """Returns NonDPLaplace2, whose mean uses the true count and whose scale uses the noisy one."""
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
@@ -68,7 +68,7 @@ def noisy_scale(epsilon: float) -> Known:
     def loss(y: Floats) -> Floats:
         return np.log(density(0, y)) - np.log(density(1, y))
 
-    return Known(f"NonDPLaplace2 epsilon={epsilon:g}", _ORIGIN, draw, loss, law=law, claim=epsilon)
+    return KnownMechanism(f"NonDPLaplace2 epsilon={epsilon:g}", _ORIGIN, draw, loss, law=law, claim=epsilon)
 
 
 def _tail(z: Floats, n: int, epsilon: float) -> Floats:

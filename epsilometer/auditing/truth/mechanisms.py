@@ -8,7 +8,7 @@ from functools import cache
 from epsilometer.auditing.truth import additive, broken, geometric, local, means, noisy_max, rappor, texts
 from epsilometer.auditing.truth import numeric_sparse_vector as numeric
 from epsilometer.auditing.truth import sparse_vector as sparse
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.sparse_vector import Threshold
 
 _TEN, _HALVES = [1.0] * 10, [2.0] * 5 + [0.0] * 5
@@ -18,12 +18,12 @@ SIZES, EPSILONS = (2, 10, 100), (0.5, 1.0, 4.0)
 
 
 @cache
-def every() -> tuple[Known, ...]:
+def every() -> tuple[KnownMechanism, ...]:
     """Returns DP-Sniper's twenty, ldp-audit's, those with a delta, broken ones, null ones, and ours on texts."""
     return (*sniper(), *protocols(), *with_delta(), *wrong(), *nothing(), *rewriters())
 
 
-def sniper() -> Iterator[Known]:
+def sniper() -> Iterator[KnownMechanism]:
     """Yields the twenty of DP-Sniper (eth-sri/dp-sniper ee087b2), at the pairs of its reference results."""
     laplace, ding = "Dwork et al., TCC 2006", "Ding et al., CCS 2018, algorithm {}"
     yield additive.laplace("Laplace", laplace, ([1], [2]), 10, claim=0.1)
@@ -49,7 +49,7 @@ def sniper() -> Iterator[Known]:
     yield numeric.numerical("NumericalSVT", (2, 1), Threshold(1, scale=30, noise=120, stop=2), scale=60)
 
 
-def protocols() -> Iterator[Known]:
+def protocols() -> Iterator[KnownMechanism]:
     """Yields ldp-audit's five (hharcolezi/ldp-audit 5cd1c5d) at three sizes of the domain and three epsilons."""
     for name in local.PROTOCOLS:
         for k in SIZES:
@@ -57,7 +57,7 @@ def protocols() -> Iterator[Known]:
                 yield local.protocol(name, k, epsilon)
 
 
-def with_delta() -> Iterator[Known]:
+def with_delta() -> Iterator[KnownMechanism]:
     """Yields mechanisms for which a pair (epsilon, delta) is known."""
     yield additive.gaussian("Gaussian mu=1 delta=1e-5", 1.0, 1e-5)
     yield additive.gaussian("Gaussian mu=1 delta=.01", 1.0, 1e-2)
@@ -65,7 +65,7 @@ def with_delta() -> Iterator[Known]:
     yield additive.laplace_with_delta("Laplace delta=.01", 1.0, 1e-2)
 
 
-def wrong() -> Iterator[Known]:
+def wrong() -> Iterator[KnownMechanism]:
     """Yields mechanisms that leak more than they claim."""
     for epsilon in (0.01, 0.1):
         yield means.true_count("NonDPGaussian1", epsilon, "normal")
@@ -76,14 +76,14 @@ def wrong() -> Iterator[Known]:
     yield broken.rare(1.0, 0.01)
 
 
-def nothing() -> Iterator[Known]:
+def nothing() -> Iterator[KnownMechanism]:
     """Yields mechanisms that leak nothing."""
     yield broken.null("constant", 1)
     yield broken.null("uniform", 10)
     yield broken.null_scores()
 
 
-def rewriters() -> Iterator[Known]:
+def rewriters() -> Iterator[KnownMechanism]:
     """Yields our own mechanisms, on texts whose rewrites can all be listed."""
     yield texts.responses(2.0)
     for name in ("tem", "santext", "exponential", "custext"):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.truth.densities import exponential_cdf, laplace_cdf, nodes
 from epsilometer.auditing.truth.densities import laplace as laplace_density
-from epsilometer.auditing.truth.known import Known, table
+from epsilometer.auditing.truth.known import KnownMechanism, table
 from epsilometer.auditing.truth.law import Floats, Law, cells
 
 EPSILON = 0.1
@@ -41,7 +41,7 @@ def _draws(inputs: Inputs, noise: str, summary: Callable[..., NDArray[Any]]) -> 
     return draw
 
 
-def place(name: str, number: int, inputs: Inputs, noise: str) -> Known:
+def place(name: str, number: int, inputs: Inputs, noise: str) -> KnownMechanism:
     """Returns the mechanism that releases which of the noisy answers is the largest."""
     density, cdf = _noise(noise)
 
@@ -56,10 +56,10 @@ def place(name: str, number: int, inputs: Inputs, noise: str) -> Known:
         return Law(chances(inputs[0]), chances(inputs[1]))
 
     draw = _draws(inputs, noise, np.argmax)
-    return Known(name, _ORIGIN.format(number), draw, lambda y: table(law().losses)(y), law=law, claim=EPSILON)
+    return KnownMechanism(name, _ORIGIN.format(number), draw, lambda y: table(law().losses)(y), law=law, claim=EPSILON)
 
 
-def value(name: str, number: int, inputs: tuple[float, float], noise: str) -> Known:
+def value(name: str, number: int, inputs: tuple[float, float], noise: str) -> KnownMechanism:
     """Returns the mechanism that releases the largest of five noisy answers itself, which breaks its claim.
 
     inputs: the true answer for either input, the same for all five queries.
@@ -77,4 +77,4 @@ def value(name: str, number: int, inputs: tuple[float, float], noise: str) -> Kn
         return cells(edges, lambda y: cdf(y - inputs[0]) ** 5, lambda y: cdf(y - inputs[1]) ** 5)
 
     repeated = ([inputs[0]] * 5, [inputs[1]] * 5)
-    return Known(name, _ORIGIN.format(number), _draws(repeated, noise, np.max), loss, law=law, claim=EPSILON)
+    return KnownMechanism(name, _ORIGIN.format(number), _draws(repeated, noise, np.max), loss, law=law, claim=EPSILON)

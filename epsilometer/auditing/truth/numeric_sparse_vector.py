@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.truth.additive import laplace_law
 from epsilometer.auditing.truth.densities import laplace, laplace_cdf, nodes
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.law import Floats, Law, either, together
 from epsilometer.auditing.truth.sparse_vector import EPSILON, QUERIES, Inputs, Threshold, numbered, places
 
@@ -130,17 +130,17 @@ class Revealing:
         y = edges[:-1, None] + step / 2 * (1 + at)
         mass = laplace(y, threshold.scale) * weight * step / 2
         below = [laplace_cdf(y + threshold.level - queries[i], threshold.noise) for i in (0, QUERIES - 1)]
-        powers = [np.array([one**i for i in range(_HALF + 1)]) for one in below]
+        powers = [np.array([base**i for i in range(_HALF + 1)]) for base in below]
         parts = np.einsum("apk,bpk,pk->abp", powers[0], powers[1], mass, optimize=True)
         with np.errstate(divide="ignore"):
             logs = np.log(np.concatenate([np.zeros((_HALF + 1, _HALF + 1, 1)), np.cumsum(parts, axis=2)], axis=2))
         return start, step, np.maximum(logs, -700)
 
 
-def revealing(name: str, inputs: Inputs, threshold: Threshold) -> Known:
+def revealing(name: str, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
     """Returns algorithm 3."""
     algorithm = Revealing(inputs, threshold)
-    return Known(
+    return KnownMechanism(
         name,
         "Lyu, Su and Li, VLDB 2017, algorithm 3",
         algorithm.draw,
@@ -150,30 +150,30 @@ def revealing(name: str, inputs: Inputs, threshold: Threshold) -> Known:
     )
 
 
-def parallel(name: str, inputs: Inputs, one: Threshold, two: Threshold) -> Known:
+def parallel(name: str, inputs: Inputs, third: Threshold, fourth: Threshold) -> KnownMechanism:
     """Returns algorithms 3 and 4 on the same queries. Outputs: of 3, then the number (`places`) of 4's answers."""
-    algorithm = Revealing(inputs, one)
+    algorithm = Revealing(inputs, third)
 
     @cache
     def second() -> Law:
-        return Law(two.chances(inputs[0]), two.chances(inputs[1]))
+        return Law(fourth.chances(inputs[0]), fourth.chances(inputs[1]))
 
     @cache
     def law() -> Law:
         return together(algorithm.law, second(), step=_STEP)
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
-        answers = numbered(two.above(inputs[which], count, rng), two.stop)
+        answers = numbered(fourth.above(inputs[which], count, rng), fourth.stop)
         return np.column_stack([algorithm.draw(which, count, rng), answers])
 
     def loss(outputs: Floats) -> Floats:
         return algorithm.loss(outputs[:, :-1]) + second().losses[outputs[:, -1].astype(np.int64)]
 
     origin = "Bichsel, Steffen, Bogunovic and Vechev, S&P 2021"
-    return Known(name, origin, draw, loss, law=law, claim=2 * EPSILON)
+    return KnownMechanism(name, origin, draw, loss, law=law, claim=2 * EPSILON)
 
 
-def numerical(name: str, inputs: tuple[float, float], threshold: Threshold, scale: float) -> Known:
+def numerical(name: str, inputs: tuple[float, float], threshold: Threshold, scale: float) -> KnownMechanism:
     """Returns NumericalSVT, with all queries of an input alike.
 
     Outputs: [n, 2 stop], as for algorithm 3; scale: of the answers' noise.
@@ -206,4 +206,4 @@ def numerical(name: str, inputs: tuple[float, float], threshold: Threshold, scal
         return np.asarray(losses[number] + np.where(spots >= 0, away, 0).sum(axis=1))
 
     origin = "Wang, Ding, Wang, Kifer and Zhang, PLDI 2019"
-    return Known(name, origin, draw, loss, law=law, claim=EPSILON)
+    return KnownMechanism(name, origin, draw, loss, law=law, claim=EPSILON)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.law import Floats, Law
 
 BITS = 20
@@ -16,7 +16,7 @@ FIRST, OTHER = (3, 10, 13), (0, 11, 18)
 """The bits set by the four hashes (murmur3, seeds 0 to 3) of the values 1 and 0, as DP-Sniper computes them."""
 
 
-def rappor(name: str, set_one: float, set_zero: float, claim: float) -> Known:
+def rappor(name: str, set_one: float, set_zero: float, claim: float) -> KnownMechanism:
     """Returns RAPPOR. set_one, set_zero: P(a bit comes out as 1) if it is set in the filter, and if not."""
     chance = np.full((2, BITS), set_zero)
     chance[0, list(FIRST)] = chance[1, list(OTHER)] = set_one
@@ -34,20 +34,20 @@ def rappor(name: str, set_one: float, set_zero: float, claim: float) -> Known:
         """Returns the law, grouped by how many bits of either kind are reported as 1."""
         ones = np.arange(len(FIRST) + 1)
         set_, unset = binom.pmf(ones, len(FIRST), set_one), binom.pmf(ones, len(OTHER), set_zero)
-        one, zero = (np.array([1 - chance, chance]) for chance in (set_one, set_zero))
-        bits = (Law(one, zero),) * len(FIRST) + (Law(zero, one),) * len(OTHER)
+        set_bit, unset_bit = (np.array([1 - chance, chance]) for chance in (set_one, set_zero))
+        bits = (Law(set_bit, unset_bit),) * len(FIRST) + (Law(unset_bit, set_bit),) * len(OTHER)
         return Law(np.outer(set_, unset).ravel(), np.outer(unset, set_).ravel(), parts=bits)
 
-    return Known(name, "Erlingsson et al., CCS 2014", draw, loss, law=law, claim=claim)
+    return KnownMechanism(name, "Erlingsson et al., CCS 2014", draw, loss, law=law, claim=claim)
 
 
-def one_time(f: float = 0.95) -> Known:
+def one_time(f: float = 0.95) -> KnownMechanism:
     """Returns the permanent response alone, steps 1 and 2, with the claim 2 h ln((2 - f) / f) for h hashes."""
     return rappor("OneTimeRappor", 1 - f / 2, f / 2, claim=8 * math.log((2 - f) / f))
 
 
-def instantaneous(f: float = 0.75, p: float = 0.45, q: float = 0.55) -> Known:
+def instantaneous(f: float = 0.75, p: float = 0.45, q: float = 0.55) -> KnownMechanism:
     """Returns the instantaneous response to the permanent response, steps 1 to 3."""
-    one, zero = f / 2 * p + (1 - f / 2) * q, f / 2 * q + (1 - f / 2) * p
-    ratio = math.log(one * (1 - zero) / (zero * (1 - one)))
-    return rappor("Rappor", one, zero, claim=4 * ratio)
+    p_one, p_zero = f / 2 * p + (1 - f / 2) * q, f / 2 * q + (1 - f / 2) * p
+    ratio = math.log(p_one * (1 - p_zero) / (p_zero * (1 - p_one)))
+    return rappor("Rappor", p_one, p_zero, claim=4 * ratio)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.known import KnownMechanism
 
 DIGITS = 9
 
@@ -37,13 +37,13 @@ class Samples:
         return self.guess == self.first
 
 
-def samples(known: Known, count: int, seed: int) -> Samples:
+def samples(mechanism: KnownMechanism, count: int, seed: int) -> Samples:
     """Returns `count` runs of a mechanism; its name, the count and the seed name the randomness."""
-    rng = np.random.default_rng([zlib.crc32(known.name.encode()), count, seed])
+    rng = np.random.default_rng([zlib.crc32(mechanism.name.encode()), count, seed])
     first = rng.random(count) < 0.5
-    halves = [known.draw(which, int(of.sum()), rng) for which, of in enumerate((first, ~first))]
+    halves = [mechanism.draw(which, int(of.sum()), rng) for which, of in enumerate((first, ~first))]
     outputs = np.empty((count, *halves[0].shape[1:]), halves[0].dtype)
     outputs[first], outputs[~first] = halves
-    loss = np.round(known.loss(outputs), DIGITS)
+    loss = np.round(mechanism.loss(outputs), DIGITS)
     guess = np.where(loss == 0, rng.random(count) < 0.5, loss > 0)
     return Samples(first, outputs, loss, guess)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from epsilometer.auditing.truth.densities import laplace, laplace_cdf, nodes
-from epsilometer.auditing.truth.known import Known, table
+from epsilometer.auditing.truth.known import KnownMechanism, table
 from epsilometer.auditing.truth.law import Floats, Law
 
 EPSILON = 0.1
@@ -78,7 +78,7 @@ def numbered(above: NDArray[np.bool_], stop: int) -> NDArray[np.int64]:
     return order[np.searchsorted(codes[order], shown @ (1 << np.arange(QUERIES)))]
 
 
-def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> Known:
+def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
     """Returns algorithm 1, 2 or 4. With one yes, the first two differ only in the settings of `threshold`."""
 
     @cache
@@ -88,10 +88,10 @@ def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> Kn
     def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         return numbered(threshold.above(inputs[which], count, rng), threshold.stop)
 
-    return Known(name, _ORIGIN.format(number), draw, lambda y: table(law().losses)(y), law=law, claim=EPSILON)
+    return KnownMechanism(name, _ORIGIN.format(number), draw, lambda y: table(law().losses)(y), law=law, claim=EPSILON)
 
 
-def noiseless(name: str, inputs: Inputs, level: float = 1.0) -> Known:
+def noiseless(name: str, inputs: Inputs, level: float = 1.0) -> KnownMechanism:
     """Returns algorithm 5, whose queries have no noise: the threshold's noise alone decides, so few answers occur."""
     scale = 2 / EPSILON
     values = np.unique(np.concatenate(inputs))
@@ -111,10 +111,10 @@ def noiseless(name: str, inputs: Inputs, level: float = 1.0) -> Known:
         above = np.asarray(inputs[which]) >= level + rng.laplace(scale=scale, size=(count, 1))
         return np.searchsorted(codes, above @ (1 << np.arange(QUERIES)))
 
-    return Known(name, _ORIGIN.format(5), draw, table(law.losses), law=lambda: law, claim=EPSILON)
+    return KnownMechanism(name, _ORIGIN.format(5), draw, table(law.losses), law=lambda: law, claim=EPSILON)
 
 
-def endless(name: str, inputs: Inputs, threshold: Threshold) -> Known:
+def endless(name: str, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
     """Returns algorithm 6, which never stops. The first five queries of an input are alike, and so are the last."""
     half = QUERIES // 2
 
@@ -126,8 +126,8 @@ def endless(name: str, inputs: Inputs, threshold: Threshold) -> Known:
         """Returns the [6, 6] probabilities of how many queries of each half are above."""
         _, mass, below = threshold.nodes(queries)
         counts = np.arange(half + 1)[:, None]
-        one, two = binom.pmf(counts, half, 1 - below[0]), binom.pmf(counts, half, 1 - below[-1])
-        return np.asarray(one * mass @ two.T)
+        low, high = binom.pmf(counts, half, 1 - below[0]), binom.pmf(counts, half, 1 - below[-1])
+        return np.asarray(low * mass @ high.T)
 
     def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         return threshold.above(inputs[which], count, rng)
@@ -135,4 +135,4 @@ def endless(name: str, inputs: Inputs, threshold: Threshold) -> Known:
     def loss(outputs: NDArray[np.bool_]) -> Floats:
         return law().losses[outputs[:, :half].sum(axis=1) * (half + 1) + outputs[:, half:].sum(axis=1)]
 
-    return Known(name, _ORIGIN.format(6), draw, loss, law=law, claim=EPSILON)
+    return KnownMechanism(name, _ORIGIN.format(6), draw, loss, law=law, claim=EPSILON)

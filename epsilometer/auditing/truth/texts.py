@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.truth.known import Known, table
+from epsilometer.auditing.truth.known import KnownMechanism, table
 from epsilometer.auditing.truth.law import Law
 from epsilometer.core.component import find
 from epsilometer.core.mechanism import Repeated
@@ -29,7 +29,7 @@ PLACES = ((0.0, 0.2), (0.3, 0.9), (0.8, 0.1), (2.1, 1.6), (1.7, 2.2))
 TEXTS = ("boston monday", "dallas friday")
 
 
-def words(name: str, epsilon: float, settings: Mapping[str, Any]) -> Known:
+def words(name: str, epsilon: float, settings: Mapping[str, Any]) -> KnownMechanism:
     """Returns a word mechanism on two texts of two words, over five words with vectors of two dimensions."""
     with TemporaryDirectory() as folder:
         resource = Path(folder) / "words.npz"
@@ -39,13 +39,13 @@ def words(name: str, epsilon: float, settings: Mapping[str, Any]) -> Known:
     return text_mechanism(name, mechanism, epsilon, [" ".join(pair) for pair in product(WORDS, repeat=2)])
 
 
-def responses(epsilon: float) -> Known:
+def responses(epsilon: float) -> KnownMechanism:
     """Returns randomised response over a list of five texts."""
     texts = (*TEXTS, "denver monday", "boston friday", "dallas monday")
     return text_mechanism("randomized_response", RandomizedResponse(resource=texts), epsilon, texts)
 
 
-def text_mechanism(name: str, mechanism: Any, epsilon: float, outputs: Sequence[str]) -> Known:
+def text_mechanism(name: str, mechanism: Any, epsilon: float, outputs: Sequence[str]) -> KnownMechanism:
     """Returns a mechanism with laws at the two texts. outputs: all possible rewrites; draws are numbers of these."""
     number = {text: i for i, text in enumerate(outputs)}
 
@@ -74,5 +74,7 @@ def text_mechanism(name: str, mechanism: Any, epsilon: float, outputs: Sequence[
     claim = mechanism.guarantee(epsilon)
     (distance,) = mechanism.distance(TEXTS, np.array([[0, 1]]), epsilon) if hasattr(mechanism, "distance") else (1.0,)
     origin = "epsilometer"
-    known = f"{name} epsilon={epsilon:g}"
-    return Known(known, origin, draw, lambda y: table(law().losses)(y), law=law, claim=claim.epsilon * float(distance))
+    title = f"{name} epsilon={epsilon:g}"
+    return KnownMechanism(
+        title, origin, draw, lambda y: table(law().losses)(y), law=law, claim=claim.epsilon * float(distance)
+    )

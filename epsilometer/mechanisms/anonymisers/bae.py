@@ -51,7 +51,7 @@ class BAE(WordSearch):
         token = draft.spans.tokens[position]
         start = draft.spans.starts[position]
         start += sum(len(new) - len(draft.spans.tokens[i]) for i, new in draft.edits.items() if i < position)
-        (expected,) = yield from draft.known(self._expected, [(draft.text(), start, start + len(token))])
+        (expected,) = yield from draft.answers(self._expected, [(draft.text(), start, start + len(token))])
         return [in_case_of(word, token) for word in expected if word != token.lower()]
 
     def _expected(self, places: Sequence[tuple[str, int, int]]) -> list[list[str]]:

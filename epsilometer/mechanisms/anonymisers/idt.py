@@ -70,7 +70,7 @@ from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, in_
 from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import PUBLISHED_STEPS, STEPS
 from epsilometer.mechanisms.anonymisers.shared.judges import Aim, Judges, Panel, Tags
 from epsilometer.mechanisms.anonymisers.shared.masked_words import masked_words
-from epsilometer.mechanisms.anonymisers.shared.neighbours import Neighbours
+from epsilometer.mechanisms.anonymisers.shared.neighbours import NearestWords
 from epsilometer.mechanisms.anonymisers.shared.preparing import Label, Prepared, prepare
 from epsilometer.mechanisms.anonymisers.shared.release import Release, rewrites
 from epsilometer.mechanisms.anonymisers.shared.search import Choice, Strategy, TextSearch, Trial
@@ -259,18 +259,18 @@ class IDT:
                 ignore_utility=not self.as_published if self.ignore_utility is None else self.ignore_utility,
             )
             judges = Judges(
-                [one.panel for one in attributes],
-                [one.panel for one in tasks],
+                [classified.panel for classified in attributes],
+                [classified.panel for classified in tasks],
                 tags=self._tags,
                 guards=self._guards,
                 similarity=self._cosines,
             )
-            own = np.array([one.classes[0] for one in prepared for _ in one.owners], np.int64)
+            own = np.array([case.classes[0] for case in prepared for _ in case.owners], np.int64)
             shown = self._shown(own, epsilon, noise[np.array(trials)])
-            for one in prepared:
-                for owner in one.owners:
+            for case in prepared:
+                for owner in case.owners:
                     trial = Trial(owner, noise.generator(trials[owner]))
-                    yield self._release(one, judges, trial, shown[owner])
+                    yield self._release(case, judges, trial, shown[owner])
 
     def _shown(self, own: NDArray[np.int64], epsilon: float, noise: Noise) -> list[int | None]:
         """Returns the class of the first attribute that each text is to show; None if any class but its own will do.
@@ -291,33 +291,33 @@ class IDT:
         (responses,) = sample(laws, np.arange(len(own)), [epsilon], [noise])
         return list(responses.values.tolist())
 
-    def _aims(self, one: Prepared, shown: int | None) -> list[Aim]:
+    def _aims(self, case: Prepared, shown: int | None) -> list[Aim]:
         """Returns the aim for each attribute."""
         if self.aim == "hide":
             shares = [self._auxiliaries.shares[label] for label in self._hidden]
             return [Aim(near=np.log(share), margin=self._margin) for share in shares]
         if shown is not None:
             return [Aim(toward=shown, margin=self._margin)]
-        return [Aim(away=own, margin=self._margin) for own in one.classes]
+        return [Aim(away=own, margin=self._margin) for own in case.classes]
 
-    def _release(self, one: Prepared, judges: Judges, trial: Trial, shown: int | None) -> Search[Release]:
+    def _release(self, case: Prepared, judges: Judges, trial: Trial, shown: int | None) -> Search[Release]:
         """Returns the search in one text, which returns what is released of it."""
-        source, ledger = one.source, judges.attributes[0].ledger
+        source, ledger = case.source, judges.attributes[0].ledger
 
         def release(text: str, status: str, changed: int = 0) -> Release:
-            status = CUT if one.cut and status != WITHHELD else status
-            words, asked = len(source.spans.words), int(ledger.asked[trial.owner])
-            return Release(text, status, changed, words=words, asked=asked)
+            status = CUT if case.cut and status != WITHHELD else status
+            words, questions = len(source.spans.words), int(ledger.questions[trial.owner])
+            return Release(text, status, changed, words=words, questions=questions)
 
         if not source.words:
             return release(source.spans.text, NOTHING)
-        decoy = shown == one.classes[0]
+        decoy = shown == case.classes[0]
         if decoy:
             count = len(self._auxiliaries.shares[self._hidden[0]])
             other = int(trial.stream.integers(count - 1))
-            search = TextSearch(source, self._aims(one, other + (other >= one.classes[0])), judges, trial)
+            search = TextSearch(source, self._aims(case, other + (other >= case.classes[0])), judges, trial)
         else:
-            search = TextSearch(source, self._aims(one, shown), judges, trial)
+            search = TextSearch(source, self._aims(case, shown), judges, trial)
         if (yield from search.begin()) and self.aim == "hide":
             return release(source.spans.text, NOTHING)
         if self.as_published:
@@ -325,7 +325,7 @@ class IDT:
         else:
             edit = yield from search.search(self.search, self.choose, draws=self.q, candidates=self.most)
         if decoy and edit is not None:
-            edit = yield from search.decoy(edit, self._aims(one, shown))
+            edit = yield from search.decoy(edit, self._aims(case, shown))
         if edit is not None:
             return release(source.text(edit), FOUND, source.changed(edit))
         if self.unsaved == "withhold":
@@ -361,9 +361,9 @@ class IDT:
         return options
 
     @cached_property
-    def _neighbours(self) -> Neighbours:
-        one = self._auxiliaries
-        return Neighbours(one.counter_fitted if self.candidates == "counter_fitted" else one.vectors)
+    def _neighbours(self) -> NearestWords:
+        auxiliaries = self._auxiliaries
+        return NearestWords(auxiliaries.counter_fitted if self.candidates == "counter_fitted" else auxiliaries.vectors)
 
     @cached_property
     def _fill_mask(self) -> FillMask:

@@ -69,7 +69,7 @@ class _Progress:
     inferred: Inference = field(default_factory=dict)
     shown: dict[str, str] = field(default_factory=dict)
     status: str = ""
-    asked: int = 0
+    questions: int = 0
 
 
 @component
@@ -89,36 +89,36 @@ class LLMAdversarial(LanguageModelMechanism):
             self._infer(every, draws, noise, 2 * turn)
             self._rewrite(every, noise, 2 * turn + 1)
         self._infer(every, draws, noise, 2 * self.rounds)
-        for one in every:
-            one.status = one.status or PART
-        rewrites = ["" if one.status == UNUSABLE else one.text for one in every]
+        for state in every:
+            state.status = state.status or PART
+        rewrites = ["" if state.status == UNUSABLE else state.text for state in every]
         status = [
-            MISSED if one.status == PART and one.text == text.strip() else one.status
-            for one, text in zip(every, texts, strict=True)
+            MISSED if state.status == PART and state.text == text.strip() else state.status
+            for state, text in zip(every, texts, strict=True)
         ]
-        asked = np.array([one.asked for one in every], np.int64)
-        return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, asked))
+        questions = np.array([state.questions for state in every], np.int64)
+        return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, questions))
 
     def _infer(self, every: Sequence[_Progress], draws: NDArray[np.float64], noise: Noise, turn: int) -> None:
         """Have the model infer the labels of each text that is not done, and set the status of those that now are."""
-        rows = [i for i, one in enumerate(every) if not one.status]
+        rows = [i for i, state in enumerate(every) if not state.status]
         questions = [Question(self._inferring, every[i].text) for i in rows]
         answers = self.assistant.ask(questions, self._read_inference, noise[np.array(rows, np.int64)], turn)
         for i, answer in zip(rows, answers, strict=True):
-            one = every[i]
-            one.asked += 1
+            state = every[i]
+            state.questions += 1
             if answer is None:
-                one.status = UNUSABLE if one.first is None else PART
+                state.status = UNUSABLE if state.first is None else PART
                 continue
-            one.inferred = answer
-            if one.first is None:
-                one.first, one.shown = answer, self._classes_to_show(answer, draws[i])
-            if self._done(answer, one):
-                one.status = FOUND if one.rewritten else NOTHING
+            state.inferred = answer
+            if state.first is None:
+                state.first, state.shown = answer, self._classes_to_show(answer, draws[i])
+            if self._done(answer, state):
+                state.status = FOUND if state.rewritten else NOTHING
 
     def _rewrite(self, every: Sequence[_Progress], noise: Noise, turn: int) -> None:
         """Have the model rewrite each text that is not done."""
-        rows = [i for i, one in enumerate(every) if not one.status]
+        rows = [i for i, state in enumerate(every) if not state.status]
         questions = [Question(self._rewriting(every[i]), every[i].text) for i in rows]
         answers = self.assistant.ask(questions, read_rewrite, noise[np.array(rows, np.int64)], turn)
         for i, answer in zip(rows, answers, strict=True):
@@ -131,17 +131,17 @@ class LLMAdversarial(LanguageModelMechanism):
         """Returns the class to show for each label, by uniforms [labels]; none if the aim is only to hide."""
         shown = {}
         for (label, (inferred, _)), draw in zip(first.items(), draws, strict=True):
-            classes = [one for one in self._classes[label] if not (self.as_published and one == inferred)]
+            classes = [name for name in self._classes[label] if not (self.as_published and name == inferred)]
             shown[label] = classes[int(draw * len(classes))]
         return shown if self.aim == "random" else {}
 
-    def _done(self, inferred: Inference, one: _Progress) -> bool:
+    def _done(self, inferred: Inference, state: _Progress) -> bool:
         """Returns whether the model's inference meets the aim for every label."""
         if self.aim == "random":
-            return all(inferred[label][0] == shown for label, shown in one.shown.items())
-        assert one.first is not None
+            return all(inferred[label][0] == shown for label, shown in state.shown.items())
+        assert state.first is not None
         return all(
-            named == UNKNOWN or (one.rewritten and named != one.first[label][0])
+            named == UNKNOWN or (state.rewritten and named != state.first[label][0])
             for label, (named, _) in inferred.items()
         )
 
@@ -155,13 +155,13 @@ class LLMAdversarial(LanguageModelMechanism):
         keys = [f"'{label}'" for label in self._classes]
         return INFER.format(labels=listed(labels), keys=listed(keys), unknown=UNKNOWN)
 
-    def _rewriting(self, one: _Progress) -> str:
+    def _rewriting(self, state: _Progress) -> str:
         inferences = [
             f"{label} {named}, because of {json.dumps(because, ensure_ascii=False)}"
-            for label, (named, because) in one.inferred.items()
+            for label, (named, because) in state.inferred.items()
             if named != UNKNOWN
         ]
-        shown = [f"{label} {name}" for label, name in one.shown.items()]
+        shown = [f"{label} {name}" for label, name in state.shown.items()]
         wanted = SHOW.format(shown=listed(shown)) if shown else HIDE
         labels = listed([*self._classes])
         return REWRITE.format(labels=labels, inferences=listed(inferences or ["nothing"])) + wanted + FORM

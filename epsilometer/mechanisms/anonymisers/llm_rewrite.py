@@ -76,7 +76,7 @@ class LLMRewrite(LanguageModelMechanism):
             UNUSABLE if answer is None else MISSED if answer == text.strip() else FOUND
             for answer, text in zip(answers, texts, strict=True)
         ]
-        return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.array(ledger.asked)))
+        return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.array(ledger.questions)))
 
     def _instruction(self, classes: dict[str, str]) -> str:
         """Returns the request for a text whose labels have these classes."""

@@ -101,7 +101,7 @@ class Presidio:
         from presidio_analyzer import RecognizerResult
 
         cut = [spans(text) for text in texts]
-        sentences = [(i, places) for i, one in enumerate(cut) for places in one.sentences]
+        sentences = [(i, places) for i, spans in enumerate(cut) for places in spans.sentences]
         tagged = self._tagger.upos([[cut[i].tokens[k] for k in places] for i, places in sentences])
         results: list[list[Any]] = [[] for _ in texts]
         for (i, places), tags in zip(sentences, tagged, strict=True):
@@ -120,7 +120,7 @@ class Presidio:
             operators = {"DEFAULT": OperatorConfig("mask", every)}
         else:
             original = self._anonymizer.anonymize(text, list(matches), {"DEFAULT": OperatorConfig("keep")})
-            values = sorted((one.start, one.entity_type, one.text) for one in original.items)
+            values = sorted((item.start, item.entity_type, item.text) for item in original.items)
             invented = surrogates([(kind, value) for _, kind, value in values], noise.generator(row))
             operators = {}
             for kind in {kind for kind, _ in invented}:

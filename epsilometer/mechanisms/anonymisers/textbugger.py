@@ -45,7 +45,7 @@ class TextBugger(WordSearch):
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
         """Returns the five kinds of bugs, in the paper's order."""
         token = draft.spans.tokens[position]
-        (near,) = yield from draft.known(self._near, [token])
+        (near,) = yield from draft.answers(self._near, [token])
         return [*bugs(token, draft.rng), *(in_case_of(word, token) for word in near)]
 
     def _near(self, words: Sequence[str]) -> list[list[str]]:

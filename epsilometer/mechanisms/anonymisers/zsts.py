@@ -108,9 +108,9 @@ class ZSTS:
         """Yields each text with its unsafe words."""
         cut = [spans(text) for text in texts]
         places = [
-            (Place(i, one.starts[k], one.ends[k]), k)
-            for i, one in enumerate(cut)
-            for k, token in enumerate(one.tokens)
+            (Place(i, of_text.starts[k], of_text.ends[k]), k)
+            for i, of_text in enumerate(cut)
+            for k, token in enumerate(of_text.tokens)
             if any(map(str.isalnum, token))
         ]
         limit = math.log(self.p) if self.p else -math.inf

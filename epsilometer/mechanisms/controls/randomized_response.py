@@ -92,7 +92,7 @@ class RandomizedResponse:
     ) -> list[NDArray[np.float64]]:
         """As `HasLikelihood`: up to a term that all texts share, epsilon for the text that was released."""
         numbers = self._numbers(texts).astype(np.int32)[candidates.T]  # a row a slot: quicker with few of them
-        released = [one.units.values for one in rewrites if one.units is not None]
+        released = [output.units.values for output in rewrites if output.units is not None]
         return [((numbers == out) * epsilon).T for out, epsilon in zip(released, epsilons, strict=True)]
 
     def laws(self, texts: Sequence[str]) -> Laws:

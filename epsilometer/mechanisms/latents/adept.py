@@ -86,11 +86,11 @@ class ADePT(LatentMechanism):
     def unread(self, texts: Sequence[str]) -> Unread:
         """As `HasUnread`: texts longer than the autoencoder's, and words that it does not know."""
         split = [words(text) for text in texts]
-        known = self._model.number
+        number = self._model.number
         return Unread(
             cut=sum(len(text) > self._model.shape.longest for text in split),
             texts=len(texts),
-            unknown=sum(word not in known for text in split for word in text),
+            unknown=sum(word not in number for text in split for word in text),
             words=sum(map(len, split)),
         )
 

@@ -244,11 +244,11 @@ class DPST:
         if self.as_published:
             length = {text: max(1, self._writer.length(text)) for text in dict.fromkeys(texts)}
             limits = [length[text] for text in texts]
-        asked = list(zip(drafts, limits, strict=True))
-        distinct = list(dict.fromkeys(one for one in asked if one[0]))
+        pairs = list(zip(drafts, limits, strict=True))
+        distinct = list(dict.fromkeys(pair for pair in pairs if pair[0]))
         written = self._writer.write([draft for draft, _ in distinct], [limit for _, limit in distinct])
         fluent = dict(zip(distinct, written, strict=True))
-        return [fluent.get(one, "") for one in asked]
+        return [fluent.get(pair, "") for pair in pairs]
 
     @cached_property
     def _writer(self) -> Writer:

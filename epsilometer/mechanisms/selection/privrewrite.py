@@ -233,16 +233,16 @@ class PrivRewrite:
     def _pools(self, sanitised: Sequence[str]) -> dict[str, _Pool]:
         """The pool of each sanitised text, a function of that text alone."""
         distinct = list(dict.fromkeys(sanitised))
-        asked = [text for text in distinct if text]
-        answers = dict(zip(asked, self.provider.candidates(asked, self.k), strict=True)) if asked else {}
+        filled = [text for text in distinct if text]
+        answers = dict(zip(filled, self.provider.candidates(filled, self.k), strict=True)) if filled else {}
         pruned = dict(self._pruned({text: [y for y in some if self._coherent(y)] for text, some in answers.items()}))
         return {text: _Pool(pruned.get(text, []), self._averages(pruned.get(text, []))[0]) for text in distinct}
 
     def _coherent(self, candidate: str) -> bool:
         """Whether it has words, and at least half of them are known."""
         parts = words(candidate)
-        known = sum(word in self.sanitiser.vocabulary.index for word in parts)
-        return bool(parts) and 2 * known >= len(parts)
+        in_vocabulary = sum(word in self.sanitiser.vocabulary.index for word in parts)
+        return bool(parts) and 2 * in_vocabulary >= len(parts)
 
     def _pruned(self, candidates: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
         """Each text's candidates without near-duplicates: greedily, in their order (section 4.1.3)."""
@@ -272,14 +272,14 @@ class PrivRewrite:
         used, place = np.unique(candidates, return_inverse=True)
         rows = place.reshape(candidates.shape)
         trial = np.repeat(np.arange(len(rows)), rows.shape[1])
-        known = [texts[i] for i in used]
-        averages, lengths = self._averages(known)
-        laws = self.sanitiser.laws(known)
+        sources = [texts[i] for i in used]
+        averages, lengths = self._averages(sources)
+        laws = self.sanitiser.laws(sources)
         values = []
-        for one, epsilon in zip(rewrites, epsilons, strict=True):
-            if one.units is None:
+        for output, epsilon in zip(rewrites, epsilons, strict=True):
+            if output.units is None:
                 raise TypeError("the likelihood of a rewrite needs its units")
-            sanitised, numbers = _apart(one.units)
+            sanitised, numbers = _apart(output.units)
             (value,) = log_likelihood(laws, rows.ravel(), [sanitised.take(trial)], [self.budgets(epsilon)[0]])
             value = value.reshape(rows.shape)
             shown = self.sanitiser.vocabulary.decode(sanitised)
@@ -296,11 +296,11 @@ class PrivRewrite:
         How likely the provider writes the pool is the same for both texts, and cancels.
         """
         used, at = np.unique(pairs, return_inverse=True)
-        rows, known = at.reshape(pairs.shape), [texts[i] for i in used]
-        sanitised, words_between = tilted(self.sanitiser.laws(known), rows, self.budgets(epsilon)[0], noise)
+        rows, sources = at.reshape(pairs.shape), [texts[i] for i in used]
+        sanitised, words_between = tilted(self.sanitiser.laws(sources), rows, self.budgets(epsilon)[0], noise)
         shown = self.sanitiser.vocabulary.decode(sanitised)
         pools, uniforms = self._pools(shown), noise.uniforms(1, _CHOICE)
-        averages, lengths = self._averages(known)
+        averages, lengths = self._averages(sources)
         log_rho, loss = words_between.log_rho.copy(), words_between.loss.copy()
         for i, both in enumerate(rows):
             if (pool := pools[shown[i]]).texts:

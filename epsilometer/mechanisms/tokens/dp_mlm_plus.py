@@ -96,7 +96,7 @@ class DPMLMPlus(MaskMechanism):
 
         Each distinct text costs its forward passes once.
         """
-        outputs = [_units(one) for one in rewrites]
+        outputs = [_units(output) for output in rewrites]
         scores = [np.full(candidates.shape, -np.inf) for _ in epsilons]
         order = np.argsort(candidates, axis=None, kind="stable")
         wanted, first = np.unique(candidates.ravel()[order], return_index=True)
@@ -149,11 +149,11 @@ class DPMLMPlus(MaskMechanism):
         f[:, 0] = 0
         for word in range(len(log_p) // 2):
             replaced, following = (log_p[2 * word + i][outputs] for i in range(2))
-            one = np.logaddexp(delete[1] + insert[1] + replaced, delete[0] + insert[0] + following)
-            two = delete[1] + insert[0] + replaced[:, :-1] + following[:, 1:]
+            single = np.logaddexp(delete[1] + insert[1] + replaced, delete[0] + insert[0] + following)
+            double = delete[1] + insert[0] + replaced[:, :-1] + following[:, 1:]
             new = delete[0] + insert[1] + f
-            new[:, 1:] = np.logaddexp(new[:, 1:], one + f[:, :-1])
-            new[:, 2:] = np.logaddexp(new[:, 2:], two + f[:, :-2])
+            new[:, 1:] = np.logaddexp(new[:, 1:], single + f[:, :-1])
+            new[:, 2:] = np.logaddexp(new[:, 2:], double + f[:, :-2])
             f = new
         return f[np.arange(len(lengths)), lengths]
 

@@ -7,8 +7,8 @@ list is drawn uniformly, and the word's place p in it is moved by one of two noi
     tem         P(q | p) ~ exp(-epsilon / 2 min(|q - p|, gamma)),
                 gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),  beta = 0.001                     (section 4.1.3)
 
-A publication draws the list, geometric noise and TEM's law exactly (`epsilometer.core.exact`), at epsilon rounded down
-to a multiple of 2^-40.
+A publication draws the list, geometric noise and TEM's law exactly (`epsilometer.core.exact_samplers`), at epsilon
+rounded down to a multiple of 2^-40.
 
 Every list proposing a candidate and one candidate being drawn, as in the paper, is the same law at more work. On one
 list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'), and the mixture over lists the same with the
@@ -50,7 +50,7 @@ from pydantic import Field
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
-from epsilometer.core.exact import Exact
+from epsilometer.core.exact_samplers import Exact
 from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import Rewrites

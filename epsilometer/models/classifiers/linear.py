@@ -114,5 +114,5 @@ def logistic_regression(
         model = LogisticRegression(C=_STRENGTH, max_iter=_STEPS).fit(features, labels)
     coefficients, intercepts = model.coef_, model.intercept_
     if len(model.classes_) == 2:  # scikit-learn gives the logit of the second class alone
-        coefficients, intercepts = (np.concatenate([-one, one]) / 2 for one in (coefficients, intercepts))
+        coefficients, intercepts = (np.concatenate([-array, array]) / 2 for array in (coefficients, intercepts))
     return model.classes_.tolist(), coefficients, intercepts

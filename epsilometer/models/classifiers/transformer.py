@@ -92,7 +92,7 @@ class Transformer:
     def cuts(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Returns [n]: whether a text is longer than what is read of it."""
         pieces = self.tokenizer(list(texts), verbose=False)["input_ids"]
-        return np.array([len(one) > self.longest for one in pieces], bool)
+        return np.array([len(ids) > self.longest for ids in pieces], bool)
 
     def save(self, folder: Path) -> None:
         """Write a model folder, weights in float16; those in memory are rounded alike."""
@@ -161,7 +161,7 @@ class Transformer:
         import torch
 
         pieces = self.pieces(texts)
-        widths = np.array([self._width(len(one)) for one in pieces])
+        widths = np.array([self._width(len(ids)) for ids in pieces])
         logits = np.empty((len(pieces), len(self.classes)), np.float32)
         with torch.inference_mode():
             for width in np.unique(widths):

@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.one_call import Pool, attacked
 from epsilometer.auditing.schemas import ABLATIONS, FIRST_TOKENS
+from epsilometer.auditing.text_audit import Pool, attacked
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import sample

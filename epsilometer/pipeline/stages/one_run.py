@@ -81,11 +81,11 @@ def _black_box(
     """A head trained on planted texts, and its losses at the canaries."""
     head = first_head(params, entry.training, 0)
 
-    def asked(texts: int) -> Settings:
+    def settings_for(texts: int) -> Settings:
         return replace(settings(params, entry.training, texts, None, seed=0), noise=training_noise)
 
     replaced = _neighbours(entry) is Neighbours.REPLACED
-    run, steps = planted(head, *canaries, asked=asked, replaced=replaced)
+    run, steps = planted(head, *canaries, settings_for=settings_for, replaced=replaced)
     return run, Claimed(training_noise.release(head.parts), steps, _neighbours(entry))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.attacks.reconstruction.candidates import Candidates, Pool
+from epsilometer.attacks.reconstruction.candidates import Candidates, GradientPool
 from epsilometer.attacks.reconstruction.shared.attack import (
     Attack,
     Explains,
@@ -231,7 +231,7 @@ def _candidates(params: Params, name: str, attack: Candidates | None) -> pl.Data
     entry, about = params.sent[of], tables.read_json(sent_path(of) / "about.json")
     grams = np.load(sent_path(of) / "gram.npy", allow_pickle=False)
     sizes = about["parts"] if entry.noise.parts else [about["size"]]
-    pools = [Pool.of(gram, size) for gram, size in zip(grams, sizes, strict=True)]
+    pools = [GradientPool.of(gram, size) for gram, size in zip(grams, sizes, strict=True)]
     counts = np.array([len(words(text)) for text in texts(of).filter(use=POOL)["text"]])
     return candidates_table(
         {"dataset": entry.dataset, "mechanism": mechanism(entry)},

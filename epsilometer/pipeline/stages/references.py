@@ -89,6 +89,6 @@ def _record(name: str, texts: Pool, cut: Split) -> str:
     settings = [entry.model_dump(mode="json"), cell, params.audit.seed, params.audit.round]
     digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=16)
     digest.update(CODE.read_bytes() if CODE.is_file() else b"")
-    for array in (texts.states, texts.labels, cut.examples, cut.asked, cut.chosen):
+    for array in (texts.states, texts.labels, cut.examples, cut.questioned, cut.chosen):
         digest.update(array.tobytes())
     return digest.hexdigest()

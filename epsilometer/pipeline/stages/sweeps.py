@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from epsilometer.attacks.identification import KIND
-from epsilometer.auditing.one_call import Pool, attacked
 from epsilometer.auditing.schemas import SWEEPS
+from epsilometer.auditing.text_audit import Pool, attacked
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import sample

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.calibration.exact import Met, advice, meet
+from epsilometer.auditing.calibration.computed import Met, advice, meet
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all

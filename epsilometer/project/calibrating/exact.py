@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from epsilometer.auditing import one_call as api
-from epsilometer.auditing.calibration.exact import WIDTH, Figure, Met, advice, meet
+from epsilometer.auditing import text_audit as api
+from epsilometer.auditing.calibration.computed import WIDTH, Figure, Met, advice, meet
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
 from epsilometer.auditing.exact_loss.bracket import guess_losses
+from epsilometer.auditing.exact_loss.from_texts import TRIALS, chosen
 from epsilometer.auditing.exact_loss.losses import FULL, Effort
 from epsilometer.auditing.exact_loss.measuring import pair_losses, request
-from epsilometer.auditing.exact_loss.one_call import TRIALS, chosen
 from epsilometer.auditing.exact_loss.pairs import Pairs, count_pairs, of_audit
 from epsilometer.auditing.exact_loss.rows import average_loss, over_all
 from epsilometer.auditing.trials.design import Design

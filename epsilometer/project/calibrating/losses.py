@@ -18,7 +18,7 @@ import polars as pl
 from scipy.stats import fisher_exact
 
 from epsilometer.attacks.identification import KIND
-from epsilometer.auditing import one_call as api
+from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.calibration.sampled import (
     FALLING,
     FOUND,
@@ -32,8 +32,8 @@ from epsilometer.auditing.calibration.sampled import (
 )
 from epsilometer.auditing.calibration.search import search as find_epsilon
 from epsilometer.auditing.estimation.posteriors import DEPARTS
-from epsilometer.auditing.one_call import Named
 from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.auditing.trials.unread import say, unread
 from epsilometer.core import tables

@@ -28,9 +28,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.attacks.reconstruction.candidates import Pool
-from epsilometer.auditing.calibration.exact import WIDTH as EXACT_WIDTH
-from epsilometer.auditing.calibration.exact import Met, meet
+from epsilometer.attacks.reconstruction.candidates import GradientPool
+from epsilometer.auditing.calibration.computed import WIDTH as EXACT_WIDTH
+from epsilometer.auditing.calibration.computed import Met, meet
 from epsilometer.auditing.calibration.sampled import (
     FALLING,
     FOUND,
@@ -100,11 +100,11 @@ class Gradients:
     """Gradients of texts of one class. whole: of all parts together; parts: one by one, where these are drawn apart;
     noise: the entry's own, whose settings its kind has."""
 
-    whole: Pool
-    parts: Sequence[Pool]
+    whole: GradientPool
+    parts: Sequence[GradientPool]
     noise: NoiseEntry
 
-    def at(self, kind: str, level: float) -> tuple[Sequence[Pool], TrainingNoise]:
+    def at(self, kind: str, level: float) -> tuple[Sequence[GradientPool], TrainingNoise]:
         """Returns what is noised, and the noise."""
         settings = self.noise if self.noise.kind == kind else NoiseEntry(kind=kind)
         noise = trainings.noise(settings, level)
@@ -234,8 +234,8 @@ def _sent(params: Params, name: str) -> Gradients:
         )
     grams = np.load(folder / "gram.npy", allow_pickle=False)
     sizes = about["parts"] if len(grams) > 1 else [about["size"]]
-    parts = [Pool.of(gram, size) for gram, size in zip(grams, sizes, strict=True)]
-    whole = Pool.of(grams.sum(0), about["size"]) if len(grams) > 1 else parts[0]
+    parts = [GradientPool.of(gram, size) for gram, size in zip(grams, sizes, strict=True)]
+    whole = GradientPool.of(grams.sum(0), about["size"]) if len(grams) > 1 else parts[0]
     return Gradients(whole, parts, _own(entry.noise))
 
 
@@ -255,8 +255,8 @@ def _trained(params: Params, name: str) -> Gradients:
     rows = rows[order[:_POOL]]
     gradients = trainings.first_head(params, name, 0).gradients(texts.states[rows], texts.labels[rows])
     every = [gradients.part(number) for number in range(len(gradients.parts))] if cell.noise.parts else [gradients]
-    whole = Pool.of(gradients.gram(), gradients.size)
-    return Gradients(whole, [Pool.of(one.gram(), one.size) for one in every], _own(cell.noise))
+    whole = GradientPool.of(gradients.gram(), gradients.size)
+    return Gradients(whole, [GradientPool.of(one.gram(), one.size) for one in every], _own(cell.noise))
 
 
 def _searched(params: Params, name: str) -> pl.DataFrame:

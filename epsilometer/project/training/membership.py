@@ -171,11 +171,11 @@ def game(params: Params, name: str) -> Game:
         labels=labels,
         targets=answers(together, known.states[cut.examples]),
         training_losses=losses(answers(together, known.states[own]), known.labels[own]).mean(axis=1),
-        asked=cut.asked,
+        asked=cut.questioned,
         references=np.load(references_path(entry.references) / ANSWERS, allow_pickle=False),
         members=cut.members,
         answers=_Asked(together, params.features[cell.features]),
-        noise=Noise.named(len(cut.asked), name),
+        noise=Noise.named(len(cut.questioned), name),
     )
     return Game(models, known.training, cut.inside, evidence)
 

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from epsilometer.attacks.membership import KIND, rmia
 from epsilometer.attacks.membership.lira import LiRA, moments
-from epsilometer.attacks.membership.neighbours import OF_SPANS, OF_WORDS, Neighbours, one_word, respanned, spans
+from epsilometer.attacks.membership.neighbours import OF_SPANS, OF_WORDS, NeighbouringTexts, one_word, respanned, spans
 from epsilometer.attacks.membership.population import Population
 from epsilometer.attacks.membership.reference import Reference
 from epsilometer.attacks.membership.rmia import RMIA
@@ -268,8 +268,8 @@ def test_neighbours_compare_the_loss_of_the_label(kind: str, monkeypatch: pytest
     own = np.array([[3.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
     of = evidence(own, own, own > 9, labels, texts=texts, answers=answers)
     of = replace(of, asked=np.array([0, 2, 1]))
-    monkeypatch.setattr(Neighbours, "_model", Spelled())
-    scores = Neighbours(kind=kind, texts=2).score(of)
+    monkeypatch.setattr(NeighbouringTexts, "_model", Spelled())
+    scores = NeighbouringTexts(kind=kind, texts=2).score(of)
     assert np.isnan(scores[:, 1:]).all()
     assert scores[0, 0] > 0.5
     assert scores[1, 0] == pytest.approx(0, abs=1e-3)
@@ -278,9 +278,9 @@ def test_neighbours_compare_the_loss_of_the_label(kind: str, monkeypatch: pytest
 def test_a_model_without_a_masked_head_is_refused(tmp_path) -> None:
     of = evidence(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2), bool), texts=["a b", "c d"])
     with pytest.raises(UserError, match="nowhere"):
-        Neighbours(masked_lm=str(tmp_path / "nowhere")).score(of)
+        NeighbouringTexts(masked_lm=str(tmp_path / "nowhere")).score(of)
     with pytest.raises(UserError, match=r"has no masked-language-model head \(cls\.predictions\); give a masked LM"):
-        Neighbours(masked_lm=ENCODER).score(of)
+        NeighbouringTexts(masked_lm=ENCODER).score(of)
 
 
 def test_neighbours_by_the_embedded_model() -> None:

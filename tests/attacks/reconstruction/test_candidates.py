@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from epsilometer.attacks.reconstruction.candidates import BLOCK, Candidates, Pool
+from epsilometer.attacks.reconstruction.candidates import BLOCK, Candidates, GradientPool
 from epsilometer.auditing.claims.reconstruction_bounds import exact_match, pair_success
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.core.errors import UserError
@@ -31,8 +31,8 @@ def gradients() -> NDArray[np.float64]:
     return rows
 
 
-def pool(rows: NDArray[np.float64]) -> Pool:
-    return Pool.of(rows @ rows.T, rows.shape[1])
+def pool(rows: NDArray[np.float64]) -> GradientPool:
+    return GradientPool.of(rows @ rows.T, rows.shape[1])
 
 
 def trials(k: int, count: int, texts: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -18,7 +18,7 @@ from epsilometer.auditing.claims.noise_fit import fit, noise_p_value
 from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.claims.worst_case import check_claim, extra_epsilons
 from epsilometer.core.component import build, find
-from epsilometer.core.exact import Exact
+from epsilometer.core.exact_samplers import Exact
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise

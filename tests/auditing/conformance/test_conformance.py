@@ -18,7 +18,7 @@ from epsilometer.auditing.conformance.attack import check_attack
 from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.auditing.conformance.metric import check_metric
 from epsilometer.auditing.conformance.rules import TEXTS, Check
-from epsilometer.auditing.one_call import as_mechanism
+from epsilometer.auditing.text_audit import as_mechanism
 from epsilometer.core.attack import Context
 from epsilometer.core.component import find, shipped
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites, has_budget

@@ -15,9 +15,9 @@ from scipy.special import log_softmax
 import epsilometer
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
 from epsilometer.auditing.exact_loss.candidate_sets import over_all as over_sets
+from epsilometer.auditing.exact_loss.from_texts import chosen
 from epsilometer.auditing.exact_loss.importance import Sampling, draws, sampled_mean
 from epsilometer.auditing.exact_loss.measuring import measure
-from epsilometer.auditing.exact_loss.one_call import chosen
 from epsilometer.auditing.exact_loss.pairs import all_of, count_pairs, of_audit, of_trials
 from epsilometer.auditing.exact_loss.rows import ALPHA, average_loss, over_all
 from epsilometer.auditing.trials.design import Design

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from epsilometer.attacks.reconstruction.candidates import BLOCK, Candidates, Pool
+from epsilometer.attacks.reconstruction.candidates import BLOCK, Candidates, GradientPool
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.results.candidates import guesses, pair_law, table, trials
 from epsilometer.auditing.schemas import CANDIDATES
@@ -16,19 +16,19 @@ OF = {"dataset": "d", "mechanism": "m"}
 
 
 @pytest.fixture(scope="module")
-def pool() -> Pool:
+def pool() -> GradientPool:
     generator = np.random.default_rng(0)
     rows = generator.standard_normal(80) + generator.standard_normal((30, 80))
-    return Pool.of(rows @ rows.T, 80)
+    return GradientPool.of(rows @ rows.T, 80)
 
 
-def rows(pool: Pool, noises: dict[float | None, TrainingNoise], **settings: object) -> list[dict[str, object]]:
+def rows(pool: GradientPool, noises: dict[float | None, TrainingNoise], **settings: object) -> list[dict[str, object]]:
     attack = Candidates(**{"sizes": (2, 16), "trials": 6000} | settings)  # type: ignore[arg-type]
     words = np.arange(30) % 3
     return table(OF, attack, [pool], noises, words, seed=(0, 0), alpha=0.01).to_dicts()
 
 
-def test_rows_have_the_law_within_their_interval_and_the_bound_above(pool: Pool) -> None:
+def test_rows_have_the_law_within_their_interval_and_the_bound_above(pool: GradientPool) -> None:
     """Each interval misses with probability 1e-6, and the bound lies above all but for as much."""
     noises = {0.5: GaussianNoise(0.5), 20.0: DirectionalNoise(20.0)}
     estimates = rows(pool, dict(noises))
@@ -47,7 +47,7 @@ def test_rows_have_the_law_within_their_interval_and_the_bound_above(pool: Pool)
 
 @pytest.mark.parametrize("noise", [GaussianNoise(0.5), DirectionalNoise(20.0)])
 def test_the_share_of_right_guesses_varies_about_the_law_of_its_pairs_like_independent_trials(
-    pool: Pool, noise: TrainingNoise
+    pool: GradientPool, noise: TrainingNoise
 ) -> None:
     """Of 40 runs, (share - law of the same pairs) / its standard error is standard normal: in mean and in squares.
 
@@ -65,7 +65,7 @@ def test_the_share_of_right_guesses_varies_about_the_law_of_its_pairs_like_indep
     assert chi2.ppf(5e-7, 40) < np.square(every).sum() < chi2.isf(5e-7, 40)
 
 
-def test_a_draws_claim_is_tested_where_it_could_be_refuted(pool: Pool) -> None:
+def test_a_draws_claim_is_tested_where_it_could_be_refuted(pool: GradientPool) -> None:
     """kappa times the distance between two directions, 2 kappa among more; a draw of its own law never violates it."""
     weak = rows(pool, {0.3: DirectionalNoise(0.3)}, sizes=(2,))[0]
     assert weak["verdict"] == "not refuted"
@@ -74,7 +74,7 @@ def test_a_draws_claim_is_tested_where_it_could_be_refuted(pool: Pool) -> None:
     assert strong["verdict"] == "not testable"
 
 
-def test_more_noise_proves_less_on_the_same_trials(pool: Pool) -> None:
+def test_more_noise_proves_less_on_the_same_trials(pool: GradientPool) -> None:
     noises: dict[float | None, TrainingNoise] = {None: NoNoise(1.0)} | {s: GaussianNoise(s) for s in (0.2, 1.0, 5.0)}
     estimates = rows(pool, noises, sizes=(2,))
     hits = [int(one["successes"]) for one in estimates]  # type: ignore[call-overload]
@@ -85,6 +85,6 @@ def test_more_noise_proves_less_on_the_same_trials(pool: Pool) -> None:
     assert list(estimates[0]) == list(CANDIDATES)
 
 
-def test_sizes_beyond_the_pool_are_left_out(pool: Pool) -> None:
+def test_sizes_beyond_the_pool_are_left_out(pool: GradientPool) -> None:
     estimates = rows(pool, {1.0: GaussianNoise(1.0)}, sizes=(2, 30, 31), trials=50)
     assert [one["candidates"] for one in estimates] == [2, 30]

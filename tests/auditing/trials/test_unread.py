@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import epsilometer
-from epsilometer.auditing import one_call as api
+from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.unread import MUCH, say, unread
 from epsilometer.cli import main

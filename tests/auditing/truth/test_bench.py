@@ -14,8 +14,8 @@ from scipy.stats import binom
 from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.truth.bench import FULL, TRUTH, Size, bench, rows, summary, truths
 from epsilometer.auditing.truth.estimators import ERROR, OURS, Estimator, own
-from epsilometer.auditing.truth.exact import exact_figure
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.exact_figures import exact_figure
+from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.mechanisms import every
 from epsilometer.auditing.truth.samples import Samples, samples
 from epsilometer.core.errors import UserError
@@ -30,7 +30,7 @@ SURE += ["epsilon halved", "randomized_response epsilon=2"]
 
 
 @pytest.mark.parametrize("known", EVERY.values(), ids=EVERY.keys())
-def test_the_exact_loss_is_the_truth_to_its_stated_error(known: Known) -> None:
+def test_the_exact_loss_is_the_truth_to_its_stated_error(known: KnownMechanism) -> None:
     """Products of the laws of parts by tilted convolution, beside sums over all outputs."""
     law, exact = known.law(), exact_figure(known)
     assert exact.low - 1e-9 <= loss_at(1 - law.error, 2, known.delta) <= exact.high + 1e-9

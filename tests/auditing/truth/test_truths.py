@@ -12,7 +12,7 @@ from scipy.stats import norm
 from epsilometer.auditing.estimation.abstention import worst_output
 from epsilometer.auditing.estimation.successes import estimate, loss_by_rates
 from epsilometer.auditing.truth import additive, broken, local, means, mechanisms, noisy_max, texts
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.law import Law, cells, together
 from epsilometer.auditing.truth.samples import samples
 from epsilometer.auditing.truth.sparse_vector import QUERIES, Threshold, numbered, places
@@ -58,7 +58,7 @@ def test_lower_bounds_of_dp_sniper_are_below_the_truth(name: str, bound: float) 
 
 
 @pytest.mark.parametrize("known", EVERY.values(), ids=EVERY.keys())
-def test_draws_have_the_losses_of_the_law(known: Known) -> None:
+def test_draws_have_the_losses_of_the_law(known: KnownMechanism) -> None:
     """The sampler follows the algorithm and the law its formula; both inputs' losses must have its distribution.
 
     Dvoretzky, Kiefer, Wolfowitz and Massart: 1e-6 each, so a false alarm of at most 2e-4 over all mechanisms. The null

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from epsilometer.mechanisms.anonymisers.shared.counter_fitting import DELTA, Term, counter_fit, terms
-from epsilometer.mechanisms.anonymisers.shared.neighbours import Neighbours
+from epsilometer.mechanisms.anonymisers.shared.neighbours import NearestWords
 from epsilometer.text.vectors import WordVectors
 
 
@@ -23,7 +23,7 @@ def test_the_nearest_by_cosine_without_itself() -> None:
     units = vectors.normalised().exact
     cosines = units @ units.T
     np.fill_diagonal(cosines, -2)
-    neighbours = Neighbours(WordVectors(vectors.words, vectors.vectors * np.arange(1, 41)[:, None]))
+    neighbours = NearestWords(WordVectors(vectors.words, vectors.vectors * np.arange(1, 41)[:, None]))
     asked = ["w3", "W7", "unknown", "w3"]
     for k in (1, 5, 39, 100):
         exact = [[f"w{j}" for j in np.argsort(-cosines[i])[: min(k, 39)]] for i in (3, 7)]
@@ -36,12 +36,12 @@ def test_the_nearest_by_cosine_without_itself() -> None:
 
 def test_only_what_a_text_holds_as_one_word() -> None:
     entries = ["good", "fine", "42", "Good", "new york", "co-op", "don't", "…"]
-    neighbours = Neighbours(WordVectors(entries, np.eye(8) + 1))
+    neighbours = NearestWords(WordVectors(entries, np.eye(8) + 1))
     assert neighbours.of(["good"], 10) == [["fine", "don't"]]
 
 
 def test_equal_vectors_are_neighbours_and_a_word_is_not_its_own() -> None:
-    neighbours = Neighbours(WordVectors(["a", "b", "c"], np.array([[1, 0], [1, 0], [0, 1]])))
+    neighbours = NearestWords(WordVectors(["a", "b", "c"], np.array([[1, 0], [1, 0], [0, 1]])))
     assert neighbours.of(["a", "b", "c"], 1) == [["b"], ["a"], ["a"]]
 
 
@@ -112,7 +112,7 @@ def test_fewer_antonyms_among_the_nearest(shared: Path) -> None:
     asked = sorted(word for word in opposed if word in known and opposed[word] & known)
 
     def share(of: WordVectors) -> float:
-        nearest = Neighbours(of).of(asked, 10)
+        nearest = NearestWords(of).of(asked, 10)
         return float(np.mean([bool({*near} & opposed[word]) for word, near in zip(asked, nearest, strict=True)]))
 
     assert len(asked) > 300

@@ -14,7 +14,7 @@ from epsilometer.attacks.identification.internal import InternalAttack
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing.claims.verdicts import pair_claims
 from epsilometer.auditing.estimation.successes import estimate
-from epsilometer.auditing.one_call import Pool, attacked
+from epsilometer.auditing.text_audit import Pool, attacked
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core.component import build, find

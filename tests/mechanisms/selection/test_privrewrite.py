@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from scipy.stats import chisquare
 
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
-from epsilometer.auditing import one_call as api
+from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.claims.verdicts import (
     NOT_REFUTED,
     VIOLATED,

@@ -11,7 +11,7 @@ import pytest
 from epsilometer.attacks.identification import KIND
 from epsilometer.auditing.calibration.sampled import Batch, Goal
 from epsilometer.auditing.calibration.search import search as fresh_search
-from epsilometer.auditing.one_call import Pool
+from epsilometer.auditing.text_audit import Pool
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.component import find
 from epsilometer.core.mechanism import FunctionMechanism

@@ -15,7 +15,7 @@ from epsilometer.report.figures import svg
 from epsilometer.report.rows import by_equal_length
 from epsilometer.report.sections import curves, numbers
 from tests.support.audited import HOSTILE, MECHANISMS, Row, bare, estimates, frame, text_of
-from tests.support.exact import losses
+from tests.support.exact_losses import losses
 
 
 def test_what_cannot_be_compared_is_hollow_and_named() -> None:

@@ -24,7 +24,7 @@ from epsilometer.report.sections.exact_loss import (
     without_repeats,
 )
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, estimates, exact, frame, shown, text_of
-from tests.support.exact import curves, losses
+from tests.support.exact_losses import curves, losses
 
 SURE = ("queries", "mvc", 5.0, "embedding", TRIALS, None, NO_CLAIM)  # every guess was right
 

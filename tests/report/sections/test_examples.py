@@ -10,7 +10,7 @@ from epsilometer.report.rows import comparable
 from epsilometer.report.section import Section
 from epsilometer.report.sections import examples
 from tests.support.audited import HOSTILE, audit, frame, settings, text_of
-from tests.support.exact import losses
+from tests.support.exact_losses import losses
 
 
 def test_examples_are_grouped_by_level_of_loss() -> None:

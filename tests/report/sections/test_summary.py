@@ -17,7 +17,7 @@ from epsilometer.report.sections.exact_loss import risks
 from epsilometer.report.sections.known_loss import INSTRUMENT
 from epsilometer.report.sections.summary import ByLaw, Summary, summary
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, checks, frame, settings, shown, tables_of_all, text_of
-from tests.support.exact import curves, losses
+from tests.support.exact_losses import curves, losses
 
 NOTHING = pl.DataFrame(schema=dict(OUTPUTS))
 NO_EXACT = pl.DataFrame(schema=dict(EXACT))

@@ -20,7 +20,7 @@ from epsilometer.report.sections.worth import (
 )
 from epsilometer.report.wording import tail_words
 from tests.support.audited import HOSTILE, MECHANISMS, audit, bare, downstream, estimates, frame, tables_of_all, text_of
-from tests.support.exact import losses as exact_of
+from tests.support.exact_losses import losses as exact_of
 
 SIMILARITY = tables_of_all()["similarity"]
 NO_EXACT = pl.DataFrame(schema=dict(EXACT))

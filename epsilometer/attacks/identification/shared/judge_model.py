@@ -102,7 +102,7 @@ class JudgeModel:
         labels = characters(len(questions[0][1]))
         tokens = self._label_tokens(labels)
         prefix = self._prefix(labels)
-        prompts = [self._fitted(asked, labels, len(prefix), lead=CHAT_LEAD) for asked in questions]
+        prompts = [self._fitted(about, labels, len(prefix), lead=CHAT_LEAD) for about in questions]
         result = np.empty((len(prompts), len(labels)), np.float32)
         with torch.inference_mode(), self._head_of(tokens):
             cache = self._cache(prefix)
@@ -139,7 +139,7 @@ class JudgeModel:
 
         labels = numbers(len(questions[0][1]))
         prefix = self._prefix(labels)
-        prompts = [self._fitted(asked, labels, len(prefix) + longest, again=again) for asked in questions]
+        prompts = [self._fitted(about, labels, len(prefix) + longest, again=again) for about in questions]
         ends = self._ends()
         # The model's own settings, for sampling and against repetition, are meant for conversation.
         greedy = GenerationConfig(
@@ -180,23 +180,23 @@ class JudgeModel:
         """The tokens that all prompts begin with; a plain prompt is too short to have any worth keeping."""
         return self._head + encode(self._tokenizer, instruction(labels)) if self.chat else []
 
-    def _prompt(self, asked: Question, labels: Sequence[str], again: bool = False, lead: str = "") -> list[int]:
+    def _prompt(self, about: Question, labels: Sequence[str], again: bool = False, lead: str = "") -> list[int]:
         """The tokens after the prefix."""
         if not self.chat:
-            return plain_ids(self._tokenizer, plain(*asked, labels))
-        message = encode(self._tokenizer, question(*asked, labels, again=again))
+            return plain_ids(self._tokenizer, plain(*about, labels))
+        message = encode(self._tokenizer, question(*about, labels, again=again))
         return message + self._tail + encode(self._tokenizer, lead)
 
     def _fitted(
-        self, asked: Question, labels: Sequence[str], taken: int, again: bool = False, lead: str = ""
+        self, about: Question, labels: Sequence[str], taken: int, again: bool = False, lead: str = ""
     ) -> NDArray[np.int32]:
         """The prompt, its texts cut to as many words each as the window has room for."""
         room = self.window - taken
-        ids = self._prompt(asked, labels, again, lead)
+        ids = self._prompt(about, labels, again, lead)
         if len(ids) <= room:
             return np.array(ids, np.int32)
         self.cut += 1
-        texts = [text.split() for text in (asked[0], *asked[1])]
+        texts = [text.split() for text in (about[0], *about[1])]
         longest = max(map(len, texts))
         while len(ids) > room:
             if not longest:
@@ -235,7 +235,7 @@ class JudgeModel:
         few.weight = torch.nn.Parameter(whole.weight[tokens].float(), requires_grad=False)
         if whole.bias is not None:
             few.bias = torch.nn.Parameter(whole.bias[tokens].float(), requires_grad=False)
-        few.register_forward_pre_hook(lambda _, given: (given[0].float(),))
+        few.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         self._model.set_output_embeddings(few)
         try:
             yield
@@ -307,16 +307,16 @@ def _repeated(cache: Any, rows: int, more: int = 0) -> Any:
         return None
     repeated = copy.copy(cache)
     repeated.layers = []
-    for one in cache.layers:
-        if type(one) is DynamicLayer:
-            layer: Any = copy.copy(one)
+    for original in cache.layers:
+        if type(original) is DynamicLayer:
+            layer: Any = copy.copy(original)
             layer.keys, layer.values = (part.expand(rows, -1, -1, -1) for part in (layer.keys, layer.values))
             if more:
                 layer = _with_room()(layer, more)
             else:
                 layer.update = partial(_joined, layer.keys, layer.values)
         else:  # such as a sliding window
-            layer = copy.deepcopy(one)
+            layer = copy.deepcopy(original)
             layer.batch_repeat_interleave(rows)
         repeated.layers.append(layer)
     return repeated

@@ -65,8 +65,8 @@ def instruction(labels: Sequence[str]) -> str:
 def question(rewrite: str, candidates: Sequence[str], labels: Sequence[str], again: bool = False) -> str:
     """The rest of the user's message: one rewrite and its candidates, in their order. again: with a reminder."""
     options = "\n".join(f"{label}. {_line(text)}" for label, text in zip(labels, candidates, strict=True))
-    asked = _QUESTION.format(rewrite=_line(rewrite), options=options)
-    return f"{asked}\n{_REMINDER}" if again else asked
+    message = _QUESTION.format(rewrite=_line(rewrite), options=options)
+    return f"{message}\n{_REMINDER}" if again else message
 
 
 def message(rewrite: str, candidates: Sequence[str], again: bool = False) -> str:

@@ -79,7 +79,7 @@ class Bins:
         placed = [self._in_place(states[groups == s][:, rest], length, rest) for s, length in enumerate(sizes)]
         ids = self._named(placed, self._used(sent), rest)
         return Reconstruction(
-            tuple(tuple(self.model.plain(one)) for one in ids),
+            tuple(tuple(self.model.plain(row)) for row in ids),
             {"states": float(len(states)), "tokens": float(sum(sizes))},
         )
 
@@ -183,7 +183,7 @@ def _emptied(weights: Weights, tag: int) -> tuple[NDArray[np.float32], NDArray[n
 def _pass_on(weights: Weights, tag: int, *, spreads: bool) -> None:
     """Set neutral norms, let the first attention write tags, and the others nothing, except the last if it spreads."""
     weights.neutral_norms()
-    one = torch.eye(weights.width)
+    identity = torch.eye(weights.width)
     for block in range(weights.blocks):
         for role in ("query", "key", "value", "mixed"):
             weights.set(f"{role}.weight", 0.0, block)
@@ -192,12 +192,12 @@ def _pass_on(weights: Weights, tag: int, *, spreads: bool) -> None:
     query[tag : 2 * tag] = SKEW * weights.get("position.weight")[0, tag : 2 * tag]
     value[:tag, tag : 2 * tag] = torch.eye(tag)
     weights.set("query.bias", query)
-    weights.set("key.weight", one)
+    weights.set("key.weight", identity)
     weights.set("value.weight", value)
-    weights.set("mixed.weight", one)
+    weights.set("mixed.weight", identity)
     if spreads:
-        weights.set("value.weight", one, weights.blocks - 1)
-        weights.set("mixed.weight", SPREAD * one, weights.blocks - 1)
+        weights.set("value.weight", identity, weights.blocks - 1)
+        weights.set("mixed.weight", SPREAD * identity, weights.blocks - 1)
 
 
 def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
@@ -223,7 +223,7 @@ def _quantiles(
     network = model.with_parameters(weights.changed).network
     name = weights.name("up.weight").removesuffix(".weight")
     hook = network.get_submodule(name).register_forward_pre_hook(
-        lambda _, given: values.append(given[0].detach().cpu().double().reshape(-1, len(probe)) @ probe)
+        lambda _, inputs: values.append(inputs[0].detach().cpu().double().reshape(-1, len(probe)) @ probe)
     )
     with torch.inference_mode():
         for ids in texts:

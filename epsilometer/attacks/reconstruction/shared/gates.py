@@ -204,10 +204,10 @@ def _tag(weights: Weights, projection: NDArray[np.float32], *, causal: bool) -> 
     weights.set("value.weight", value)
     weights.set("mixed.weight", mixed)
     if causal:
-        one = weights.width // weights.heads
+        width = weights.width // weights.heads
         key, query = torch.zeros(weights.width, weights.width), torch.zeros(weights.width)
-        key[::one, FLAG] = torch.tensor([1.0, -1.0])
-        query[::one] = 4 * SHUT * math.sqrt(one)
+        key[::width, FLAG] = torch.tensor([1.0, -1.0])
+        query[::width] = 4 * SHUT * math.sqrt(width)
         weights.set("key.weight", key)
         weights.set("query.bias", query)
 

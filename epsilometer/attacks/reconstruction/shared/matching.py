@@ -41,21 +41,21 @@ class Matching:
     @cached_property
     def target(self) -> list[Tensor]:
         """What was sent, by tensor."""
-        return [one.detach() for one in self.model.split(torch.from_numpy(self.sent.update).to(self.model.device))]
+        return [part.detach() for part in self.model.split(torch.from_numpy(self.sent.update).to(self.model.device))]
 
     @cached_property
     def _compared(self) -> Tensor:
         """Whether each of the m tensors is compared, bool [m]."""
         table = next((n for n, p in self.model.network.named_parameters() if p is self.model.words), "")
         left_out = [
-            name == table or name.endswith("attention.self.key.bias") or not bool(torch.any(one != 0))
-            for name, one in zip(self.model.names, self.target, strict=True)
+            name == table or name.endswith("attention.self.key.bias") or not bool(torch.any(part != 0))
+            for name, part in zip(self.model.names, self.target, strict=True)
         ]
         return ~torch.tensor(left_out, device=self.model.device)
 
     @cached_property
     def _lengths(self) -> Tensor:
-        return torch.stack([one.norm() for one in self.target])
+        return torch.stack([part.norm() for part in self.target])
 
     def loss(self, texts: Sequence[Tensor], *, create_graph: bool = False) -> Tensor:
         """Returns the loss of a whole batch; texts: word embeddings [T, width], including special tokens."""
@@ -75,7 +75,7 @@ class Matching:
         rest, labels = [texts[i].detach() for i in others], [self.sent.labels[i] for i in others]
         if self.kind == "tag":
             formed = self._formed(rest, labels)
-            return torch.stack([self._tag_beside(formed, one, number) for one in candidates])
+            return torch.stack([self._tag_beside(formed, candidate, number) for candidate in candidates])
         other = summed(self.model, rest, labels, self.target) if others else None
         return torch.cat([self._cosines_beside(other, part, number) for part in candidates.split(AT_ONCE)])
 
@@ -89,10 +89,10 @@ class Matching:
 
     def _formed(self, texts: Sequence[Tensor], labels: Sequence[int]) -> list[Tensor]:
         """Returns the sum of the texts' gradients, by tensor."""
-        total = [torch.zeros_like(one) for one in self.target]
+        total = [torch.zeros_like(part) for part in self.target]
         for text, label in zip(texts, labels, strict=True):
-            for one, more in zip(total, self.model.gradient(text, label), strict=True):
-                one += more
+            for part, more in zip(total, self.model.gradient(text, label), strict=True):
+                part += more
         return total
 
     def _tag_beside(self, rest: Sequence[Tensor], candidate: Tensor, number: int) -> Tensor:
@@ -106,8 +106,8 @@ class Matching:
 
     def _tag(self, gradients: Sequence[Tensor]) -> Tensor:
         total = torch.zeros((), device=self.model.device)
-        for one, other, compared in zip(gradients, self.target, self._compared.tolist(), strict=True):
+        for gradient, other, compared in zip(gradients, self.target, self._compared.tolist(), strict=True):
             if compared:
-                apart = one - other
+                apart = gradient - other
                 total = total + apart.square().sum() + TAG_FACTOR * apart.abs().sum()
         return total

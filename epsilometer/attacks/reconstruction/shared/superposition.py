@@ -111,8 +111,8 @@ def _pursuit(rows: NDArray[np.float64], reading: Reading, counts: NDArray[np.int
 def _directions(seen: list[_Seen], count: int) -> NDArray[np.float64]:
     """Returns unit directions [count, c] of the sentences' amplitudes: the best result of a start at each position."""
     by_position: dict[int, NDArray[np.float64]] = {}
-    for position in sorted({one.position for one in seen}):
-        by_position[position] = np.stack([one.amplitudes for one in seen if one.position == position])
+    for position in sorted({sighting.position for sighting in seen}):
+        by_position[position] = np.stack([sighting.amplitudes for sighting in seen if sighting.position == position])
     best, most = np.zeros((count, len(seen[0].amplitudes))), -np.inf
     for start in by_position.values():
         if len(start) < max(map(len, by_position.values())):
@@ -145,10 +145,10 @@ def _in_order(
     """Returns the direction of each sentence, by its sign and by the position at which its energy ends."""
     positions = len(reading.rows)
     energy = np.zeros((len(directions), positions))
-    for one in seen:
-        gains = directions @ one.amplitudes
+    for sighting in seen:
+        gains = directions @ sighting.amplitudes
         nearest = int(np.argmax(np.abs(gains)))
-        energy[nearest, one.position] += gains[nearest] ** 2
+        energy[nearest, sighting.position] += gains[nearest] ** 2
     typical = energy.sum() / max((energy > 0).sum(), 1) / 2
     reached = np.cumsum(energy - typical, axis=1)
     gains = reached[:, np.array(reading.lengths) - 1]  # [directions, sentences]
@@ -180,7 +180,7 @@ def _likeliest(
                 own[:both] -= (gates[s] @ gates[other]) * codes[others[:both]]
         scores = (own / variance).astype(np.float32) @ codes.T + reading.prior.astype(np.float32)
         now[s] = scores.argmax(1)
-    return [one for one in now if one is not None]
+    return [words for words in now if words is not None]
 
 
 def _fitted(

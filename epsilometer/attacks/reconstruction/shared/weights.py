@@ -54,7 +54,7 @@ class Weights:
         self._bert = model.architecture == "bert"
         self._start = "bert." if self._bert else "transformer."
         parameters = dict(model.network.named_parameters())
-        self._own = {name: one.detach().cpu().clone() for name, one in parameters.items()}
+        self._own = {name: parameter.detach().cpu().clone() for name, parameter in parameters.items()}
         config = model.network.config
         self.blocks: int = config.num_hidden_layers
         self.width: int = config.hidden_size
@@ -94,15 +94,15 @@ class Weights:
 
     def neutral(self) -> None:
         """Set norms to neutral and all other parameters to zero, so that only tokens' states are passed on."""
-        for one in self._own.values():
-            one.fill_(0.0)
+        for parameter in self._own.values():
+            parameter.fill_(0.0)
         self.neutral_norms()
 
     def neutral_norms(self) -> None:
         """Set every norm's weight to 1 and its bias to 0."""
-        for name, one in self._own.items():
+        for name, parameter in self._own.items():
             if any(part in name for part in _NORMS):
-                one.fill_(1.0 if name.endswith(".weight") else 0.0)
+                parameter.fill_(1.0 if name.endswith(".weight") else 0.0)
 
     def _role_of(self, tensor: Tensor, role: str) -> Tensor:
         """Returns a view of a role's part of a stored tensor, [outputs, inputs] if it is a dense layer's weight."""

@@ -149,9 +149,9 @@ class _Training:
         torch.manual_seed(how.seed)
         self.model, self.how, self.parallel = model, how, parallel
         order = np.random.default_rng(how.seed).permutation(len(parallel.texts))
-        self.held, self.known = order[:held], order[held:]
+        self.held, self.training = order[:held], order[held:]
         names = sorted({*parallel.classes})
-        self.truth = torch.tensor([names.index(one) for one in parallel.classes], device=model.device)
+        self.truth = torch.tensor([names.index(name) for name in parallel.classes], device=model.device)
         self.targets = Targets(model, parallel.round_trips)
         width = model.network.get_output_embeddings().weight.shape[1]
         self.adversary = nn.Sequential(
@@ -178,22 +178,24 @@ class _Training:
 
     def _epoch(self, epoch: int, adversary: bool, rewriter: bool) -> None:
         torch.manual_seed(self.how.seed + (epoch + 1 << 32))
-        order = np.random.default_rng([self.how.seed, epoch]).permutation(self.known)
+        order = np.random.default_rng([self.how.seed, epoch]).permutation(self.training)
         self.model.network.train(rewriter)
         self.adversary.train(adversary)
         for weight in self.weights:
             weight.requires_grad_(rewriter)
         starts = range(0, len(order) - self.how.batch + 1, self.how.batch)
-        learners = [one for one, learns in zip(self.optimisers, (adversary, rewriter), strict=True) if learns]
+        learners = [
+            optimiser for optimiser, learns in zip(self.optimisers, (adversary, rewriter), strict=True) if learns
+        ]
         for start in track(starts, len(starts), f"train rewriter, epoch {epoch + 1} of {len(self.how.phases)}"):
             written, inferred = self._losses(order[start : start + self.how.batch])
             loss = written * rewriter + inferred * adversary
-            for one in self.optimisers:
-                one.zero_grad()
+            for optimiser in self.optimisers:
+                optimiser.zero_grad()
             loss.backward()
-            for one in learners:
-                nn.utils.clip_grad_norm_(one.param_groups[0]["params"], 1.0)
-                one.step()
+            for optimiser in learners:
+                nn.utils.clip_grad_norm_(optimiser.param_groups[0]["params"], 1.0)
+                optimiser.step()
         self._measure(adversary, rewriter)
 
     def _losses(self, rows: NDArray[np.integer]) -> tuple[Tensor, Tensor]:
@@ -207,15 +209,15 @@ class _Training:
         """Returns logits [n, length, outputs], targets [n, length], and the states [n, width] that write the ends."""
         model, parallel = self.model, self.parallel
         ids, mask = self._ids([parallel.texts[i] for i in rows])
-        given, wanted = self.targets.of(*self._ids([parallel.round_trips[i] for i in rows]))
+        inputs, wanted = self.targets.of(*self._ids([parallel.round_trips[i] for i in rows]))
         read_by_head: list[Tensor] = []
         head = model.network.get_output_embeddings()
-        hook = head.register_forward_pre_hook(lambda _, given: read_by_head.append(given[0]))
+        hook = head.register_forward_pre_hook(lambda _, inputs: read_by_head.append(inputs[0]))
         with model._only_outputs():
             logits = model.network(
                 input_ids=model.tensor(ids),
                 attention_mask=model.tensor(mask),
-                decoder_input_ids=given,
+                decoder_input_ids=inputs,
                 use_cache=False,
             ).logits
         hook.remove()

@@ -93,58 +93,60 @@ def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribu
 
 def _occlusion(classifier: Classifier, cut: Sequence[Spans]) -> list[dict[str, float]]:
     """Returns scores by occlusion. Whole texts and texts without a word are asked about together."""
-    without = [edited(one, dict.fromkeys(places, "")) for one in cut for places in one.places.values()]
-    probabilities = classifier.probabilities([one.text for one in cut] + without)
-    owner = np.repeat(np.arange(len(cut)), [len(one.places) for one in cut])
+    without = [edited(spans, dict.fromkeys(places, "")) for spans in cut for places in spans.places.values()]
+    probabilities = classifier.probabilities([spans.text for spans in cut] + without)
+    owner = np.repeat(np.arange(len(cut)), [len(spans.places) for spans in cut])
     whole, missing = probabilities[: len(cut)], probabilities[len(cut) :]
     target = whole.argmax(axis=1)
     falls = iter((whole[owner, target[owner]] - missing[np.arange(len(owner)), target[owner]]).tolist())
-    return [{word: next(falls) for word in one.places} for one in cut]
+    return [{word: next(falls) for word in spans.places} for spans in cut]
 
 
 def _linear(classifier: Any, cut: Sequence[Spans]) -> list[dict[str, float]]:
     """Returns scores by `linear`. A feature's part of the logit is divided evenly among the words it was counted in."""
-    features = classifier.features([one.text for one in cut])
-    target = classifier.probabilities([one.text for one in cut]).argmax(axis=1)
+    features = classifier.features([spans.text for spans in cut])
+    target = classifier.probabilities([spans.text for spans in cut]).argmax(axis=1)
     column = {word: i for i, word in enumerate(classifier.vocabulary)}
     scores = []
-    for row, one in enumerate(cut):
+    for row, of_text in enumerate(cut):
         part = features[[row]]
         weights = classifier.coefficients[target[row], part.indices] * part.data
         share = dict(zip(part.indices.tolist(), weights.tolist(), strict=True))
-        counted = [[column[f] for f in words(token) if f in column] for token in one.tokens]
+        counted = [[column[f] for f in words(token) if f in column] for token in of_text.tokens]
         times = np.bincount([f for token in counted for f in token], minlength=1)
         scores.append(
             {
                 word: sum(share.get(f, 0.0) / times[f] for place in places for f in counted[place])
-                for word, places in one.places.items()
+                for word, places in of_text.places.items()
             }
         )
     return scores
 
 
 def _lime(classifier: Classifier, cut: Sequence[Spans], samples: int) -> list[dict[str, float]]:
-    return [_lime_of_one(classifier, one, samples) if one.places else {} for one in cut]
+    return [_lime_of_one(classifier, spans, samples) if spans.places else {} for spans in cut]
 
 
-def _lime_of_one(classifier: Classifier, one: Spans, samples: int) -> dict[str, float]:
+def _lime_of_one(classifier: Classifier, spans: Spans, samples: int) -> dict[str, float]:
     """Returns a text's scores by lime. The text decides which words are left out, so equal texts have equal scores."""
     import torch
     from captum.attr import Lime
 
-    target = int(classifier.probabilities([one.text]).argmax())
-    places = list(one.places.values())
+    target = int(classifier.probabilities([spans.text]).argmax())
+    places = list(spans.places.values())
 
     def forward(present: Any) -> Any:
         texts = [
-            edited(one, {place: "" for of_word, here in zip(places, row, strict=True) if not here for place in of_word})
+            edited(
+                spans, {place: "" for of_word, here in zip(places, row, strict=True) if not here for place in of_word}
+            )
             for row in present.bool().tolist()
         ]
         return torch.from_numpy(classifier.probabilities(texts)[:, target])
 
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int.from_bytes(hashlib.blake2b(one.text.encode(), digest_size=7).digest()))
+        torch.manual_seed(int.from_bytes(hashlib.blake2b(spans.text.encode(), digest_size=7).digest()))
         coefficients = Lime(forward).attribute(
             torch.ones(1, len(places)), n_samples=samples, perturbations_per_eval=samples
         )
-    return dict(zip(one.places, coefficients[0].tolist(), strict=True))
+    return dict(zip(spans.places, coefficients[0].tolist(), strict=True))

@@ -151,12 +151,12 @@ class Auxiliaries:
 
     def check(self, attributes: Sequence[str], tasks: Sequence[str], kinds: Sequence[str]) -> None:
         """Raises UserError for labels or kinds that these auxiliaries do not have."""
-        for what, asked, there in (
+        for what, names, there in (
             ("attribute", attributes, self.attributes),
             ("task", tasks, self.tasks),
             ("kind", kinds, self.kinds),
         ):
-            for name in asked:
+            for name in names:
                 if name not in there:
                     raise UserError(
                         f"{unknown(f'{what} of the auxiliaries in {self.folder}', name, there)}; name it in their "
@@ -257,8 +257,8 @@ def check_covers(vectors: WordVectors, texts: Sequence[str]) -> float:
 
     Raises UserError if it is below LEAST_COVERED.
     """
-    known = {*vectors.words}
-    occurrences = [word in known for text in texts for word in words(text)]
+    vocabulary = {*vectors.words}
+    occurrences = [word in vocabulary for text in texts for word in words(text)]
     covered = float(np.mean(occurrences)) if occurrences else 0.0
     if covered < LEAST_COVERED:
         raise UserError(

@@ -42,10 +42,10 @@ class Term(NamedTuple):
         cosines = _cosines(vectors, self.pairs)
         is_open = self._excess(cosines) > 0
         pairs, cosines = self.pairs[is_open], cosines[is_open, None]
-        one, other = vectors[pairs[:, 0]], vectors[pairs[:, 1]]
+        left, right = vectors[pairs[:, 0]], vectors[pairs[:, 1]]
         gradient = np.zeros_like(vectors)
-        np.add.at(gradient, pairs[:, 0], self.sign * (cosines * one - other))
-        np.add.at(gradient, pairs[:, 1], self.sign * (cosines * other - one))
+        np.add.at(gradient, pairs[:, 0], self.sign * (cosines * left - right))
+        np.add.at(gradient, pairs[:, 1], self.sign * (cosines * right - left))
         return gradient, np.bincount(pairs.ravel(), minlength=len(vectors))
 
     def _excess(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,6 +98,6 @@ def _pairs(vectors: WordVectors, relations: pl.DataFrame) -> NDArray[np.int64]:
 
 
 def _cosines(vectors: NDArray[np.float64], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-    one, other = vectors[pairs[:, 0]], vectors[pairs[:, 1]]
-    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-    return np.einsum("nd,nd->n", one, other) / lengths
+    left, right = vectors[pairs[:, 0]], vectors[pairs[:, 1]]
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    return np.einsum("nd,nd->n", left, right) / lengths

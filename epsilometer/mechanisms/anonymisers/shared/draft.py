@@ -35,18 +35,18 @@ class Draft:
     answer: int = 0
     score: float = 0.0
     fooled: bool = False
-    _known: dict[tuple[Asker, Hashable], Any] = field(default_factory=dict)
+    _answers: dict[tuple[Asker, Hashable], Any] = field(default_factory=dict)
 
     def text(self, swap: Mapping[int, str] | None = None) -> str:
         """Returns the current text, with these further replacements."""
         return edited(self.spans, {**self.edits, **(swap or {})})
 
-    def known(self, asker: Asker, items: Sequence[Hashable]) -> Search[list[Any]]:
+    def answers(self, asker: Asker, items: Sequence[Hashable]) -> Search[list[Any]]:
         """Returns the answers to these items, each of which is asked about once in a search."""
-        new = [item for item in dict.fromkeys(items) if (asker, item) not in self._known]
-        answers = yield from ask(asker, new, self.at_once)
-        self._known.update(((asker, item), answer) for item, answer in zip(new, answers, strict=True))
-        return [self._known[asker, item] for item in items]
+        new = [item for item in dict.fromkeys(items) if (asker, item) not in self._answers]
+        fresh = yield from ask(asker, new, self.at_once)
+        self._answers.update(((asker, item), answer) for item, answer in zip(new, fresh, strict=True))
+        return [self._answers[asker, item] for item in items]
 
     @property
     def at_once(self) -> int:

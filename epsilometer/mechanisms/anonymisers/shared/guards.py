@@ -30,15 +30,15 @@ Upos = Callable[[Sequence[Sequence[str]]], Sequence[Sequence[str]]]  # sentences
 
 def names(cut: Sequence[Spans], upos: Upos) -> list[frozenset[str]]:
     """Returns the words of each text, in lower case, that occur in it as a proper noun or in an identifier."""
-    sentences = [(i, places) for i, one in enumerate(cut) for places in one.sentences]
+    sentences = [(i, places) for i, spans in enumerate(cut) for places in spans.sentences]
     tags = upos([[cut[i].tokens[place] for place in places] for i, places in sentences])
     protected: list[set[str]] = [set() for _ in cut]
     for (i, places), of_sentence in zip(sentences, tags, strict=True):
         proper = (place for place, tag in zip(places, of_sentence, strict=True) if tag == "PROPN")
         protected[i].update(cut[i].tokens[place].lower() for place in proper)
-    for one, words, identifiers in zip(cut, protected, matches([one.text for one in cut]), strict=True):
+    for of_text, words, identifiers in zip(cut, protected, matches([text.text for text in cut]), strict=True):
         for match in identifiers:
-            inside = zip(one.tokens, one.starts, one.ends, strict=True)
+            inside = zip(of_text.tokens, of_text.starts, of_text.ends, strict=True)
             words.update(token.lower() for token, start, end in inside if start < match.end and end > match.start)
     return [frozenset(words) for words in protected]
 
@@ -82,8 +82,8 @@ class Similarity:
         numbers: dict[str, int] = {}
         rows = np.array([[numbers.setdefault(text, len(numbers)) for text in pair] for pair in pairs], np.int64)
         vectors = self._encoder.encode(list(numbers)).astype(np.float64)
-        one, other = (vectors[column] for column in rows.reshape(-1, 2).T)
-        return list(np.einsum("nd,nd->n", one, other).tolist())
+        left, right = (vectors[column] for column in rows.reshape(-1, 2).T)
+        return list(np.einsum("nd,nd->n", left, right).tolist())
 
     @cached_property
     def _encoder(self) -> Encoder:
@@ -128,19 +128,19 @@ class Fluency:
 
 def _changed_sentences(text: str, candidate: str) -> Iterator[Pair]:
     """Yields the sentences that differ, before and after."""
-    one, other = spans(text), spans(candidate)
-    for before, after in zip(one.sentences, other.sentences, strict=True):
-        if one.tokens[before.start : before.stop] != other.tokens[after.start : after.stop]:
-            yield _cut(one, before), _cut(other, after)
+    original, rewritten = spans(text), spans(candidate)
+    for before, after in zip(original.sentences, rewritten.sentences, strict=True):
+        if original.tokens[before.start : before.stop] != rewritten.tokens[after.start : after.stop]:
+            yield _cut(original, before), _cut(rewritten, after)
 
 
-def _cut(one: Spans, places: range) -> str:
-    return one.text[one.starts[places.start] : one.ends[places.stop - 1]]
+def _cut(spans: Spans, places: range) -> str:
+    return spans.text[spans.starts[places.start] : spans.ends[places.stop - 1]]
 
 
 def _changed_places(text: str, candidate: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """Yields the start and end of each word that differs, before and after."""
-    one, other = spans(text), spans(candidate)
-    for place, (before, after) in enumerate(zip(one.tokens, other.tokens, strict=True)):
+    original, rewritten = spans(text), spans(candidate)
+    for place, (before, after) in enumerate(zip(original.tokens, rewritten.tokens, strict=True)):
         if before != after:
-            yield (one.starts[place], one.ends[place]), (other.starts[place], other.ends[place])
+            yield (original.starts[place], original.ends[place]), (rewritten.starts[place], rewritten.ends[place])

@@ -39,8 +39,8 @@ def in_step(searches: Iterable[Search[T]], side_by_side: int = SIDE_BY_SIDE) -> 
         if not running:
             return [results[number] for number in range(len(results))]
         answers = _answers([wanted[number] for number in running])
-        for (number, search), given in zip([*running.items()], answers, strict=True):
-            advance(number, search, given)
+        for (number, search), answer in zip([*running.items()], answers, strict=True):
+            advance(number, search, answer)
 
 
 def ask(asker: Asker, items: Sequence[Hashable], at_once: int) -> Search[list[Any]]:

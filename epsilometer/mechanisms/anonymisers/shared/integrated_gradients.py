@@ -73,7 +73,7 @@ def integrated_gradients(
         steps *= 2
     incomplete = np.zeros(len(cut), bool)
     incomplete[missed] = True
-    return [_by_word(one, part, score) for one, part, score in zip(cut, pieces, scores, strict=True)], incomplete
+    return [_by_word(spans, part, score) for spans, part, score in zip(cut, pieces, scores, strict=True)], incomplete
 
 
 def _lines(
@@ -187,33 +187,33 @@ def _fitting(classifier: Any, width: int, least: int = 1) -> int:
 
 def _pieces(classifier: Any, cut: Sequence[Spans]) -> list[_Pieces]:
     encoded = classifier.tokenizer(
-        [one.text for one in cut],
+        [spans.text for spans in cut],
         truncation=True,
         max_length=classifier.longest,
         return_offsets_mapping=True,
         return_special_tokens_mask=True,
     )
     return [
-        _Pieces(np.array(ids, np.int64), np.array(special, bool), _owners(one, np.array(offsets), np.array(special)))
-        for one, ids, special, offsets in zip(
+        _Pieces(np.array(ids, np.int64), np.array(special, bool), _owners(spans, np.array(offsets), np.array(special)))
+        for spans, ids, special, offsets in zip(
             cut, encoded["input_ids"], encoded["special_tokens_mask"], encoded["offset_mapping"], strict=True
         )
     ]
 
 
-def _owners(one: Spans, offsets: NDArray[np.int64], special: NDArray[np.int64]) -> NDArray[np.int64]:
+def _owners(spans: Spans, offsets: NDArray[np.int64], special: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the token that holds each piece's last character; -1 for none.
 
     The last one decides, because for some tokenisers the space before a word is part of its first piece.
     """
     last = offsets[:, 1] - 1
-    owners = np.searchsorted(np.array(one.starts, np.int64), last, side="right") - 1
-    ends = np.array([*one.ends, 0], np.int64)  # the last one is for pieces of no token
+    owners = np.searchsorted(np.array(spans.starts, np.int64), last, side="right") - 1
+    ends = np.array([*spans.ends, 0], np.int64)  # the last one is for pieces of no token
     return np.where((special == 0) & (owners >= 0) & (last < ends[owners]), owners, -1)
 
 
-def _by_word(one: Spans, pieces: _Pieces, scores: NDArray[np.float64]) -> dict[str, float]:
+def _by_word(spans: Spans, pieces: _Pieces, scores: NDArray[np.float64]) -> dict[str, float]:
     """Returns, for each word, the sum of the scores of its pieces over all its occurrences."""
     belongs = pieces.owners >= 0
-    of_tokens = np.bincount(pieces.owners[belongs], scores[: len(belongs)][belongs], minlength=len(one))
-    return {word: float(of_tokens[list(places)].sum()) for word, places in one.places.items()}
+    of_tokens = np.bincount(pieces.owners[belongs], scores[: len(belongs)][belongs], minlength=len(spans))
+    return {word: float(of_tokens[list(places)].sum()) for word, places in spans.places.items()}

@@ -37,9 +37,9 @@ class Similarity:
     previous: bool = False
     published: bool = False
 
-    def of(self, one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    def of(self, first: NDArray[np.float32], second: NDArray[np.float32]) -> float:
         """Returns the similarity of two unit vectors."""
-        cosine = min(1.0, float(one.astype(np.float64) @ other.astype(np.float64)))
+        cosine = min(1.0, float(first.astype(np.float64) @ second.astype(np.float64)))
         return cosine if self.metric == "cosine" else 1 - math.acos(max(cosine, -1.0)) / math.pi
 
 
@@ -56,9 +56,9 @@ class Limits:
     tags: Literal["sentence", "context"] | None
     similarity: Similarity | None
 
-    def keep(self, one: str, other: str) -> bool:
+    def keep(self, tag: str, other: str) -> bool:
         """Returns whether a word with one tag may become a word with the other."""
-        return one == other or {one, other} <= _ALIKE
+        return tag == other or {tag, other} <= _ALIKE
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class Inspector:
             for centre in centres
         ]
         every = [window for pair in windows for window in pair]
-        vectors = yield from draft.known(self.vectors, every)
+        vectors = yield from draft.answers(self.vectors, every)
         cosines = [rule.of(*vectors[i : i + 2]) for i in range(0, len(vectors), 2)]
         for i, token in enumerate(left):
             least = min(cosines[i * len(centres) : (i + 1) * len(centres)])
@@ -117,6 +117,6 @@ class Inspector:
         else:
             changed = [draft.sentence(position, {**draft.edits, position: token}) for token in tokens]
             items = [draft.sentence(position, {}), *changed]
-        tags = yield from draft.known(self.tags, [words for words, _ in items])
+        tags = yield from draft.answers(self.tags, [words for words, _ in items])
         own, *others = (row[place] for row, (_, place) in zip(tags, items, strict=True))
         return [token for token, tag in zip(tokens, others, strict=True) if self.limits.keep(own, tag)]

@@ -19,11 +19,11 @@ def masked_words(
     place, since all its occurrences get the same replacement.
     """
     places = [
-        Place(i, one.starts[one.places[word][0]], one.ends[one.places[word][0]])
-        for i, (one, of_text) in enumerate(zip(cut, words, strict=True))
+        Place(i, spans.starts[spans.places[word][0]], spans.ends[spans.places[word][0]])
+        for i, (spans, of_text) in enumerate(zip(cut, words, strict=True))
         for word in of_text
     ]
-    likeliest, _ = fill_mask.likeliest([one.text for one in cut], places, _SPARE * k + 1)
+    likeliest, _ = fill_mask.likeliest([spans.text for spans in cut], places, _SPARE * k + 1)
     rows = iter(likeliest.tolist())
     return [[_others(word, [fill_mask.outputs[i] for i in next(rows)], k) for word in of_text] for of_text in words]
 

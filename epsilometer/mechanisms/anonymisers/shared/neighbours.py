@@ -11,7 +11,7 @@ from epsilometer.mechanisms.anonymisers.shared.word_edits import is_word
 from epsilometer.text.vectors import WordVectors
 
 
-class Neighbours:
+class NearestWords:
     """Nearest neighbours among whole words in lower case, which a text holds as one word.
 
     vectors: those of other words are ignored. Raises UserError for a vector of length 0.
@@ -20,10 +20,10 @@ class Neighbours:
     def __init__(self, vectors: WordVectors) -> None:
         vectors = vectors.whole_words()
         whole = np.array([is_word(word) for word in vectors.words])
-        words = [word for word, one in zip(vectors.words, whole, strict=True) if one]
+        words = [word for word, is_whole in zip(vectors.words, whole, strict=True) if is_whole]
         self._vectors = WordVectors(words, vectors.vectors[whole]).normalised()
         self._number = {word: i for i, word in enumerate(words)}
-        self._known: dict[tuple[int, int], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        self._nearest: dict[tuple[int, int], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
 
     def has(self, words: Sequence[str]) -> NDArray[np.bool_]:
         """Returns [n], whether each word, in any case, has a vector."""
@@ -35,11 +35,11 @@ class Neighbours:
         Of equally near words, those that come first among the vectors. A word without a vector has no neighbours.
         """
         numbers = [self._number.get(word.lower()) for word in words]
-        self._find([number for number in numbers if number is not None and (number, k) not in self._known], k)
+        self._find([number for number in numbers if number is not None and (number, k) not in self._nearest], k)
         return [[] if number is None else self._near(number, k, least) for number in numbers]
 
     def _near(self, number: int, k: int, least: float) -> list[str]:
-        near, cosines = self._known[number, k]
+        near, cosines = self._nearest[number, k]
         return [self._vectors.words[i] for i in near[cosines >= least]]
 
     def _find(self, numbers: Sequence[int], k: int) -> None:
@@ -49,4 +49,4 @@ class Neighbours:
         nearest, far = self._vectors.neighbours(self._vectors.exact[new], count)
         for number, near, distance in zip(new.tolist(), nearest, far, strict=True):
             others = np.flatnonzero(near != number)[:k]
-            self._known[number, k] = near[others], 1 - distance[others] ** 2 / 2
+            self._nearest[number, k] = near[others], 1 - distance[others] ** 2 / 2

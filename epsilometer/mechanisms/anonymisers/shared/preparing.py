@@ -63,19 +63,19 @@ def prepare(
     private = [_scores(label, texts, attribution) for label in attributes]
     useful = [] if ignore_utility else [_scores(label, texts, attribution) for label in tasks]
     words = [influential([scores[i] for scores in private], [scores[i] for scores in useful]) for i in range(len(cut))]
-    windows = [one for label in classes for one in label.classifiers if isinstance(one, HasWindow)]
-    beyond = np.any([np.zeros(len(cut), bool), *(one.cuts(list(texts)) for one in windows)], axis=0)
+    windows = [classifier for label in classes for classifier in label.classifiers if isinstance(classifier, HasWindow)]
+    beyond = np.any([np.zeros(len(cut), bool), *(classifier.cuts(list(texts)) for classifier in windows)], axis=0)
     prepared = []
-    for i, (one, chosen, of_words) in enumerate(zip(cut, words, options(cut, words), strict=True)):
+    for i, (of_text, chosen, of_words) in enumerate(zip(cut, words, options(cut, words), strict=True)):
         with_options = [(word, list(some)) for word, some in zip(chosen, of_words, strict=True) if some]
         source = Source(
-            one,
+            of_text,
             words=[word for word, _ in with_options],
             options=[some for _, some in with_options],
             answers=[int(classes[task][i]) for task in tasks],
         )
         predicted = [int(classes[label][i]) for label in attributes]
-        prepared.append(Prepared(source, predicted, texts[one.text], cut=bool(beyond[i])))
+        prepared.append(Prepared(source, predicted, texts[of_text.text], cut=bool(beyond[i])))
     return prepared
 
 

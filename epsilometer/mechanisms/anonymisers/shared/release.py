@@ -18,17 +18,17 @@ class Release(NamedTuple):
     status: str
     changed: int
     words: int
-    asked: int
+    questions: int
 
 
 def rewrites(releases: Sequence[Release], to_victim: bool = False) -> Rewrites:
     """Returns the releases as rewrites, in their order; to_victim: whether a victim was asked the questions."""
-    asked, none = np.array([one.asked for one in releases], np.int64), np.zeros(len(releases), np.int64)
+    questions, none = np.array([release.questions for release in releases], np.int64), np.zeros(len(releases), np.int64)
     outcomes = Outcomes(
-        [one.status for one in releases],
-        changed=np.array([one.changed for one in releases], np.int64),
-        words=np.array([one.words for one in releases], np.int64),
-        asked=none if to_victim else asked,
-        asked_victim=asked if to_victim else none,
+        [release.status for release in releases],
+        changed=np.array([release.changed for release in releases], np.int64),
+        words=np.array([release.words for release in releases], np.int64),
+        asked=none if to_victim else questions,
+        asked_victim=questions if to_victim else none,
     )
-    return Rewrites([one.text for one in releases], outcomes=outcomes)
+    return Rewrites([release.text for release in releases], outcomes=outcomes)

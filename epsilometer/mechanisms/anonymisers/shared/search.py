@@ -94,7 +94,7 @@ class TextSearch:
             new = [edit for edit in dict.fromkeys(edits[i] for i in longer) if edit not in judged]
             judged.update(new)
             candidates = yield from self._judge(new)
-            reached += [one for one in candidates if one.progress >= 0]
+            reached += [candidate for candidate in candidates if candidate.progress >= 0]
         return (yield from self._first(self._ranked(reached)))
 
     def search(self, strategy: Strategy, choose: Choice, draws: int, candidates: int) -> Search[Edit | None]:
@@ -115,7 +115,7 @@ class TextSearch:
                 edits = self._sampled(size, draws) if strategy == "sampled" else (yield from self._grown(size, draws))
             self._last = yield from self._judge(edits)
             self._singles = self._last if size == 1 else self._singles
-            reached += [one for one in self._last if one.progress >= 0]
+            reached += [candidate for candidate in self._last if candidate.progress >= 0]
             if choose == "fewest":
                 best = yield from self._first(self._ranked(reached))
                 if best is not None:
@@ -127,7 +127,7 @@ class TextSearch:
 
     def nearest(self) -> Search[Edit | None]:
         """Returns the judged edit nearest to the aim that passes all checks; None if none improves on the text."""
-        return (yield from self._first([one for one in self._nearest if one[1:3] > self._start[1:3]]))
+        return (yield from self._first([candidate for candidate in self._nearest if candidate[1:3] > self._start[1:3]]))
 
     def decoy(self, edit: Edit, aims: Sequence[Aim]) -> Search[Edit | None]:
         """Returns an edit of the same words that reaches other aims, the most confident of several that are drawn."""
@@ -136,7 +136,7 @@ class TextSearch:
         words = np.array([word for word, _ in edit])
         edits = dict.fromkeys(self._pick(words, row) for row in self.stream.random((_DECOYS, len(words))))
         judged = yield from self._judge(list(edits))
-        return (yield from self._first(self._ranked([one for one in judged if one.progress >= 0])))
+        return (yield from self._first(self._ranked([candidate for candidate in judged if candidate.progress >= 0])))
 
     # Proposals
 
@@ -177,7 +177,12 @@ class TextSearch:
         if not self._swaps:
             self._swaps = yield from self._best_swaps(self._singles)
         best = yield from self._keeping_tasks(sorted(self._last, key=_rank, reverse=True)[: 2 * width])
-        edits = (_with(one.edit, swap) for one in best[:width] for swap in self._swaps if swap[0] not in dict(one.edit))
+        edits = (
+            _with(candidate.edit, swap)
+            for candidate in best[:width]
+            for swap in self._swaps
+            if swap[0] not in dict(candidate.edit)
+        )
         return list(dict.fromkeys(edits))
 
     def _best_swaps(self, singles: Sequence[Candidate]) -> Search[list[tuple[int, int]]]:
@@ -186,17 +191,19 @@ class TextSearch:
         They must be an improvement on the original text and keep its tags. Options that have the word's own tag when
         both are tagged without context are tried first.
         """
-        helpful = [one for one in sorted(singles, key=_rank, reverse=True) if one[1:3] > self._start[1:3]]
-        alike = yield from self._alike([one.edit[0] for one in helpful])
+        helpful = [
+            candidate for candidate in sorted(singles, key=_rank, reverse=True) if candidate[1:3] > self._start[1:3]
+        ]
+        alike = yield from self._alike([candidate.edit[0] for candidate in helpful])
         of_word: dict[int, list[Candidate]] = {}
-        for _, one in sorted(zip(alike, helpful, strict=True), key=lambda pair: not pair[0]):
-            of_word.setdefault(one.edit[0][0], []).append(one)
+        for _, candidate in sorted(zip(alike, helpful, strict=True), key=lambda pair: not pair[0]):
+            of_word.setdefault(candidate.edit[0][0], []).append(candidate)
         best: dict[int, list[tuple[int, int]]] = {word: [] for word in of_word}
         for start in range(0, 2 * _OPTIONS, _OPTIONS):
             short = [word for word in best if len(best[word]) < _OPTIONS]
-            trying = [one for word in short for one in of_word[word][start : start + _OPTIONS]]
-            for one in (yield from self._tags(trying)):
-                best[one.edit[0][0]].append(one.edit[0])
+            trying = [candidate for word in short for candidate in of_word[word][start : start + _OPTIONS]]
+            for candidate in (yield from self._tags(trying)):
+                best[candidate.edit[0][0]].append(candidate.edit[0])
         return [swap for swaps in best.values() for swap in swaps[:_OPTIONS]]
 
     def _alike(self, swaps: Sequence[tuple[int, int]]) -> Search[list[bool]]:
@@ -234,13 +241,15 @@ class TextSearch:
 
     def _ranked(self, reached: Sequence[Candidate]) -> list[Candidate]:
         """Returns candidates by confidence, then by fewest changed words, then by the stream."""
-        return sorted(reached, key=lambda one: (-one.confidence, self.source.changed(one.edit), one.tie))
+        return sorted(
+            reached, key=lambda candidate: (-candidate.confidence, self.source.changed(candidate.edit), candidate.tie)
+        )
 
     def _by_similarity(self, reached: Sequence[Candidate]) -> Search[list[Candidate]]:
         assert self.judges.similarity is not None
-        pairs = [(self.source.spans.text, self.source.text(one.edit)) for one in reached]
+        pairs = [(self.source.spans.text, self.source.text(candidate.edit)) for candidate in reached]
         answers = yield from ask(self.judges.similarity, pairs, self.source.at_once)
-        return [one._replace(confidence=answer) for one, answer in zip(reached, answers, strict=True)]
+        return [candidate._replace(confidence=answer) for candidate, answer in zip(reached, answers, strict=True)]
 
     def _first(self, ranked: Sequence[Candidate]) -> Search[Edit | None]:
         """Returns the first candidate that passes all checks. They are checked in rounds, each twice as large."""
@@ -249,9 +258,9 @@ class TextSearch:
             passing = yield from self._keeping_tasks(ranked[start : start + count])
             passing = yield from self._tags(passing)
             for guard in self.judges.guards:
-                pairs = [(self.source.spans.text, self.source.text(one.edit)) for one in passing]
+                pairs = [(self.source.spans.text, self.source.text(candidate.edit)) for candidate in passing]
                 answers = yield from ask(guard, pairs, self.source.at_once)
-                passing = [one for one, passes in zip(passing, answers, strict=True) if passes]
+                passing = [candidate for candidate, passes in zip(passing, answers, strict=True) if passes]
             if passing:
                 return passing[0].edit
             start, count = start + count, 2 * count
@@ -262,16 +271,18 @@ class TextSearch:
         for panel, answer in zip(self.judges.tasks, self.source.answers, strict=True):
             if not candidates:
                 return []
-            rows = yield from self._rows(panel, [one.edit for one in candidates])
+            rows = yield from self._rows(panel, [candidate.edit for candidate in candidates])
             stays = (rows.argmax(axis=-1) == answer).sum(axis=-1) >= panel.enough
-            self.lost |= any(one.progress >= 0 and not same for one, same in zip(candidates, stays, strict=True))
-            candidates = [one for one, same in zip(candidates, stays, strict=True) if same]
+            self.lost |= any(
+                candidate.progress >= 0 and not same for candidate, same in zip(candidates, stays, strict=True)
+            )
+            candidates = [candidate for candidate, same in zip(candidates, stays, strict=True) if same]
         return list(candidates)
 
     def _tags(self, candidates: Sequence[Candidate]) -> Search[list[Candidate]]:
         """Returns the candidates under which the tags stay."""
-        equal = yield from self._tags_equal([one.edit for one in candidates])
-        return [one for one, same in zip(candidates, equal, strict=True) if same]
+        equal = yield from self._tags_equal([candidate.edit for candidate in candidates])
+        return [candidate for candidate, same in zip(candidates, equal, strict=True) if same]
 
     def _tags_equal(self, edits: Sequence[Edit]) -> Search[list[bool]]:
         if self.judges.tags is None:
@@ -284,6 +295,6 @@ def _with(edit: Edit, swap: tuple[int, int]) -> Edit:
     return tuple(sorted((*edit, swap)))
 
 
-def _rank(one: Candidate) -> tuple[float, float, float]:
+def _rank(candidate: Candidate) -> tuple[float, float, float]:
     """Returns the sort key of a candidate: how near it comes, then its confidence, then the stream's number."""
-    return one.progress, one.confidence, one.tie
+    return candidate.progress, candidate.confidence, candidate.tie

@@ -50,14 +50,14 @@ class Source:
 
     def tags_equal(self, edits: Sequence[Edit], tags: Tags) -> Search[list[bool]]:
         """Returns whether the tags of the text stay as they are under each edit."""
-        known = self._tags_equal
-        parts = {part: None for edit in edits for part in self.parts(edit) if part not in known}
+        verdicts = self._tags_equal
+        parts = {part: None for edit in edits for part in self.parts(edit) if part not in verdicts}
         plain = {(number, ()): None for number, _ in parts}
         answers = yield from ask(tags, [self.sentence(*part) for part in (*plain, *parts)], self.at_once)
         before = {number: answer for (number, _), answer in zip(plain, answers, strict=False)}
         for (number, inside), answer in zip(parts, answers[len(plain) :], strict=True):
-            known[number, inside] = answer == before[number]
-        return [all(known[part] for part in self.parts(edit)) for edit in edits]
+            verdicts[number, inside] = answer == before[number]
+        return [all(verdicts[part] for part in self.parts(edit)) for edit in edits]
 
     @property
     def at_once(self) -> int:

@@ -12,7 +12,7 @@ from epsilometer.text.words import words
 
 
 def outcomes(
-    texts: Sequence[str], rewrites: Sequence[str], status: Sequence[str], asked: NDArray[np.int64]
+    texts: Sequence[str], rewrites: Sequence[str], status: Sequence[str], questions: NDArray[np.int64]
 ) -> Outcomes:
     """Returns the outcomes of n rewrites. A word counts as changed unless an alignment with fewest edits keeps it.
 
@@ -30,6 +30,6 @@ def outcomes(
         status,
         changed=lengths - unchanged,
         words=lengths,
-        asked=asked,
+        asked=questions,
         asked_victim=np.zeros(len(texts), np.int64),
     )

@@ -43,7 +43,7 @@ from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
 from epsilometer.mechanisms.anonymisers.shared.draft import Draft
 from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, ask, in_step
 from epsilometer.mechanisms.anonymisers.shared.limits import Inspector, Limits
-from epsilometer.mechanisms.anonymisers.shared.neighbours import Neighbours
+from epsilometer.mechanisms.anonymisers.shared.neighbours import NearestWords
 from epsilometer.mechanisms.anonymisers.shared.release import Release, rewrites
 from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
 from epsilometer.models.classifier import Classifier, load
@@ -125,8 +125,8 @@ class WordSearch(ABC):
         if self.attribute is not None:
             return self.attribute
         if len(auxiliaries.attributes) > 1:
-            known = ", ".join(auxiliaries.attributes)
-            raise UserError(f"the auxiliaries hide {known}, but this search hides one; name it as `attribute`")
+            names = ", ".join(auxiliaries.attributes)
+            raise UserError(f"the auxiliaries hide {names}, but this search hides one; name it as `attribute`")
         return auxiliaries.attributes[0]
 
     def _victim(self, victims: Path, label: str) -> Classifier:
@@ -137,10 +137,10 @@ class WordSearch(ABC):
         return load(folders[0])
 
     @cached_property
-    def neighbours(self) -> Neighbours:
+    def neighbours(self) -> NearestWords:
         """Near words by the auxiliaries' vectors, counter-fitted if they have word relations."""
-        one = self.auxiliaries
-        return Neighbours(one.vectors if one.relations is None else one.counter_fitted)
+        auxiliaries = self.auxiliaries
+        return NearestWords(auxiliaries.vectors if auxiliaries.relations is None else auxiliaries.counter_fitted)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Nothing is claimed."""
@@ -165,9 +165,9 @@ class WordSearch(ABC):
     def _release(self, draft: Draft, questions: Asker, ledger: Ledger) -> Search[Release]:
         """Returns the search in one text, which returns what is released of it."""
         yield from self._search(draft, questions)
-        asked = int(ledger.asked[draft.owner])
-        status = FOUND if draft.fooled else PART if draft.edits else MISSED if asked else NOTHING
-        return Release(draft.text(), status, len(draft.edits), words=len(draft.spans.words), asked=asked)
+        count = int(ledger.questions[draft.owner])
+        status = FOUND if draft.fooled else PART if draft.edits else MISSED if count else NOTHING
+        return Release(draft.text(), status, len(draft.edits), words=len(draft.spans.words), questions=count)
 
     def _search(self, draft: Draft, questions: Asker) -> Search[None]:
         """Change the text until the classifier's answer changes, or until no word or question is left."""

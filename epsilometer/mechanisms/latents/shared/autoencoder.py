@@ -210,11 +210,11 @@ class Autoencoder(nn.Module):
         hide: those that it does not see, bool [n, length + 1].
         """
         target = torch.tensor([[*row, END] for row in numbers], device=self.bias.device)
-        given = F.pad(target[:, :-1], (1, 0), value=START)
-        hide = hide.to(given.device)
+        inputs = F.pad(target[:, :-1], (1, 0), value=START)
+        hide = hide.to(inputs.device)
         hide[:, 0] = False
         latent = clipped(self._read(numbers), self.shape.clip)
-        states, _ = self._step(given.masked_fill(hide, UNKNOWN), latent, self._start(latent))
+        states, _ = self._step(inputs.masked_fill(hide, UNKNOWN), latent, self._start(latent))
         return F.cross_entropy(self._logits(states).flatten(0, 1), target.flatten())
 
     def _rows(self, most: int) -> int:
@@ -275,14 +275,19 @@ def train(
     apart = min(500, len(texts) // _HELD_OUT)
     if not apart:
         raise UserError(f"an autoencoder needs at least {_HELD_OUT} texts, got {len(texts)}; give more")
-    held, known = [texts[i] for i in order[:apart]], [texts[i] for i in order[apart:]]
-    vocabulary, start = _vocabulary(known, how.words, vectors)
+    held, training = [texts[i] for i in order[:apart]], [texts[i] for i in order[apart:]]
+    vocabulary, start = _vocabulary(training, how.words, vectors)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(how.seed)
         model = Autoencoder(shape, vocabulary, start).placed(resolved())
-        _fit(model, [model.ids(text) for text in known], how, random)
+        _fit(model, [model.ids(text) for text in training], how, random)
     model.eval()
-    return model, {"training_texts": len(known), "vocabulary": len(vocabulary), **asdict(how), **quality(model, held)}
+    return model, {
+        "training_texts": len(training),
+        "vocabulary": len(vocabulary),
+        **asdict(how),
+        **quality(model, held),
+    }
 
 
 def quality(model: Autoencoder, texts: Sequence[str]) -> dict[str, float]:

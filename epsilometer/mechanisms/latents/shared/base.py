@@ -109,12 +109,12 @@ class LatentMechanism(ABC):
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
         """Returns [n, k] an epsilon: the log-density of the noise that each candidate would have needed."""
-        known = self.encode(texts)
-        afters = [latents_after(one, known.shape[1]) for one in rewrites]
+        latents = self.encode(texts)
+        afters = [latents_after(output, latents.shape[1]) for output in rewrites]
         laws = [self.law(epsilon) for epsilon in epsilons]
         scores = [np.empty(candidates.shape) for _ in epsilons]
-        for part in slices(len(candidates), candidates.shape[1] * known.shape[1]):
-            before = known[candidates[part]]
+        for part in slices(len(candidates), candidates.shape[1] * latents.shape[1]):
+            before = latents[candidates[part]]
             for score, after, law in zip(scores, afters, laws, strict=True):
                 score[part] = law.log_density(np.asarray(after[part])[:, None] - before)
         return scores

@@ -18,7 +18,8 @@ input. What remains is the coarseness of the uniforms, which moves the probabili
 
 Numbers of a publication: the vector is rounded towards 0 to multiples of scale / 2^24, which leads out of no ball and
 no cube around 0, hence changes no sensitivity; discrete noise of the scale 2^24 is added in integers, exactly
-(`epsilometer.core.exact`, Canonne, Kamath and Steinke 2020). The sum, in floating point again, is post-processing.
+(`epsilometer.core.exact_samplers`, Canonne, Kamath and Steinke 2020). The sum, in floating point again, is
+post-processing.
 
 - Laplace: e^(-|k| / 2^24) on integers loses at most epsilon, as on real numbers.
 - Gaussian: with s = 2^24, the probability D(k) ~ e^(-k^2 / 2s^2) is compared with R(k), that of a real Gaussian that is
@@ -44,7 +45,7 @@ from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr, ndtri
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.exact import Exact
+from epsilometer.core.exact_samplers import Exact
 from epsilometer.core.randomness import Noise
 
 _GRID = 8  # sums are multiples of a power of two, at most 2^-8 scales

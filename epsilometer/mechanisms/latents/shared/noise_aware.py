@@ -71,14 +71,14 @@ def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path
     used = np.arange(model.width) if earlier is None else earlier.remaining()
     random = np.random.default_rng(how.seed)
     order = random.permutation(len(texts))
-    held, known = [texts[i] for i in order[:_HELD_OUT]], [texts[i] for i in order[_HELD_OUT:]]
-    task = _Task(model, how, known)
+    held, training = [texts[i] for i in order[:_HELD_OUT]], [texts[i] for i in order[_HELD_OUT:]]
+    task = _Task(model, how, training)
     before, dimensions = task.measured(held, used), []
     for _ in range(how.rounds):
         if how.variant == "pr":  # by the current weights
             used = prune_round(used, scores(model.network, model.width))
         dimensions.append(len(used))
-        task.fit(known, used, random, f"train, {len(used)} of {model.width} dimensions")
+        task.fit(training, used, random, f"train, {len(used)} of {model.width} dimensions")
     pruned = np.setdiff1d(np.arange(model.width), used)
     record = {"loss_before": before, "loss_after": task.measured(held, used), "dimensions": dimensions}
     noisy = how.variant == "pr_plus"
@@ -92,7 +92,7 @@ def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path
         epsilon=how.epsilon if noisy else None,
         delta=how.delta if noisy else None,
     ).write(out)
-    return {"training_texts": len(known), **asdict(how), **record}
+    return {"training_texts": len(training), **asdict(how), **record}
 
 
 class _Task:
@@ -122,11 +122,11 @@ class _Task:
             reach = 2 * how.clip * (how.length * len(used_dimensions)) ** 0.5
             states += reach * gaussian_scale(how.epsilon, how.delta) * torch.randn(states.shape, generator=generator)
         states = (states * used).to(model.device)
-        given, wanted = self.targets.of(ids, mask)
+        inputs, wanted = self.targets.of(ids, mask)
         logits = model.network(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=torch.ones(states.shape[:2], dtype=torch.long, device=model.device),
-            decoder_input_ids=given,
+            decoder_input_ids=inputs,
             use_cache=False,
         ).logits
         return F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=IGNORED)

@@ -88,7 +88,7 @@ def _hashes(texts: Sequence[str], seed: int, start: int) -> Iterator[Hashes]:
     rest = map(_grams, islice(texts, start, None))
     every = MinHash.generator(rest, num_perm=PERMUTATIONS, seed=seed + 1, scheme="affine32")
     tracked = track(every, len(texts) - start, "find near-duplicates")
-    while part := [one.hashvalues for one in islice(tracked, _PART)]:
+    while part := [sketch.hashvalues for sketch in islice(tracked, _PART)]:
         yield np.stack(part).astype(np.uint32)
 
 
@@ -108,13 +108,13 @@ def _compare(hashes: Hashes, keys: Keys, part: NDArray[np.int64], threshold: flo
     named, stay = keys.T.tolist(), []
     for i in np.flatnonzero(part < 0).tolist():
         mine = [bucket[key] for bucket, key in zip(buckets, named[i], strict=True)]
-        others = np.array(sorted({j for one in mine for j in one}), np.int64)
+        others = np.array(sorted({j for members in mine for j in members}), np.int64)
         near = others[(hashes[others] == hashes[i]).mean(axis=1) >= threshold]
         part[i] = start + (near[0] if len(near) else i)
         if not len(near):
             stay.append(i)
-            for one in mine:
-                one.append(i)
+            for members in mine:
+                members.append(i)
     return np.array(stay, np.int64)
 
 

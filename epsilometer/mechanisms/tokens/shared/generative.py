@@ -174,12 +174,12 @@ class GenerativeMechanism(ABC):
         pairs: dict[tuple[int, int, bytes], int] = {}  # each distinct (epsilon, candidate, output) is asked once
         sequences: list[NDArray[np.integer]] = []
         indices = []
-        for number, one in enumerate(rewrites):
-            if one.units is None:
+        for number, of_epsilon in enumerate(rewrites):
+            if of_epsilon.units is None:
                 raise TypeError("the likelihood of a rewrite needs its drawn tokens")
             index = np.empty(candidates.shape, np.int64)
             for trial, slot in np.ndindex(*candidates.shape):
-                output = one.units.row(trial)
+                output = of_epsilon.units.row(trial)
                 key = number, int(place[trial, slot]), output.tobytes()
                 if key not in pairs:
                     pairs[key] = len(pairs)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.component import component
-from epsilometer.core.exact import Table
+from epsilometer.core.exact_samplers import Table
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import TEXT, UNITS, Rewrites, Unread
 from epsilometer.core.ragged import Ragged

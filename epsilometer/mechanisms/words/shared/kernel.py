@@ -80,7 +80,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
             self._tables.setdefault(epsilon, _Table(len(self.vectors), len(self.outputs)))
             self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
         met = np.unique(words)
-        new = met[~np.all([self._tables[epsilon].known[met] for epsilon in epsilons], axis=0)]
+        new = met[~np.all([self._tables[epsilon].filled[met] for epsilon in epsilons], axis=0)]
         for part, epsilon, blocks in self._blocks(new, epsilons):
             self._tables[epsilon].put(part, blocks)
 
@@ -184,13 +184,13 @@ class _Table:
         self._used = 0
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def filled(self) -> NDArray[np.bool_]:
         """The words that have a row, bool [V]."""
         return self.place >= 0
 
     def put(self, words: NDArray[np.integer], blocks: NDArray[np.float64]) -> None:
         """Enter the weights of the blocks [n, blocks] for words [n], up to a factor a word; known words keep theirs."""
-        new = ~self.known[words]
+        new = ~self.filled[words]
         words, blocks = words[new], blocks[new]
         self.place[words] = np.arange(self._used, self._used + len(words))
         rows = self.cumulative[self._used : self._used + len(words)]

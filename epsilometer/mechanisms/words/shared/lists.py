@@ -104,19 +104,19 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
             unused[word] = False
             if not remaining:
                 return
-            known, scores, reach = near[word]
-            free = unused[known]
-            known, scores = known[free], scores[free]
+            close, scores, reach = near[word]
+            free = unused[close]
+            close, scores = close[free], scores[free]
             # All words up to `reach` are known. Where none of those is free, search all that remain.
             if not len(scores) or scores[0] + slack[word] > reach:
                 if remaining < 0.9 * len(left):
                     still = unused[left]
                     left, left_single, left_half = left[still], left_single[still], left_half[still]
                 # Not `@`: handing so small a product to several threads costs more than it saves.
-                known = left
+                close = left
                 scores = left_half - np.einsum("ij,j->i", left_single, single[word])
                 scores[~unused[left]] = np.inf
-            word = nearest(word, known[scores <= scores.min() + slack[word]])
+            word = nearest(word, close[scores <= scores.min() + slack[word]])
 
     return np.array([list(chain(int(start))) for start in starts], np.int32)
 

@@ -1,7 +1,8 @@
 """The base of MVC and its relatives: a word's vector is moved by noise, and a word near the moved point is written.
 
-A publication's noise is discrete and exact (`epsilometer.core.exact`). The density e^(-epsilon ||z||) in d dimensions
-is that of a Gaussian whose variance s is drawn first, of the Gamma law of shape (d + 1) / 2 and rate epsilon^2 / 2:
+A publication's noise is discrete and exact (`epsilometer.core.exact_samplers`). The density e^(-epsilon ||z||) in d
+dimensions is that of a Gaussian whose variance s is drawn first, of the Gamma law of shape (d + 1) / 2 and rate
+epsilon^2 / 2:
 
     e^(-epsilon ||z||) ~ integral over t of e^(t / 2 - ||z||^2 / 2s - epsilon^2 s / 2),    s = e^t.
 
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.component import component
-from epsilometer.core.exact import Exact, Words
+from epsilometer.core.exact_samplers import Exact, Words
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise

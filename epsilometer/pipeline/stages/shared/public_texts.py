@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epsilometer.corpora.reading import Asked, read
+from epsilometer.corpora.reading import GeneratorRequest, read
 from epsilometer.project.params import Params
 from epsilometer.project.schema.sections import PublicCorpus
 
@@ -18,14 +18,17 @@ def public_texts(params: Params, corpus: PublicCorpus) -> list[str]:
     source = params.path(corpus.source)
     if not source.endswith(".py"):
         parts = [
-            read(source, corpus.text, asked=Asked(part=part))["text"].drop_nulls() for part in corpus.parts or (None,)
+            read(source, corpus.text, request=GeneratorRequest(part=part))["text"].drop_nulls()
+            for part in corpus.parts or (None,)
         ]
         return [text for part in parts for text in (part if corpus.count is None else part.head(corpus.count))]
     audited = {text.lower() for text in _audited(params, corpus)}
     texts = (
         text
         for part in corpus.parts or (None,)
-        for text in read(source, corpus.text, asked=Asked(corpus.seed, corpus.count, part))["text"].drop_nulls()
+        for text in read(source, corpus.text, request=GeneratorRequest(corpus.seed, corpus.count, part))[
+            "text"
+        ].drop_nulls()
     )
     return [text for text in texts if text.lower() not in audited]
 
@@ -34,6 +37,6 @@ def _audited(params: Params, corpus: PublicCorpus) -> Iterator[str]:
     """The texts that the generator writes for data sets, generated again: this stage does not see the prepared ones."""
     for entry in params.datasets.values():
         if entry.source == corpus.source and entry.part in corpus.parts:
-            asked = Asked(params.audit.seed, entry.count, entry.part)
-            table = read(params.path(entry.source), entry.text, asked=asked)
+            request = GeneratorRequest(params.audit.seed, entry.count, entry.part)
+            table = read(params.path(entry.source), entry.text, request=request)
             yield from table["text"].drop_nulls()

@@ -12,7 +12,7 @@ from epsilometer.auditing.exact_loss.all_pairs import every_pair
 from epsilometer.auditing.exact_loss.losses import FULL
 from epsilometer.auditing.exact_loss.measuring import Measured, applies, measure, pairwise
 from epsilometer.auditing.exact_loss.pairs import FURTHEST, Pairs, all_of, furthest_pairs, of_trials
-from epsilometer.auditing.one_call import Named, as_mechanism, distinct, embed
+from epsilometer.auditing.text_audit import Named, as_mechanism, distinct, embed
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.sampling import sample
 from epsilometer.auditing.trials.unread import say, unread
@@ -80,11 +80,11 @@ def exact_pairs(
     texts = distinct(texts)
     if epsilons is not None:
         check_epsilons(epsilons)
-    given = as_mechanism(mechanism, settings, texts)
-    if not isinstance(given, HasLaws):
+    built = as_mechanism(mechanism, settings, texts)
+    if not isinstance(built, HasLaws):
         raise UserError("pairs are compared by their laws; give the mechanism `laws` (docs/your-own-mechanism.md)")
-    at = [float(epsilon) for epsilon in budgets(given, epsilons)]
-    tables = every_pair(cast(Mechanism, given), texts, at)
+    at = [float(epsilon) for epsilon in budgets(built, epsilons)]
+    tables = every_pair(cast(Mechanism, built), texts, at)
     return pl.concat(
         [
             table.select(pl.lit(stored(epsilon), pl.Float64).alias("epsilon"), pl.all())
@@ -105,16 +105,16 @@ def measured(
     texts = distinct(texts)
     if epsilons is not None:
         check_epsilons(epsilons)
-    given = as_mechanism(mechanism, settings, texts)
-    if not applies(given):
+    built = as_mechanism(mechanism, settings, texts)
+    if not applies(built):
         raise UserError(
             "the exact loss needs a mechanism whose law can be computed; give it `laws` or `log_likelihoods` "
             "(docs/your-own-mechanism.md), or audit it"
         )
-    at = [float(epsilon) for epsilon in budgets(given, epsilons)]
-    say(unread(given, texts))
-    most = trials if pairwise(given) else max(trials, FULL.draws)  # a draw is between the pair of another trial
-    measured = measure(given, texts, at, chosen(texts, most, as_installed(design)))
+    at = [float(epsilon) for epsilon in budgets(built, epsilons)]
+    say(unread(built, texts))
+    most = trials if pairwise(built) else max(trials, FULL.draws)  # a draw is between the pair of another trial
+    measured = measure(built, texts, at, chosen(texts, most, as_installed(design)))
     for row in measured.losses.filter(pl.col("method").str.contains(", ")).to_dicts():
         interval = f"{row['all_low']:.4g} to {row['all_high']:.4g} nats at 99 %"
         note(f"{row['pairs']}{at_budget(row['epsilon'])}: {row['method']}; over all that trials can draw {interval}")

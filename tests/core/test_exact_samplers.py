@@ -18,7 +18,7 @@ from scipy.special import gammainccinv, logsumexp, softmax
 
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
-from epsilometer.core.exact import SLACK, Exact, Table, Weights, Words, _bits, system_words, weight_error
+from epsilometer.core.exact_samplers import SLACK, Exact, Table, Weights, Words, _bits, system_words, weight_error
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, add, gaussian_log_delta, gaussian_scale
 from epsilometer.mechanisms.words.diffractor import Geometric, Truncated

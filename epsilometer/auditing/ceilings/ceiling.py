@@ -56,8 +56,8 @@ def ceiling(
     model = Encoder(ENCODER)
     vectors = model.encode(distinct).astype(np.float64)
     served = [TextSet.of_all_pairs(vectors[numbers]) for numbers in numbers_of]
-    whole = mean([frontier(one) for one in served])
-    pure = [float(np.mean([under_pure_epsilon(one, loss) for one in served])) for loss in losses]
+    whole = mean([frontier(items) for items in served])
+    pure = [float(np.mean([under_pure_epsilon(items, loss) for items in served])) for loss in losses]
     one_text = None
     if public:
         one_text = float(

@@ -110,7 +110,7 @@ def audit(
         check_epsilons(epsilons)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
     epsilons = [float(epsilon) for epsilon in budgets(made_by, epsilons)]  # 5 and 5.0 name one stream
-    say_what_is_left_out(chosen, made_by, asked=attacks is not None)
+    say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
     worst = worst_cases(made_by, epsilons)
     sampled, embedded = draw(texts, trials, design)
     say(unread(made_by, texts))
@@ -140,29 +140,29 @@ def distinct(texts: Sequence[str]) -> list[str]:
 
 
 def as_mechanism(
-    given: Named, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None
+    named: Named, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None
 ) -> Mechanism:
     """The mechanism of this name or path, with its settings; an object itself; a plain function as a mechanism.
 
     texts: what is audited, the public list of a mechanism `among_texts` that names no other.
     """
-    if isinstance(given, (str, Path)):
-        return mechanism(str(given), settings, texts)
+    if isinstance(named, (str, Path)):
+        return mechanism(str(named), settings, texts)
     if settings:
         raise UserError("settings are for a mechanism given by name or path; build the object with them")
-    if callable(getattr(given, "rewrite", None)) and not inspect.isclass(given):
-        return cast(Mechanism, given)
-    if callable(given) and not inspect.isclass(given):
-        return FunctionMechanism(given)
+    if callable(getattr(named, "rewrite", None)) and not inspect.isclass(named):
+        return cast(Mechanism, named)
+    if callable(named) and not inspect.isclass(named):
+        return FunctionMechanism(named)
     raise UserError(
         "mechanism must be a name, the path of a file, a function rewrite(text, epsilon, rng), or an object with "
-        f"rewrite(texts, epsilon, noise), got {described(given)}; shipped: {', '.join(names('mechanisms'))}"
+        f"rewrite(texts, epsilon, noise), got {described(named)}; shipped: {', '.join(names('mechanisms'))}"
     )
 
 
-def label(given: Named) -> str:
+def label(named: Named) -> str:
     """What a mechanism is called in tables: its name or path, the name of a function, the class of an object."""
-    return str(given) if isinstance(given, (str, Path)) else getattr(given, "__name__", type(given).__name__)
+    return str(named) if isinstance(named, (str, Path)) else getattr(named, "__name__", type(named).__name__)
 
 
 def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None) -> Mechanism:
@@ -171,14 +171,14 @@ def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Seque
     A shipped one without a `resource` reads the embedded one, which is made in the user's cache on first use, or is
     given `texts` where it chooses among a public list.
     """
-    given = dict(settings or {})
+    values = dict(settings or {})
     definition = find("mechanisms", name, "rewrite")
-    if "resource" not in given:
+    if "resource" not in values:
         if hasattr(definition, "default_resource"):
-            given["resource"] = definition.default_resource()
+            values["resource"] = definition.default_resource()
         elif texts is not None and getattr(definition, "among_texts", False):
-            given["resource"] = tuple(texts)
-    return build_mechanism(name, given, None, f"the settings of {name}")
+            values["resource"] = tuple(texts)
+    return build_mechanism(name, values, None, f"the settings of {name}")
 
 
 def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Path) -> dict[str, Any]:
@@ -241,13 +241,13 @@ def seeing(attacks: Mapping[str, Attack], mechanism: Mechanism | None, view: str
     return chosen
 
 
-def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | None, asked: bool) -> None:
-    """Note on standard error which attacks do not run, and why; `asked`: they are a choice of the user's."""
+def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | None, explicit: bool) -> None:
+    """Note on standard error which attacks do not run, and why. explicit: the user chose these attacks."""
     idle = [name for name in attacks if name not in applicable(attacks, mechanism)]
     if idle:
         verb = "do" if len(idle) > 1 else "does"
         note(f"not run: {', '.join(idle)}, which {verb} not apply to this mechanism")
-    if not asked:
+    if not explicit:
         large = ", ".join(name for name in names(KIND) if _large(name))
         note(f"not run: {large}, which read with a language model; name them among the attacks to run them too")
         if absent := [name for name in names(KIND) if not (_large(name) or _installed(name))]:
@@ -279,7 +279,9 @@ def attacked(
     follows, and `strongest_inside` where not all see what is released.
     """
     texts, candidates = pool.texts, trials.candidates
-    applied = {n: one for n, one in attacks.items() if not isinstance(one, Selective) or one.applies(mechanism)}
+    applied = {
+        n: attack for n, attack in attacks.items() if not isinstance(attack, Selective) or attack.applies(mechanism)
+    }
     counts = np.array([len(words(text)) for text in texts])
     fits = law_fit(mechanism, texts, trials.source, list(rewrites.values()), epsilons=list(rewrites))
     fit_p = dict(zip(rewrites, fits, strict=True))

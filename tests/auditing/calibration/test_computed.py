@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsilometer.auditing.calibration.exact import Figure, Met, advice, meet
+from epsilometer.auditing.calibration.computed import Figure, Met, advice, meet
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, UNDECIDED
 
 

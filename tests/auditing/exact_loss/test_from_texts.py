@@ -18,8 +18,8 @@ from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFU
 from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.exact_loss import by_laws, products
 from epsilometer.auditing.exact_loss.bracket import Bracket
+from epsilometer.auditing.exact_loss.from_texts import sampled_pairs
 from epsilometer.auditing.exact_loss.measuring import measure
-from epsilometer.auditing.exact_loss.one_call import sampled_pairs
 from epsilometer.auditing.exact_loss.pairs import furthest_pairs, of_trials
 from epsilometer.auditing.exact_loss.rows import average_loss, quantile
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import log_softmax
 
 import epsilometer
-import epsilometer.auditing.one_call
+import epsilometer.auditing.text_audit
 from epsilometer.attacks.identification import KIND
 from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.auditing.claims.judging import worst_cases
@@ -25,8 +25,8 @@ from epsilometer.auditing.claims.verdicts import (
     verdict,
 )
 from epsilometer.auditing.estimation.successes import success_bound
-from epsilometer.auditing.one_call import Pool
 from epsilometer.auditing.schemas import ESTIMATES
+from epsilometer.auditing.text_audit import Pool
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.auditing.units import audit_units
@@ -123,9 +123,9 @@ def test_a_mechanism_is_named_in_one_way(tmp_path: Path) -> None:
 
 def test_settings_reach_mechanism_attacks_and_metrics() -> None:
     """Of a mechanism given by name, and of attacks and metrics in a mapping."""
-    lists = epsilometer.auditing.one_call.mechanism("privrewrite", {"k": 3})
+    lists = epsilometer.auditing.text_audit.mechanism("privrewrite", {"k": 3})
     assert lists.k == 3
-    attacks = epsilometer.auditing.one_call.chosen_attacks({"judge": {"model": "some/model"}, "lexical": {}})
+    attacks = epsilometer.auditing.text_audit.chosen_attacks({"judge": {"model": "some/model"}, "lexical": {}})
     assert (attacks["judge"].model, list(attacks)) == ("some/model", ["judge", "lexical"])
     assert epsilometer.similarity(TEXTS, TEXTS, {"levenshtein": {}}).columns == ["levenshtein"]
 
@@ -134,13 +134,13 @@ def test_all_attacks_that_need_no_large_model_run_by_default(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: dict[str, Attack] = {}
-    attacked = epsilometer.auditing.one_call.attacked
+    attacked = epsilometer.auditing.text_audit.attacked
 
     def recorded(pool: Pool, trials: Trials, rewrites: Any, attacks: Any, **more: Any) -> pl.DataFrame:
         asked.update(attacks)
         return attacked(pool, trials, rewrites, {"length": attacks["length"]}, **more)
 
-    monkeypatch.setattr(epsilometer.auditing.one_call, "attacked", recorded)
+    monkeypatch.setattr(epsilometer.auditing.text_audit, "attacked", recorded)
     epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, design=Design(temperature=0))
     assert set(asked) == {*names(KIND)} - {"channel", "judge"}
     assert capsys.readouterr().err.splitlines() == [
@@ -215,14 +215,14 @@ def test_bad_input_is_refused_before_a_model_loads(change: dict, message: str, m
 def test_a_users_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def rewrite(text, epsilon, rng):\n    return text.upper() if rng.random() < 0.5 else ''\n")
-    mine = epsilometer.auditing.one_call.mechanism(str(file))
+    mine = epsilometer.auditing.text_audit.mechanism(str(file))
     table = epsilometer.audit(TEXTS, mine, [1.0], ["lexical"], trials=400, design=Design(temperature=0))
     assert 0.6 < table["success_rate"].item() < 0.9
     file.write_text("def rewrite(text, epsilon, rng):\n    return None\n")
     with pytest.raises(UserError, match="NoneType where a string is due"):
         epsilometer.audit(
             TEXTS,
-            epsilometer.auditing.one_call.mechanism(str(file)),
+            epsilometer.auditing.text_audit.mechanism(str(file)),
             [1.0],
             ["lexical"],
             trials=4,
@@ -230,7 +230,7 @@ def test_a_users_file(tmp_path: Path) -> None:
         )
     file.write_text("1 +")
     with pytest.raises(UserError, match=r"is not Python that can be read \(invalid syntax"):
-        epsilometer.auditing.one_call.mechanism(str(file))
+        epsilometer.auditing.text_audit.mechanism(str(file))
 
 
 def judged(mechanism: RandomizedResponse, attack: str) -> str:
@@ -316,7 +316,7 @@ def test_a_prior_is_known_to_the_adversary_and_proves_no_more_than_epsilon() -> 
     assert 1.8 < row["loss"] <= 2
     assert row["verdict"] == NOT_REFUTED
     assert row["worst_output"] is None
-    trials, _ = epsilometer.auditing.one_call.draw(TEXTS[:3], 6000, design)
+    trials, _ = epsilometer.auditing.text_audit.draw(TEXTS[:3], 6000, design)
     assert abs((trials.target == 0).mean() - 0.5) < 5 * 0.5 / 6000**0.5
     blind = epsilometer.audit(TEXTS[:3], lambda t, e, r: "", [2.0], ["length"], trials=600, design=design)
     assert blind["loss"].item() == 0

@@ -206,8 +206,8 @@ class Exact:
         """Returns [count]: how many coins of probability 1 / e succeed before one fails."""
         out, left = np.zeros(count, np.uint64), np.arange(count)
         while len(left):
-            one = np.ones(len(left), np.uint64)
-            left = left[self.exponential(one, one)]
+            ones = np.ones(len(left), np.uint64)
+            left = left[self.exponential(ones, ones)]
             out[left] += np.uint64(1)
         return out
 

@@ -11,7 +11,7 @@ import numpy as np
 from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.products import Product
-from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.known import KnownMechanism
 
 _WIDTH = 1e-4  # rounding error allowed in the guess loss, in nats, for all units together
 
@@ -26,9 +26,9 @@ class ExactFigure:
     seconds: float
 
 
-def exact_figure(known: Known) -> ExactFigure:
+def exact_figure(mechanism: KnownMechanism) -> ExactFigure:
     """Returns the exact loss by the product of the laws of the output's independent parts, or by its one law."""
-    law = known.law()
+    law = mechanism.law()
     start = time.perf_counter()
     parts = law.parts or (law,)
     step = 4 * _WIDTH / len(parts)
@@ -36,6 +36,6 @@ def exact_figure(known: Known) -> ExactFigure:
         units = [unit_losses(np.log(part.first), np.log(part.other), step) for part in parts]
     pair = Product(units)
     log_error = pair.log_error()
-    low, high = (loss_at(1 - math.exp(end), 2, known.delta) for end in (log_error.high, log_error.low))
+    low, high = (loss_at(1 - math.exp(end), 2, mechanism.delta) for end in (log_error.high, log_error.low))
     pure = max(pair.pure_loss, pair.reversed.pure_loss, law.limit)
     return ExactFigure(low, high, pure, time.perf_counter() - start)
