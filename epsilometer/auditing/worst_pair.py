@@ -170,8 +170,8 @@ def audit_worst(
     tests = [row["least_p_value"] for row in rows if "least_p_value" in row]
     level = design.alpha / verdicts.divisor(tests, design.alpha)
     table = pl.DataFrame([_with_verdict(row, level) for row in rows], schema=dict(WORST_PAIRS))
-    one = judged(table, worst, computed=pl.col("method") == EXACT)
-    return one.select(list(WORST_PAIRS)).sort("epsilon", maintain_order=True)
+    pairs_judged = judged(table, worst, computed=pl.col("method") == EXACT)
+    return pairs_judged.select(list(WORST_PAIRS)).sort("epsilon", maintain_order=True)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def lower_end(attacks: Sequence[Scored], candidates: int, alpha: float) -> float
     left = trials - trials // 2
     if trials < 2 or _proved(np.array([left]), np.array([0]), left, candidates, alpha=alpha)[0] <= 0:
         return None
-    learnt = [threshold(one.part(first), candidates, alpha) for one in attacks]
+    learnt = [threshold(scored.part(first), candidates, alpha) for scored in attacks]
     chosen = max(range(len(attacks)), key=lambda i: learnt[i][1])
     hits, misses = attacks[chosen].part(second).beyond(learnt[chosen][0])
     return max(0.0, float(_proved(np.array([hits]), np.array([misses]), left, candidates, alpha=alpha)[0]))

@@ -177,7 +177,7 @@ def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> flo
 def _tail(attacked: Attacked, among: Sequence[str], alpha: float) -> float | None:
     """Returns the delta at 4 nats that the attack proves which did best on the first half of the trials."""
     trials, guesses = attacked.trials, [attacked.guesses[name] for name in among]
-    scored = [Scored(one.slots == trials.target, one.scores) for one in guesses]
+    scored = [Scored(guess.slots == trials.target, guess.scores) for guess in guesses]
     return lower_end(scored, trials.candidates.shape[1], alpha)
 
 
