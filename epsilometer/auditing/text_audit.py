@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,8 +33,8 @@ from epsilometer.core.attack import (
     Context,
     Embedded,
     Guesses,
-    Selective,
-    guess_and_score,
+    applies,
+    guesses_of,
     is_validated,
 )
 from epsilometer.core.attack import sees as seen_by
@@ -222,7 +222,7 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
 
 def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[str, Attack]:
     """Those attacks that this mechanism can be attacked with; refused where there are none."""
-    applied = {n: a for n, a in attacks.items() if not isinstance(a, Selective) or a.applies(mechanism)}
+    applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
     if not applied:
         raise UserError(
             f"no attack of {', '.join(attacks)} applies to this mechanism; length and lexical apply to every one"
@@ -279,9 +279,7 @@ def attacked(
     follows, and `strongest_inside` where not all see what is released.
     """
     texts, candidates = pool.texts, trials.candidates
-    applied = {
-        n: attack for n, attack in attacks.items() if not isinstance(attack, Selective) or attack.applies(mechanism)
-    }
+    applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
     counts = np.array([len(words(text)) for text in texts])
     fits = law_fit(mechanism, texts, trials.source, list(rewrites.values()), epsilons=list(rewrites))
     fit_p = dict(zip(rewrites, fits, strict=True))
@@ -329,25 +327,20 @@ def _guesses(
 ) -> dict[float, dict[str, Guesses]]:
     """Returns the guesses by epsilon and attack; each attack is given all epsilons at once."""
     epsilons, each = list(rewrites), list(rewrites.values())
-    guesses: dict[float, dict[str, Guesses]] = {epsilon: {} for epsilon in epsilons}
     if design.prior is None:
         tables = computed(mechanism, pool.texts, trials.candidates, each, epsilons=epsilons)
     else:  # posteriors are those of sources that are all as likely
         tables = [None] * len(epsilons)
-    for name, attack in attacks.items():
-        contexts = [
-            Context(
-                pool.texts,
-                mechanism,
-                epsilon,
-                Noise.named(len(trials.target), design.seed, "attack", name, epsilon),
-                embedded=pool.embedded,
-                log_likelihoods=table,
-                prior=design.prior,
-            )
-            for epsilon, table in zip(epsilons, tables, strict=True)
-        ]
-        for epsilon, guess in zip(epsilons, guess_and_score(attack, each, trials.candidates, contexts), strict=True):
+    table = dict(zip(epsilons, tables, strict=True))
+
+    def context(attack: str, epsilon: float) -> Context:
+        noise = Noise.named(len(trials.target), design.seed, "attack", attack, epsilon)
+        on = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, prior=design.prior)
+        return replace(on, log_likelihoods=table[epsilon])
+
+    guesses: dict[float, dict[str, Guesses]] = {epsilon: {} for epsilon in epsilons}
+    for name, by_epsilon in guesses_of(attacks, rewrites, trials.candidates, context):
+        for epsilon, guess in zip(epsilons, by_epsilon, strict=True):
             guesses[epsilon][name] = guess
     return guesses
 

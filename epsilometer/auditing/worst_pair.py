@@ -49,7 +49,7 @@ from epsilometer.auditing.text_audit import (
 )
 from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
-from epsilometer.core.attack import SLOT, Attack, Context, guess_and_score
+from epsilometer.core.attack import SLOT, Attack, Context, guesses_of
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.mechanism import Mechanism, budgets, law_of, releases
@@ -195,12 +195,14 @@ class _Trials:
         candidates = self.pairs.numbers[places]
         source = candidates[np.arange(len(places)), target]
         job = Job(self.pairs.texts, source, [self.epsilon], [Noise.named(numbers, *name, "rewrite")])
-        rewrites = rewrite_all(self.mechanism, job)
+        (rewrites,) = rewrite_all(self.mechanism, job)
+
+        def context(attack: str, epsilon: float) -> Context:
+            noise = Noise.named(numbers, *name, "attack", attack)
+            return Context(self.pairs.texts, self.mechanism, epsilon, noise)
+
         right = []
-        for label, attack in self.attacks.items():
-            noise = Noise.named(numbers, *name, "attack", label)
-            context = Context(self.pairs.texts, self.mechanism, self.epsilon, noise)
-            (guesses,) = guess_and_score(attack, rewrites, candidates, [context])
+        for label, (guesses,) in guesses_of(self.attacks, {self.epsilon: rewrites}, candidates, context):
             right.append((guesses.slots == target).reshape(len(arms), count))
             self.surest[label] = np.zeros(len(places)) if guesses.scores is None else guesses.scores
         return np.stack(right, axis=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -177,18 +177,34 @@ def visible(rewrites: Rewrites, seen: str) -> Rewrites:
     )
 
 
-def guess_all(
-    attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-) -> list[NDArray[np.int16]]:
-    """The guesses at every epsilon of a grid, one array [n] each. The attack is shown what it says that it sees."""
-    return [guess.slots for guess in guess_and_score(attack, rewrites, candidates, contexts)]
+def applies(attack: Attack, mechanism: Mechanism | None) -> bool:
+    """Whether rewrites of this mechanism can be attacked so."""
+    return not isinstance(attack, Selective) or attack.applies(mechanism)
+
+
+def guesses_of(
+    attacks: Mapping[str, Attack],
+    rewrites: Mapping[float, Rewrites],
+    candidates: NDArray[np.integer],
+    context: Callable[[str, float], Context],
+) -> Iterator[tuple[str, list[Guesses]]]:
+    """Yields each attack's name and guesses, in the order of the epsilons.
+
+    rewrites: of the same trials, by epsilon. candidates: [n, k]. context: of an attack's name and an epsilon.
+    """
+    for name, attack in attacks.items():
+        contexts = [context(name, epsilon) for epsilon in rewrites]
+        yield name, guess_and_score(attack, list(rewrites.values()), candidates, contexts)
 
 
 def guess_and_score(
     attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
 ) -> list[Guesses]:
-    """The guesses at every epsilon of a grid, as `guess_all`, how sure of them an attack is that has scores, and how
-    likely they are by the mechanism's law, where the contexts have likelihoods of all that the attack sees."""
+    """The guesses at every epsilon of a grid, how sure of them an attack is that has scores, and how likely they are
+    by the mechanism's law, where the contexts have likelihoods of all that the attack sees.
+
+    The attack is shown what it says that it sees.
+    """
     mechanism, tables = contexts[0].mechanism, [context.log_likelihoods for context in contexts]
     seen = sees(attack, mechanism)
     if seen != law_of(mechanism):

@@ -20,7 +20,7 @@ from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core import tables
-from epsilometer.core.attack import Attack, Context, guess_all
+from epsilometer.core.attack import Attack, Context, guesses_of
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons
 from epsilometer.core.mechanism import Mechanism, has_budget
@@ -123,14 +123,15 @@ def _right(
     mechanism, epsilon = at
     trials = len(sampled.target)
     noise = Noise.named(trials, design.seed, "rewrite", epsilon)
-    rewrites = rewrite_all(mechanism, Job(pool.texts, sampled.source, [epsilon], [noise]))
-    right = {}
-    for label, attack in api.seeing(api.applicable(attacks, mechanism), mechanism, "released").items():
-        noise = Noise.named(trials, design.seed, "attack", label, epsilon)
-        context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded)
-        (guess,) = guess_all(attack, rewrites, sampled.candidates, [context])
-        right[label] = guess == sampled.target
-    return right
+    (rewrites,) = rewrite_all(mechanism, Job(pool.texts, sampled.source, [epsilon], [noise]))
+    able = api.seeing(api.applicable(attacks, mechanism), mechanism, "released")
+
+    def context(name: str, epsilon: float) -> Context:
+        noise = Noise.named(trials, design.seed, "attack", name, epsilon)
+        return Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded)
+
+    every = guesses_of(able, {epsilon: rewrites}, sampled.candidates, context)
+    return {name: guesses.slots == sampled.target for name, (guesses,) in every}
 
 
 def _paired(dataset: str, sides: Sequence[tuple[str, float]], right: Sequence[Right]) -> list[dict[str, Any]]:

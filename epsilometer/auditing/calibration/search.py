@@ -13,7 +13,7 @@ from epsilometer.auditing.text_audit import Pool, embed
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import sample
-from epsilometer.core.attack import Attack, Context, Guesses, guess_and_score
+from epsilometer.core.attack import Attack, Context, Guesses, guesses_of
 from epsilometer.core.likelihood import computed, has_law
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
@@ -58,13 +58,14 @@ def fresh_guesses(
         job = Job(pool.texts, sampled.source, [epsilon], [Noise.named(count, *name, "rewrite")])
         rewrites = rewrite_all(mechanism, job)
         (table,) = computed(mechanism, pool.texts, sampled.candidates, rewrites, epsilons=[epsilon])
-        every = []
-        for label, attack in (applied[i] for i in asked):
-            noise = Noise.named(count, *name, "attack", label)
-            context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
-            (guesses,) = guess_and_score(attack, rewrites, sampled.candidates, [context])
-            every.append((guesses, guesses.slots == sampled.target))
-        return every
+
+        def context(attack: str, epsilon: float) -> Context:
+            noise = Noise.named(count, *name, "attack", attack)
+            return Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
+
+        chosen = dict(applied[i] for i in asked)
+        every = guesses_of(chosen, {epsilon: rewrites[0]}, sampled.candidates, context)
+        return [(one, one.slots == sampled.target) for _, (one,) in every]
 
     return fresh
 

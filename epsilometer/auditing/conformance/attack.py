@@ -11,7 +11,7 @@ from scipy.stats import binom, chi2
 
 from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, refuses
 from epsilometer.auditing.trials.rewriting import Job
-from epsilometer.core.attack import SLOT, Attack, Context, GuessesGrid, Selective, guess_all, sees, visible
+from epsilometer.core.attack import SLOT, Attack, Context, GuessesGrid, applies, guess_and_score, sees, visible
 from epsilometer.core.mechanism import Latents, Mechanism, Rewrites
 from epsilometer.core.randomness import Noise
 
@@ -68,7 +68,8 @@ class _Checks:
         """rows: the trials that the rewrites are of; all by default."""
         rows = np.arange(_TRIALS) if rows is None else rows
         context = Context(TEXTS, self.mechanism, self.epsilon, Noise.named(rows, "conformance", "attack"))
-        return guess_all(self.attack, [rewrites], self.candidates[rows], [context])[0]
+        (guesses,) = guess_and_score(self.attack, [rewrites], self.candidates[rows], [context])
+        return guesses.slots
 
     def _interface(self) -> str | None:
         if not callable(getattr(self.attack, "guess", None)):
@@ -76,10 +77,10 @@ class _Checks:
         if problem := refuses(self.attack, "guess", 3):
             return problem
         if self.mechanism is None:
-            self.mechanism = next((simple for simple in _simple() if _applies(self.attack, simple)), None)
+            self.mechanism = next((simple for simple in _simple() if applies(self.attack, simple)), None)
             if self.mechanism is None:
                 return "it applies to none of three simple mechanisms; name one that it applies to (--mechanism)"
-        elif not _applies(self.attack, self.mechanism):
+        elif not applies(self.attack, self.mechanism):
             return "it does not apply to this mechanism; name another"
         guesses = self._guess(self._rewrites())
         if not isinstance(guesses, np.ndarray) or guesses.dtype.kind not in "iu" or guesses.shape != (_TRIALS,):
@@ -165,7 +166,3 @@ def _simple() -> Iterator[Mechanism]:
     yield _Masks()
     yield RandomizedResponse(resource=TEXTS)
     yield _Noisy()
-
-
-def _applies(attack: Attack, mechanism: Mechanism) -> bool:
-    return not isinstance(attack, Selective) or attack.applies(mechanism)

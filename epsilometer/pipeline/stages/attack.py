@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.schemas import GUESSES
 from epsilometer.core import tables
-from epsilometer.core.attack import SLOT, Attack, Context, Embedded, Guesses, HasTally, Selective, guess_and_score, sees
+from epsilometer.core.attack import SLOT, Attack, Context, Embedded, Guesses, HasTally, applies, guesses_of, sees
 from epsilometer.core.guarantees import stored
 from epsilometer.core.likelihood import computed
 from epsilometer.core.randomness import Noise
@@ -82,25 +82,25 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
     vectors = np.load(f"data/embeddings/{cell.dataset}.npy", allow_pickle=False)
     embedded = Embedded(params.embedding.model, params.embedding.precision, vectors)
     public = params.datasets[cell.dataset].public
-    known = attacks(params)
+    known = {attack: one for attack, one in attacks(params).items() if applies(one, built)}
 
     def guess(rows: NDArray[np.int64]) -> Guessed:
-        cell_rewrites = [rewrites(name, epsilon, rows)[0] for epsilon in cell.budgets]
+        cell_rewrites = {epsilon: rewrites(name, epsilon, rows)[0] for epsilon in cell.budgets}
         guessed, candidates = Guessed(rows, {}, {}), cell_trials.candidates[rows]
-        likelihoods = computed(built, texts, candidates, cell_rewrites, epsilons=cell.budgets)
-        for attack_name, attack in known.items():
-            if isinstance(attack, Selective) and not attack.applies(built):
-                continue
-            stream = (params.audit.seed, params.audit.round, "attack", attack_name, cell.dataset, cell.mechanism)
-            noises = [Noise.named(rows, *stream, epsilon) for epsilon in cell.budgets]
-            contexts = [
-                Context(texts, built, epsilon, noise, embedded=embedded, public=public, log_likelihoods=table)
-                for epsilon, noise, table in zip(cell.budgets, noises, likelihoods, strict=True)
-            ]
-            before = _tallies(attack, cell.budgets)
-            guessed.guesses[attack_name] = guess_and_score(attack, cell_rewrites, candidates, contexts)
-            if isinstance(attack, HasTally):
-                guessed.tallies[attack_name] = _added(_tallies(attack, cell.budgets), before, -1)
+        each = list(cell_rewrites.values())
+        likelihoods = computed(built, texts, candidates, each, epsilons=cell.budgets)
+        table = dict(zip(cell_rewrites, likelihoods, strict=True))
+
+        def context(attack: str, epsilon: float) -> Context:
+            stream = (params.audit.seed, params.audit.round, "attack", attack, cell.dataset, cell.mechanism, epsilon)
+            on = Context(texts, built, epsilon, Noise.named(rows, *stream), embedded=embedded, public=public)
+            return replace(on, log_likelihoods=table[epsilon])
+
+        before = {attack: _tallies(known[attack], cell.budgets) for attack in known}
+        for attack, guesses in guesses_of(known, cell_rewrites, candidates, context):
+            guessed.guesses[attack] = guesses
+            if isinstance(known[attack], HasTally):
+                guessed.tallies[attack] = _added(_tallies(known[attack], cell.budgets), before[attack], -1)
         return guessed
 
     return guess

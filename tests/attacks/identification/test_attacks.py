@@ -14,7 +14,7 @@ from epsilometer.attacks.identification.length import LengthAttack
 from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing.estimation.successes import estimate
-from epsilometer.core.attack import Context, Embedded, choose, guess_all, guess_and_score
+from epsilometer.core.attack import Context, Embedded, choose, guess_and_score
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.identity import Identity
@@ -67,7 +67,7 @@ def test_only_candidates_are_encoded_and_once_for_all_epsilons(monkeypatch: pyte
     trials = CANDIDATES[[0, 3]]  # the last text is no candidate
     rewrites = [Rewrites([TEXTS[trial[0]] for trial in trials]), Rewrites([TEXTS[trial[1]] for trial in trials])]
     streams = [replace(context(), epsilon=epsilon, noise=Noise.named(2, epsilon)) for epsilon in (1.0, 2.0)]
-    guesses = guess_all(attack, rewrites, trials, streams)
+    guesses = [one.slots for one in guess_and_score(attack, rewrites, trials, streams)]
     assert encoded == TEXTS[:3]
     np.testing.assert_array_equal(guesses, [[0, 0], [1, 1]])
 

@@ -25,7 +25,7 @@ from epsilometer.attacks.identification.shared.judge_prompt import (
     plain,
     question,
 )
-from epsilometer.core.attack import Context, HasTally, guess_all
+from epsilometer.core.attack import Context, HasTally, guess_and_score
 from epsilometer.core.component import build
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
@@ -266,7 +266,7 @@ def attack_all(attack: JudgeAttack, asked: Sequence[tuple[str, Sequence[str]]], 
     texts = [text for _, candidates in asked for text in candidates]
     candidates = np.arange(len(texts)).reshape(len(asked), -1)
     context = Context(texts, None, epsilon, Noise.named(len(asked), "judge"))
-    return guess_all(attack, [Rewrites([rewrite for rewrite, _ in asked])], candidates, [context])[0]
+    return guess_and_score(attack, [Rewrites([rewrite for rewrite, _ in asked])], candidates, [context])[0].slots
 
 
 def test_the_largest_score_is_guessed(chat_model: Path) -> None:

@@ -23,7 +23,7 @@ from epsilometer.auditing.results.estimates import Attacked, estimates, judge, r
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample, variety
-from epsilometer.core.attack import LATENTS, TEXT, UNITS, Context, Guesses, choose, guess_all, is_validated, sees
+from epsilometer.core.attack import LATENTS, TEXT, UNITS, Context, Guesses, choose, guess_and_score, is_validated, sees
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Latents, Rewrites, Unread
@@ -119,7 +119,7 @@ def test_where_no_attack_sees_what_is_released_none_is_the_strongest() -> None:
 def test_an_attack_gets_what_it_says_that_it_sees() -> None:
     rewrites = Hidden().rewrite(TEXTS[:2], 1.0, Noise.named(2, 0))
     context = Context(TEXTS, Hidden(), 1.0, Noise.named(2, 0, "attack"))
-    guess_all(Reads(), [rewrites], np.array([[0, 1], [1, 0]]), [context])  # type: ignore[list-item]
+    guess_and_score(Reads(), [rewrites], np.array([[0, 1], [1, 0]]), [context])  # type: ignore[list-item]
 
 
 def test_what_an_attack_sees_must_be_known() -> None:
