@@ -79,6 +79,27 @@ def calls(*pages: str) -> list[str]:
     return list(dict.fromkeys(call for call in all_of_them if call.startswith("epsilometer ")))
 
 
+def test_a_page_is_short_and_says_for_whom() -> None:
+    """At most 1,200 words beside its tables, code and figures of tables, and a first sentence that begins with For."""
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "docs/decisions/index.md"]
+    prose = re.compile(r"^ *```.*?^ *```|^ *\|.*?$|<!-- figure: .*?<!-- end -->", re.MULTILINE | re.DOTALL)
+    long = {page.name: count for page in pages if (count := len(prose.sub("", page.read_text()).split())) > 1200}
+    assert not long
+    assert not [page.name for page in pages if not page.read_text().split("\n\n")[1].startswith("For ")]
+
+
+def test_decisions_are_numbered_short_and_in_the_index() -> None:
+    folder = ROOT / "docs/decisions"
+    listed = re.findall(r"^\| (\d+) \| \[(.*)\]\((.*)\) \|$", (folder / "index.md").read_text(), re.MULTILINE)
+    assert [int(number) for number, _, _ in listed] == list(range(1, len(listed) + 1))
+    assert {file for _, _, file in listed} == {file.name for file in folder.glob("*.md")} - {"index.md"}
+    parts = r"\n\n".join(rf"\*\*{part}\.\*\* .+" for part in ("Context", "Decision", "Consequence"))
+    for number, title, file in listed:
+        text = (folder / file).read_text()
+        assert re.fullmatch(rf"# {number}\. {re.escape(title)}\n\n{parts}", text, re.DOTALL)
+        assert len(text.split()) <= 160
+
+
 def queries(count: int = 400) -> list[str]:
     return list(dict.fromkeys(generate("queries", count, 1)["text"]))
 
@@ -268,7 +289,7 @@ def test_the_workflow_of_the_gate_gives_inputs_that_the_action_has() -> None:
 
 
 PASTED = {"one-run": "profiles/training.yaml", "scale": "params.yaml", "security": "params.yaml",
-          "training": "profiles/training.yaml"}  # fmt: skip
+          "training-sigma": "profiles/training.yaml"}  # fmt: skip
 OF_THEIR_OWN = {"gate", "your-own-mechanism", "your-own-texts"}  # tests, above and below
 
 
@@ -444,7 +465,8 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "ray start": "as its environment",
 }
 IN_THIS_PROCESS = (
-    "anonymity", "choosing", "epsilons", "gate", "one-run", "training", "your-own-attack", "your-own-texts",
+    "anonymity", "choosing", "epsilons", "gate", "one-run", "training-epsilons", "training-sigma", "your-own-attack",
+    "your-own-texts",
 )  # fmt: skip
 BY_A_SHELL = ("your-own-project", "reaudits")
 HERE = {"README": "make audit", "scale": "make audit"}  # of the repository: what is released is what that has written
