@@ -69,8 +69,8 @@ def greedy(name: str, resource: Path, kind: str, texts: list[str], plain: int) -
     """A greedy search on all texts, and its plain loop on the first ones."""
     noise = Noise.named(len(texts), SEED, "benchmark")
     ours, theirs = (WORD_SEARCHES[name](resource=resource, kind=kind, query_budget=b) for b in (None, DEAR))
-    for one in (ours, theirs):
-        one.rewrite(WARM, np.nan, noise[:1])
+    for their in (ours, theirs):
+        their.rewrite(WARM, np.nan, noise[:1])
     rewrites, *seconds = timed(lambda: ours.rewrite(texts, np.nan, noise))
     with patch.object(word_search, "in_step", one_by_one):
         alone, *alone_seconds = timed(lambda: theirs.rewrite(texts[:plain], np.nan, noise[:plain]))
@@ -98,13 +98,13 @@ def main() -> None:
     parser.add_argument("--plain", type=int, default=8)
     parser.add_argument("--kind", choices=["linear", "encoder"], default="linear")
     parser.add_argument("mechanisms", nargs="*", default=list(WORD_SEARCHES))
-    asked = parser.parse_args()
-    reviews = generate("reviews", TRAINED_ON + asked.texts, SEED).with_row_index("id").cast({"id": pl.String})
+    options = parser.parse_args()
+    reviews = generate("reviews", TRAINED_ON + options.texts, SEED).with_row_index("id").cast({"id": pl.String})
     with TemporaryDirectory() as folder:
-        plan = Plan("reviews", ["gender"], [], [asked.kind], FineTuning(ENCODER))
+        plan = Plan("reviews", ["gender"], [], [options.kind], FineTuning(ENCODER))
         make(Path(folder), reviews.head(TRAINED_ON), plan, WordVectors.load(vectors()))
-        texts = reviews.tail(asked.texts)["text"].to_list()
-        rows = [greedy(name, Path(folder), asked.kind, texts, asked.plain) for name in asked.mechanisms]
+        texts = reviews.tail(options.texts)["text"].to_list()
+        rows = [greedy(name, Path(folder), options.kind, texts, options.plain) for name in options.mechanisms]
     with pl.Config(tbl_cols=-1, tbl_width_chars=200):
         print(pl.DataFrame(rows))
 

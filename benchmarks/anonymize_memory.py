@@ -44,10 +44,10 @@ def search(name: str, folder: Path, q: int) -> Any:
 def measure(name: str, count: int, folder: Path, q: int) -> dict[str, object]:
     """What this process needs for the first texts, in MiB."""
     texts = pl.read_parquet(folder / "texts.parquet")["text"].to_list()
-    one, noise = search(name, folder, q), Noise.named(len(texts), SEED, "benchmark")
-    one.rewrite(texts[-1:], NO_BUDGET, noise[-1:])
+    mechanism, noise = search(name, folder, q), Noise.named(len(texts), SEED, "benchmark")
+    mechanism.rewrite(texts[-1:], NO_BUDGET, noise[-1:])
     loaded = getrusage(RUSAGE_SELF).ru_maxrss / 1024
-    one.rewrite(texts[:count], NO_BUDGET, noise[:count])
+    mechanism.rewrite(texts[:count], NO_BUDGET, noise[:count])
     peak = getrusage(RUSAGE_SELF).ru_maxrss / 1024
     return {"search": name, "texts": count, "loaded": round(loaded), "peak": round(peak), "above": round(peak - loaded)}
 
@@ -59,10 +59,10 @@ def main() -> None:
     parser.add_argument("-q", type=int, default=10)
     parser.add_argument("--alone", type=Path, help="the folder, in a process that measures itself")
     parser.add_argument("searches", nargs="*", default=list(SEARCHES))
-    asked = parser.parse_args()
-    counts = [int(count) for count in asked.texts.split(",")]
-    if asked.alone:
-        print(json.dumps(measure(asked.searches[0], counts[0], asked.alone, asked.q)))
+    options = parser.parse_args()
+    counts = [int(count) for count in options.texts.split(",")]
+    if options.alone:
+        print(json.dumps(measure(options.searches[0], counts[0], options.alone, options.q)))
         return
     reviews = generate("reviews", TRAINED_ON + max(counts) + 1, SEED).with_row_index("id")
     reviews = reviews.with_columns(pl.col("id", "rating").cast(pl.String))
@@ -70,9 +70,9 @@ def main() -> None:
         plan = Plan("reviews", ["gender"], ["rating"], ["linear"], FineTuning(ENCODER))
         make(Path(folder), reviews.head(TRAINED_ON), plan, WordVectors.load(vectors()))
         reviews.slice(TRAINED_ON).write_parquet(Path(folder, "texts.parquet"))
-        for name in asked.searches:
+        for name in options.searches:
             for count in counts:
-                alone = ["--texts", str(count), "-q", str(asked.q), "--alone", folder, name]
+                alone = ["--texts", str(count), "-q", str(options.q), "--alone", folder, name]
                 command = [sys.executable, "-m", "benchmarks.anonymize_memory", *alone]
                 print(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip(), flush=True)
 

@@ -74,7 +74,9 @@ def seconds(work: Callable[[], Any]) -> tuple[Any, float]:
 
 def positive(scores: Sequence[Mapping[str, float]]) -> list[list[str]]:
     """The words that count towards the predicted class, the largest scores first."""
-    return [[word for word, score in sorted(one.items(), key=lambda pair: -pair[1]) if score > 0] for one in scores]
+    return [
+        [word for word, score in sorted(of_text.items(), key=lambda pair: -pair[1]) if score > 0] for of_text in scores
+    ]
 
 
 def main() -> None:
@@ -82,11 +84,13 @@ def main() -> None:
     parser = ArgumentParser()
     parser.add_argument("--texts", type=int, default=48)
     parser.add_argument("--label", default="gender")
-    asked = parser.parse_args()
-    reviews = generate("reviews", TRAINED_ON + asked.texts, SEED)
-    parts = (reviews.head(TRAINED_ON), reviews.tail(asked.texts))
+    options = parser.parse_args()
+    reviews = generate("reviews", TRAINED_ON + options.texts, SEED)
+    parts = (reviews.head(TRAINED_ON), reviews.tail(options.texts))
     texts = parts[1]["text"].to_list()
-    examples, others = (Examples(part["text"].to_list(), part[asked.label].cast(pl.String).to_list()) for part in parts)
+    examples, others = (
+        Examples(part["text"].to_list(), part[options.label].cast(pl.String).to_list()) for part in parts
+    )
     classifier: Classifier = train(TRANSFORMER, examples, TRAINING, Noise.named(1, SEED, "benchmark"))
     said = classifier.probabilities(texts).argmax(axis=1)
     right = np.mean([classifier.classes[i] == label for i, label in zip(said, others.labels, strict=True)])

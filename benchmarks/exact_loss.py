@@ -80,8 +80,8 @@ def once(texts: Sequence[str], embeddings: Any, name: str, pairs: int) -> Measur
     begun = time.process_time()
     relative(built, texts, CASES[name])
     whole = time.process_time() - begun
-    brackets = [guess_losses(one.log_error) for one in losses]
-    low, high = (np.stack([getattr(one, end) for one in brackets]) for end in ("low", "high"))
+    brackets = [guess_losses(loss.log_error) for loss in losses]
+    low, high = (np.stack([getattr(bracket, end) for bracket in brackets]) for end in ("low", "high"))
     certain = high > CERTAIN
     error = float((high - low)[~certain].max()) / 2
     rest = total - laws[0]
@@ -96,18 +96,23 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = ArgumentParser(prog="python -m benchmarks.exact_loss", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--texts", metavar="FILE", help="a corpus with a column `text` (default: 1,000 requests)")
     parser.add_argument("--pairs", metavar="N", type=int, default=1 << 40, help="how many pairs at most")
-    given = parser.parse_args(arguments)
-    texts = distinct((read(given.texts) if given.texts else synthetic.generate("queries", 1000, 0))["text"].to_list())
+    options = parser.parse_args(arguments)
+    texts = distinct(
+        (read(options.texts) if options.texts else synthetic.generate("queries", 1000, 0))["text"].to_list()
+    )
     embeddings = alone(vectors, texts)
     print(f"{len(texts):,} texts; processor seconds")
     heads = "".join(f" {head:>8}" for head in ("laws", "rest", "all", "a pair", "relative"))
     print(f"{'mechanism':<12} {'pairs':>13}{heads} {'+-':>7} {'beyond':>7} {'MiB':>7}")
     for name in CASES:
-        one = alone(once, texts, embeddings, name, given.pairs)
-        everything = (one.laws + one.rest) * one.among / one.pairs
-        pairs = f"{one.pairs:,}/{one.among:,}"
-        times = f"{one.laws:>8.1f} {one.rest:>8.1f} {everything:>8.0f} {one.single:>8.4f} {one.relative:>9.1f}"
-        print(f"{name:<12} {pairs:>13} {times} {one.error:>7.4f} {one.certain:>7.1%} {one.peak:>7,.0f}", flush=True)
+        cell = alone(once, texts, embeddings, name, options.pairs)
+        everything = (cell.laws + cell.rest) * cell.among / cell.pairs
+        pairs = f"{cell.pairs:,}/{cell.among:,}"
+        times = f"{cell.laws:>8.1f} {cell.rest:>8.1f} {everything:>8.0f} {cell.single:>8.4f} {cell.relative:>9.1f}"
+        print(
+            f"{name:<12} {pairs:>13} {times} {cell.error:>7.4f} {cell.certain:>7.1%} {cell.peak:>7,.0f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ def weights(network: Any, *parts: str) -> int:
     return sum(
         parameter.numel()
         for name, parameter in network.named_parameters()
-        if any(part in name for part in parts) and not any(one in name for one in left_out)
+        if any(part in name for part in parts) and not any(name_left_out in name for name_left_out in left_out)
     )
 
 
@@ -179,52 +179,52 @@ def peak(device: str) -> float:
 def masked(folder: Path, size: Size, device: str) -> Row:
     """DP-MLM: every word of a text is drawn once."""
     mechanism = DPMLM(resource=folder / "roberta", clip=CLIP, precision="auto")
-    given = texts(size.texts // 4, size.entries["roberta"])
-    mechanism.rewrite(given[:2], 50.0, Noise.named(2, "warm"))
-    seconds, memory = timed(lambda: mechanism.rewrite(given, 50.0, Noise.named(len(given), "gpu")), device)
+    sources = texts(size.texts // 4, size.entries["roberta"])
+    mechanism.rewrite(sources[:2], 50.0, Noise.named(2, "warm"))
+    seconds, memory = timed(lambda: mechanism.rewrite(sources, 50.0, Noise.named(len(sources), "gpu")), device)
     network = mechanism._model._model._model  # type: ignore[union-attr]
-    inputs = len(given) * WORDS_A_TEXT
+    inputs = len(sources) * WORDS_A_TEXT
     read = inputs * (2 * WORDS_A_TEXT + 4)
     operations = 2 * weights(network, "encoder") * read + 2 * inputs * size.width * size.entries["roberta"]
-    return Row("DP-MLM, RoBERTa-base", "texts", len(given) / seconds, operations / seconds, memory)
+    return Row("DP-MLM, RoBERTa-base", "texts", len(sources) / seconds, operations / seconds, memory)
 
 
 def prompted(folder: Path, size: Size, device: str) -> tuple[Row, float]:
     """DP-Prompt, and the share of tokens that change where half as many rows fit."""
     mechanism = DPPrompt(resource=folder / "t5", clip=CLIP, precision="auto", max_new_tokens=NEW)
-    given = texts(size.texts, size.entries["t5"])
-    mechanism.rewrite(given[:2], 100.0, Noise.named(2, "warm"))
+    sources = texts(size.texts, size.entries["t5"])
+    mechanism.rewrite(sources[:2], 100.0, Noise.named(2, "warm"))
     rewrites: list[Any] = []
     seconds, memory = timed(
-        lambda: rewrites.append(mechanism.rewrite(given, 100.0, Noise.named(len(given), "gpu"))), device
+        lambda: rewrites.append(mechanism.rewrite(sources, 100.0, Noise.named(len(sources), "gpu"))), device
     )
     model = mechanism.model
     units = rewrites[0].units
-    framed = mechanism.framed(given)
+    framed = mechanism.framed(sources)
     read = sum(map(len, framed))
     body = weights(model.network, "encoder.") * read + weights(model.network, "decoder.") * len(units.values)
     operations = 2 * (body + size.width * len(model.outputs) * len(units.values))
     whole = shape_of(model, max(map(len, framed)), NEW).rows
     model.memory = Memory(device, "t5", model.row_bytes(max(map(len, framed)), NEW) * whole // 2)
-    again = mechanism.rewrite(given, 100.0, Noise.named(len(given), "gpu")).units
+    again = mechanism.rewrite(sources, 100.0, Noise.named(len(sources), "gpu")).units
     assert again is not None
-    pairs = [(units.row(i), again.row(i)) for i in range(len(given))]
+    pairs = [(units.row(i), again.row(i)) for i in range(len(sources))]
     same = sum(int((a[: len(b)] == b[: len(a)]).sum()) for a, b in pairs)
-    row = Row("DP-Prompt, FLAN-T5-base", "texts", len(given) / seconds, operations / seconds, memory)
+    row = Row("DP-Prompt, FLAN-T5-base", "texts", len(sources) / seconds, operations / seconds, memory)
     return row, 1 - same / max(1, sum(max(len(a), len(b)) for a, b in pairs))
 
 
 def with_latents(folder: Path, size: Size, device: str) -> Row:
     """DP-BART, by beam search."""
     mechanism = DPBART(resource=folder / "bart", precision="auto")
-    given = texts(size.texts // 2, size.entries["bart"])
-    mechanism.rewrite(given[:2], 500.0, Noise.named(2, "warm"))
-    seconds, memory = timed(lambda: mechanism.rewrite(given, 500.0, Noise.named(len(given), "gpu")), device)
+    sources = texts(size.texts // 2, size.entries["bart"])
+    mechanism.rewrite(sources[:2], 500.0, Noise.named(2, "warm"))
+    seconds, memory = timed(lambda: mechanism.rewrite(sources, 500.0, Noise.named(len(sources), "gpu")), device)
     network, beams, length = mechanism._model.network, 3, mechanism.length
-    new = len(given) * beams * length
-    body = weights(network, "encoder.") * len(given) * length + weights(network, "decoder.") * new
+    new = len(sources) * beams * length
+    body = weights(network, "encoder.") * len(sources) * length + weights(network, "decoder.") * new
     operations = 2 * (body + size.width * size.entries["bart"] * new)
-    return Row("DP-BART, BART-base", "texts", len(given) / seconds, operations / seconds, memory)
+    return Row("DP-BART, BART-base", "texts", len(sources) / seconds, operations / seconds, memory)
 
 
 def judged(folder: Path, size: Size, device: str) -> tuple[Row, float]:
@@ -237,14 +237,14 @@ def judged(folder: Path, size: Size, device: str) -> tuple[Row, float]:
         judge._model = AutoModelForCausalLM.from_config(
             config(size.judge, len(judge._tokenizer)), dtype=judge._model.dtype
         ).eval()
-    asked = long_questions(judge, size.prompts)
-    judge.scores(asked[:2])
+    prompts = long_questions(judge, size.prompts)
+    judge.scores(prompts[:2])
     read: list[int] = []
-    seconds, memory = timed(lambda: read.append(judge.scores(asked)[1]), device)
-    tokens = read[0] / len(asked)
-    own = read[0] - len(asked) * len(judge._prefix("12"))
+    seconds, memory = timed(lambda: read.append(judge.scores(prompts)[1]), device)
+    tokens = read[0] / len(prompts)
+    own = read[0] - len(prompts) * len(judge._prefix("12"))
     speed = 2 * weights(judge._model, "layers.") * own / seconds
-    return Row("judge, Qwen3-8B", "prompts", len(asked) / seconds, speed, memory), tokens
+    return Row("judge, Qwen3-8B", "prompts", len(prompts) / seconds, speed, memory), tokens
 
 
 def long_questions(judge: JudgeModel, count: int) -> list[Question]:
@@ -253,7 +253,7 @@ def long_questions(judge: JudgeModel, count: int) -> list[Question]:
 
     def joined(first: int, times: int) -> Question:
         some = [short[(first + i) % len(short)] for i in range(times)]
-        return " ".join(one[0] for one in some), [" ".join(one[1][slot] for one in some) for slot in (0, 1)]
+        return " ".join(prompt[0] for prompt in some), [" ".join(prompt[1][slot] for prompt in some) for slot in (0, 1)]
 
     prefix = len(judge._prefix("12"))
     lengths = [judge.scores([joined(0, times)])[1] - prefix for times in (1, 9)]
@@ -287,9 +287,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Texts a second for models of published shapes.")
     parser.add_argument("--small", action="store_true", help="tiny shapes and few texts, to see that it runs")
     parser.add_argument("--device", choices=("cpu", "cuda", "auto"), default="auto")
-    given = parser.parse_args(arguments)
-    choose(given.device)
-    print(*measured(SMALL if given.small else BASE, resolved()), sep="\n")
+    options = parser.parse_args(arguments)
+    choose(options.device)
+    print(*measured(SMALL if options.small else BASE, resolved()), sep="\n")
 
 
 if __name__ == "__main__":

@@ -45,20 +45,22 @@ class Loop:
     """Algorithm 1 as it is printed, for one text after another."""
 
     def __init__(self, folder: Path, k: int, q: int) -> None:
-        one = Auxiliaries(folder)
-        self.private, self.useful = (one.classifiers[label]["linear"] for label in (PRIVATE, USEFUL))
-        self.neighbours, self.tagger, self.k, self.q = NearestWords(one.vectors), Tagger(), k, q
+        auxiliaries = Auxiliaries(folder)
+        self.private, self.useful = (auxiliaries.classifiers[label]["linear"] for label in (PRIVATE, USEFUL))
+        self.neighbours, self.tagger, self.k, self.q = NearestWords(auxiliaries.vectors), Tagger(), k, q
 
     def tags(self, text: str) -> list[tuple[str, ...]]:
         """Of the whole text."""
-        one = spans(text)
-        return self.tagger.upos([[one.tokens[i] for i in places] for places in one.sentences])
+        cut = spans(text)
+        return self.tagger.upos([[cut.tokens[i] for i in places] for places in cut.sentences])
 
     def rewrite(self, text: str, rng: np.random.Generator) -> str:
         """The candidate that fools the privacy auxiliary most surely, and not the other; else the text."""
-        scores = [attributions(one, [text], Attribution()).scores[0] for one in (self.private, self.useful)]
+        scores = [
+            attributions(classifier, [text], Attribution()).scores[0] for classifier in (self.private, self.useful)
+        ]
         words = [word for word in influential(scores[:1], scores[1:]) if self.neighbours.of([word], self.k)[0]]
-        own, other = (one.probabilities([text])[0].argmax() for one in (self.private, self.useful))
+        own, other = (classifier.probabilities([text])[0].argmax() for classifier in (self.private, self.useful))
         best, surest, plain = text, 0.0, self.tags(text)
         for size in range(1, len(words) + 1):
             for _ in range(self.q):
@@ -70,7 +72,7 @@ class Loop:
                     if self.tags(tried) != plain:
                         continue
                     now = tried
-                    private, useful = (one.probabilities([now])[0] for one in (self.private, self.useful))
+                    private, useful = (classifier.probabilities([now])[0] for classifier in (self.private, self.useful))
                     wrong = float(np.delete(private, own).max())
                     if private.argmax() != own and useful.argmax() == other and wrong > surest:
                         best, surest = now, wrong
@@ -87,8 +89,8 @@ def timed(rewrite: Callable[[], Sequence[str]]) -> tuple[Sequence[str], float, f
 def successes(victims: Sequence[Linear], test: pl.DataFrame, rewrites: Sequence[str]) -> tuple[int, int]:
     """Changed rewrites that hide the private label and keep the useful one, of the texts that victims read right."""
     test = test.head(len(rewrites))
-    said = [np.array(one.classes)[one.probabilities(test["text"].to_list()).argmax(1)] for one in victims]
-    after = [np.array(one.classes)[one.probabilities(list(rewrites)).argmax(1)] for one in victims]
+    said = [np.array(victim.classes)[victim.probabilities(test["text"].to_list()).argmax(1)] for victim in victims]
+    after = [np.array(victim.classes)[victim.probabilities(list(rewrites)).argmax(1)] for victim in victims]
     private, useful = test[PRIVATE].to_numpy(), test[USEFUL].to_numpy()
     right = (said[0] == private) & (said[1] == useful)
     return int((right & (after[0] != private) & (after[1] == useful)).sum()), int(right.sum())
@@ -109,10 +111,10 @@ def main() -> None:
     parser.add_argument("--plain", type=int, default=24)
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("-q", type=int, default=10)
-    asked = parser.parse_args()
-    reviews = generate("reviews", 2 * TRAINED_ON + asked.texts, SEED).with_row_index("id")
+    options = parser.parse_args()
+    reviews = generate("reviews", 2 * TRAINED_ON + options.texts, SEED).with_row_index("id")
     reviews = reviews.with_columns(pl.col("id", USEFUL).cast(pl.String))
-    victims_part, test = reviews.slice(TRAINED_ON, TRAINED_ON), reviews.tail(asked.texts)
+    victims_part, test = reviews.slice(TRAINED_ON, TRAINED_ON), reviews.tail(options.texts)
     texts = test["text"].to_list()
     victims = [Linear.fit(Examples(victims_part["text"], victims_part[label])) for label in (PRIVATE, USEFUL)]
     rows = []
@@ -120,10 +122,10 @@ def main() -> None:
         folder = Path(name)
         plan = Plan("reviews", [PRIVATE], [USEFUL], ["linear"], FineTuning(ENCODER))
         make(folder, reviews.head(TRAINED_ON), plan, WordVectors.load(vectors()))
-        loop = Loop(folder, asked.k, asked.q)
+        loop = Loop(folder, options.k, options.q)
         noise = Noise.named(len(texts), SEED, "benchmark")
         loop.rewrite(texts[-1], noise.generator(0))
-        few = texts[: asked.plain]
+        few = texts[: options.plain]
         plain, *loop_seconds = timed(lambda: [loop.rewrite(text, noise.generator(i)) for i, text in enumerate(few)])
         count, of = successes(victims, test, plain)
         low, high = interval(count, of)
@@ -131,11 +133,11 @@ def main() -> None:
         print(f"the loop: {len(few)} texts, {len(few) / loop_seconds[0]:.3f} a second, {shown}", flush=True)
         ways = {"as_published": {"as_published": True}, "fewest": {}}
         for way, settings in ways.items():
-            one = IDT(resource=folder, k=asked.k, q=asked.q, unsaved="original", **settings)
-            one.rewrite(texts[-1:], NO_BUDGET, noise[:1])
-            _, *seconds = timed(lambda one=one: one.rewrite(few, NO_BUDGET, noise[: len(few)]).texts)
+            mechanism = IDT(resource=folder, k=options.k, q=options.q, unsaved="original", **settings)
+            mechanism.rewrite(texts[-1:], NO_BUDGET, noise[:1])
+            _, *seconds = timed(lambda mechanism=mechanism: mechanism.rewrite(few, NO_BUDGET, noise[: len(few)]).texts)
             wall, processor = (theirs / ours for theirs, ours in zip(loop_seconds, seconds, strict=True))
-            count, of = successes(victims, test, one.rewrite(texts, NO_BUDGET, noise).texts)
+            count, of = successes(victims, test, mechanism.rewrite(texts, NO_BUDGET, noise).texts)
             rows.append(
                 {
                     "search": way,

@@ -47,16 +47,16 @@ def questions(count: int) -> tuple[list[Question], np.ndarray]:
     return trials, slots
 
 
-def named(judge: JudgeModel, asked: list[Question]) -> np.ndarray:
+def named(judge: JudgeModel, prompts: list[Question]) -> np.ndarray:
     """The slot that the judge names."""
-    return judge.scores(asked)[0].argmax(axis=1)
+    return judge.scores(prompts)[0].argmax(axis=1)
 
 
 def main() -> None:
     """Print, for each addition, how often the judge is right, and how often it flips, with 95 % intervals."""
     judge = JudgeModel(EMBEDDED / "judge")
-    asked, source = questions(QUESTIONS)
-    before = named(judge, asked) == source
+    prompts, source = questions(QUESTIONS)
+    before = named(judge, prompts) == source
     print(
         f"{QUESTIONS} questions, 2 candidates, half of the words left; right without any addition: {before.mean():.1%}"
     )
@@ -64,7 +64,7 @@ def main() -> None:
     for name, addition in ADDITIONS.items():
         injected = [
             (rewrite + addition(str(2 - slot), pair[1 - slot], str(1 + slot)), pair)
-            for (rewrite, pair), slot in zip(asked, source, strict=True)
+            for (rewrite, pair), slot in zip(prompts, source, strict=True)
         ]
         right = named(judge, injected) == source
         flipped, there = int((before & ~right).sum()), int(before.sum())

@@ -36,8 +36,8 @@ class Whole(JudgeModel):
     def _prefix(self, labels: Sequence[str]) -> list[int]:
         return []
 
-    def _prompt(self, asked: Question, labels: Sequence[str], again: bool = False, lead: str = "") -> list[int]:
-        return super()._prefix(labels) + super()._prompt(asked, labels, again, lead)
+    def _prompt(self, about: Question, labels: Sequence[str], again: bool = False, lead: str = "") -> list[int]:
+        return super()._prefix(labels) + super()._prompt(about, labels, again, lead)
 
 
 def questions(count: int) -> list[Question]:
@@ -61,7 +61,7 @@ def save(folder: Path, sizes: dict[str, int]) -> None:
     trainer = trainers.BpeTrainer(
         vocab_size=8000, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
-    raw.train_from_iterator([message(*one) for one in questions(1000)] + ["answer: [[1]]"] * 10, trainer)
+    raw.train_from_iterator([message(*question) for question in questions(1000)] + ["answer: [[1]]"] * 10, trainer)
     tokeniser = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>")
     tokeniser.chat_template = TEMPLATE
     tokeniser.save_pretrained(folder)
@@ -77,10 +77,10 @@ def config(sizes: dict[str, int], entries: int) -> Any:
     return Qwen3Config(vocab_size=entries, max_position_embeddings=40960, eos_token_id=1, bos_token_id=None, **sizes)
 
 
-def seconds(judge: JudgeModel, asked: list[Question]) -> float:
+def seconds(judge: JudgeModel, prompts: list[Question]) -> float:
     """Of one call, everything included."""
     start = time.perf_counter()
-    judge.scores(asked)
+    judge.scores(prompts)
     return time.perf_counter() - start
 
 

@@ -47,14 +47,15 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--samples", metavar="N", type=int, default=1_000_000)
     samples = parser.parse_args(arguments).samples
     print(f"{'mechanism':<32} {'pure loss':>9} {'in reach':>9} {'of it':>6} {'guessing on':>11}")
-    for known in every():
-        law = known.law()
-        if known.delta or not 0 < law.pure < math.inf:
+    for mechanism in every():
+        law = mechanism.law()
+        if mechanism.delta or not 0 < law.pure < math.inf:
             continue
         bound, share = reach(law, samples)
         if bound < 0.95 * law.pure:
             print(
-                f"{known.name:<32} {law.pure:>9.4f} {bound:>9.4f} {bound / law.pure:>6.0%} {share:>11.4f}", flush=True
+                f"{mechanism.name:<32} {law.pure:>9.4f} {bound:>9.4f} {bound / law.pure:>6.0%} {share:>11.4f}",
+                flush=True,
             )
 
 

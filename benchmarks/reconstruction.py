@@ -81,8 +81,8 @@ def lamp(model: SharedModel, ids: Sequence[Sequence[int]], repeats: int) -> list
         torch.autograd.grad(matching.loss(list(texts), create_graph=True), texts)
 
     def released_moves() -> None:
-        for one, word in zip(arranged[:SAMPLED], words[:SAMPLED], strict=True):
-            cosines(model, sent, torch.cat([one[None], still[1:]]), create_graph=False)
+        for vector, word in zip(arranged[:SAMPLED], words[:SAMPLED], strict=True):
+            cosines(model, sent, torch.cat([vector[None], still[1:]]), create_graph=False)
             language.losses([word])
 
     def our_moves() -> None:
@@ -126,16 +126,16 @@ def main() -> None:
     parser.add_argument("--model", default="all-MiniLM-L6-v2")
     parser.add_argument("--tokens", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=5)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     reviews = generate("reviews", 200, 1)["text"].to_list()
-    model = SharedModel(asked.model, longest=asked.tokens)
-    full = [ids for ids in model.encode(reviews) if len(ids) == asked.tokens]
+    model = SharedModel(options.model, longest=options.tokens)
+    full = [ids for ids in model.encode(reviews) if len(ids) == options.tokens]
     rows: list[tuple[str, float | None, float, float | None]] = []
     for batch in (1, 4):
-        rows += [(what, a, b, a / b) for what, a, b in lamp(model, full[:batch], asked.repeats)]
+        rows += [(what, a, b, a / b) for what, a, b in lamp(model, full[:batch], options.repeats)]
     rows += [(what, None, b, None) for what, b in decepticons(model, reviews[:BATCH], reviews[BATCH:])]
     rows += [(what, None, b, None) for what, b in guessed()]
-    print(f"{asked.tokens} tokens, {torch.get_num_threads()} threads")
+    print(f"{options.tokens} tokens, {torch.get_num_threads()} threads")
     pl.Config.set_fmt_str_lengths(60)
     print(pl.DataFrame(rows, ["task", "released, s", "ours, s", "ratio"], orient="row"))
 

@@ -48,16 +48,17 @@ def main() -> None:
         show(f"{0.75:>6g} {now:>6g}", exact, decided(up, apart, both, 0.5, level=DRIFT_LEVEL))
     print(f"{'mechanism':<29} {'refuted':>7} {'mean':>6} {'+-':>4} {'median':>6}")
     for epsilon in (0.01, 0.1):
-        for known in (
+        for mechanism in (
             means.true_count("NonDPGaussian1", epsilon, "normal"),
             means.true_count("NonDPLaplace1", epsilon, "laplace"),
             means.noisy_scale(epsilon),
         ):
-            pairs = refuted_after(known, epsilon, np.random.default_rng(0))
+            pairs = refuted_after(mechanism, epsilon, np.random.default_rng(0))
             ended = pairs[np.isfinite(pairs)]
             mean, error = (ended.mean(), 1.96 * ended.std() / math.sqrt(len(ended))) if len(ended) else (math.nan,) * 2
             print(
-                f"{known.name:<29} {len(ended) / len(pairs):>7.2f} {mean:>6.0f} {error:>4.0f} {np.median(pairs):>6.0f}"
+                f"{mechanism.name:<29} "
+                f"{len(ended) / len(pairs):>7.2f} {mean:>6.0f} {error:>4.0f} {np.median(pairs):>6.0f}"
             )
 
 
@@ -71,7 +72,7 @@ def decided(
     return np.where(reached.any(axis=1), LOOK * (1 + reached.argmax(axis=1)), np.inf)
 
 
-def refuted_after(known: KnownMechanism, epsilon: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def refuted_after(mechanism: KnownMechanism, epsilon: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """[KERNEL_RUNS]: after how many pairs of samples a test refutes epsilon; infinite where PAIRS do not suffice.
 
     The payoff is how much a function f differs at a new pair, which online gradient ascent fits to the pairs before,
@@ -80,10 +81,10 @@ def refuted_after(known: KnownMechanism, epsilon: float, rng: np.random.Generato
     between two points. (The authors' notebook has 2 for sqrt(2), which takes longer than their table says.)
     """
     tau = math.sqrt(2) * math.tanh(epsilon / 2)
-    x, y = (known.draw(which, KERNEL_RUNS * (FIRST + PAIRS), rng).reshape(KERNEL_RUNS, -1) for which in (0, 1))
+    x, y = (mechanism.draw(which, KERNEL_RUNS * (FIRST + PAIRS), rng).reshape(KERNEL_RUNS, -1) for which in (0, 1))
     first = np.concatenate([x[:, :FIRST], y[:, :FIRST]], axis=1)
-    one, other = np.triu_indices(2 * FIRST, 1)
-    width = np.median(np.abs(first[:, one] - first[:, other]), axis=1, keepdims=True)
+    left, other = np.triu_indices(2 * FIRST, 1)
+    width = np.median(np.abs(first[:, left] - first[:, other]), axis=1, keepdims=True)
     payoffs = _kernel_payoffs(x[:, FIRST:] / width, y[:, FIRST:] / width) - tau
     most = 1 / (8 + 4 * tau)
     bet, squares, wealth = np.zeros(KERNEL_RUNS), np.ones(KERNEL_RUNS), np.zeros((KERNEL_RUNS, PAIRS))

@@ -54,12 +54,12 @@ def first(file: str, count: int) -> list[str]:
 
 def rewritten(vectors: Path, texts: Sequence[str]) -> dict[str, list[Sequence[str]]]:
     """The rewrites by every mechanism at every epsilon, and what becomes of the texts without any noise."""
-    known = WordVectors.load(vectors).whole_words()
-    vocabulary = Vocabulary(known.words)
+    whole_words = WordVectors.load(vectors).whole_words()
+    vocabulary = Vocabulary(whole_words.words)
     rewrites: dict[str, list[Sequence[str]]] = {}
     with TemporaryDirectory() as name:
         lists = Path(name) / "lists.npz"
-        WordLists.build([known], LISTS).save(lists)
+        WordLists.build([whole_words], LISTS).save(lists)
         for case, (module, settings) in CASES.items():
             built = mechanism(module, {"resource": lists if module == "diffractor" else vectors, **settings})
             streams = [Noise.named(len(texts), "similarity", case, epsilon) for epsilon in EPSILONS]
@@ -75,11 +75,11 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("vectors", metavar="VECTORS", type=Path)
     parser.add_argument("files", metavar="FILE", nargs="+")
     parser.add_argument("--texts", metavar="N", type=int, default=300, help="of each file")
-    given = parser.parse_args(arguments)
-    parts = [first(file, given.texts) for file in given.files]
+    options = parser.parse_args(arguments)
+    parts = [first(file, options.texts) for file in options.files]
     texts = [text for part in parts for text in part]
     ends = np.cumsum([len(part) for part in parts])[:-1]
-    by_case = rewritten(given.vectors, texts)
+    by_case = rewritten(options.vectors, texts)
     number: dict[str, int] = {}  # equal texts are encoded once
     for text in [*texts, *(text for grid in by_case.values() for rewrites in grid for text in rewrites)]:
         number.setdefault(text, len(number))

@@ -96,7 +96,7 @@ def torch_step(mode: str) -> Step:
     from torch.utils.data import DataLoader, TensorDataset
 
     model: Any = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Dropout(0.1), nn.Linear(WIDTH, CLASSES))
-    states, labels = (torch.from_numpy(one) for one in batch())
+    states, labels = (torch.from_numpy(array) for array in batch())
     loss: Any = nn.CrossEntropyLoss()
     optimiser: Any = torch.optim.AdamW(model.parameters(), lr=1e-4)
     if mode != "plain":
@@ -200,9 +200,9 @@ def by_transformers(frozen: Frozen, texts: list[str]) -> Step:
         for start in range(0, len(texts), PADDED):
             ids = frozen.padded(texts[start : start + PADDED])
             ids = ids[:, : (ids != NONE).sum(axis=1).max()]
-            given = {"input_ids": np.maximum(ids, 0), "attention_mask": (ids != NONE).astype(np.int64)}
+            inputs = {"input_ids": np.maximum(ids, 0), "attention_mask": (ids != NONE).astype(np.int64)}
             with torch.inference_mode():
-                network(**{name: torch.from_numpy(one) for name, one in given.items()})
+                network(**{name: torch.from_numpy(array) for name, array in inputs.items()})
 
     return step
 

@@ -80,9 +80,9 @@ def sources(vectors: str | None, texts: str | None, size: int) -> Iterator[WordV
         for _ in range(LISTS):
             yield WordVectors(whole.words[:size], whole.vectors[:size])
         return
-    known = dict.fromkeys(word for text in (read(texts)["text"] if texts else []) for word in words_of(text))
-    made_up = (word for number in count() if (word := f"w{number}") not in known)
-    words = [word for word, _ in zip(chain(known, made_up), range(size), strict=False)]
+    vocabulary = dict.fromkeys(word for text in (read(texts)["text"] if texts else []) for word in words_of(text))
+    made_up = (word for number in count() if (word := f"w{number}") not in vocabulary)
+    words = [word for word, _ in zip(chain(vocabulary, made_up), range(size), strict=False)]
     for number in range(LISTS):
         yield WordVectors(words, np.random.default_rng(number).normal(size=(size, DIMENSIONS)))
 
@@ -97,7 +97,7 @@ def prepare(folder: Path, vectors: str | None, texts: str | None, size: int) -> 
         lists.append(WordLists.build([source], 1, seed=number))
         seconds.append(time.perf_counter() - begun)
     lists[0].save(folder / "list.npz")
-    WordLists(lists[0].words, np.concatenate([one.order for one in lists])).save(folder / "lists.npz")
+    WordLists(lists[0].words, np.concatenate([list.order for list in lists])).save(folder / "lists.npz")
     return f"{len(source):,} words x {source.vectors.shape[1]}", seconds, peak()
 
 
@@ -137,17 +137,17 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--vectors", metavar="FILE", help="word vectors (default: random ones)")
     parser.add_argument("--texts", metavar="FILE", help="a corpus with a column `text` (default: random words)")
     parser.add_argument("--words", metavar="N", type=int, default=WORDS, help="largest vocabulary")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with TemporaryDirectory() as name:
         folder = Path(name)
-        size, seconds, memory = alone(prepare, folder, given.vectors, given.texts, given.words)
-        corpus = Path(given.texts).name if given.texts else "random tokens"
+        size, seconds, memory = alone(prepare, folder, options.vectors, options.texts, options.words)
+        corpus = Path(options.texts).name if options.texts else "random tokens"
         print(f"\n{size}; {statistics.median(seconds):.1f} s a list, peak {memory:,.0f} MiB")
         print(f"a process that does nothing: peak {alone(peak):,.0f} MiB")
         print(f"{'':<22} {'prepared':>10} {'1,000 words':>26} {corpus:>26} {'peak':>8}")
         print(f"{'mechanism':<22} {'seconds':>10}" + f" {'a second':>12} {'a day':>13}" * 2 + f" {'MiB':>8}")
         for case in CASES:
-            measured = alone(once, folder, given.texts, case)
+            measured = alone(once, folder, options.texts, case)
             speeds = "".join(f" {each:>12,.0f} {each * DAY:>13.2e}" for each in (measured.words, measured.corpus))
             print(f"{case:<22} {measured.preparation:>10.1f}{speeds} {measured.peak:>8,.0f}", flush=True)
 

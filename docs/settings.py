@@ -67,7 +67,7 @@ def values(setting: dict[str, Any]) -> str:
         return f"[{name}](#{name.lower()})"
     for alternatives in ("anyOf", "oneOf", "allOf"):
         if alternatives in setting:
-            return " or ".join(values(one) for one in setting[alternatives])
+            return " or ".join(values(alternative) for alternative in setting[alternatives])
     if "enum" in setting or "const" in setting:
         return ", ".join(f"`{value}`" for value in setting.get("enum", [setting.get("const")]))
     if setting.get("type") == "array":

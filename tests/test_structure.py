@@ -194,8 +194,8 @@ def test_what_builds_mechanisms_comes_after_what_they_are_made_of(stage: str) ->
     """These stages read whichever resources the cells name; DVC runs independent stages in any order."""
     with Repo(str(ROOT)) as repo:
         graph = repo.index.graph
-        before = descendants(graph, next(one for one in graph if getattr(one, "name", None) == stage))
-        outputs = {str(Path(out.fs_path).relative_to(ROOT)) for one in before for out in one.outs}
+        before = descendants(graph, next(node for node in graph if getattr(node, "name", None) == stage))
+        outputs = {str(Path(out.fs_path).relative_to(ROOT)) for node in before for out in node.outs}
     cells = yaml.safe_load((ROOT / "params.yaml").read_text())["cells"].values()
     needed = {cell["resource"] for cell in cells if "resource" in cell}
     assert any(resource.startswith("data/models/") for resource in needed)
@@ -224,7 +224,7 @@ def test_no_public_function_takes_more_than_seven_parameters() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-                names = [one.arg for one in every if one.arg not in ("self", "cls")]
+                names = [parameter.arg for parameter in every if parameter.arg not in ("self", "cls")]
                 assert len(names) <= PARAMETERS, f"{file}:{node.lineno}: {node.name} takes {len(names)}: {names}"
 
 
@@ -248,7 +248,7 @@ def test_no_call_passes_more_than_four_arguments_by_position() -> None:
             if name not in defined | asnames:
                 continue
             calls += 1
-            passed = [one for one in node.args if not isinstance(one, ast.Starred)]
+            passed = [arg for arg in node.args if not isinstance(arg, ast.Starred)]
             assert len(passed) <= BY_POSITION, f"{file}:{node.lineno}: {name} gets {len(passed)} by position"
     assert calls > 1000  # so that a rename of this test's ways to see calls is noticed
 

@@ -20,9 +20,9 @@ _, STEP = ACTION["runs"]["steps"]
 
 def run(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     """The action's second step, as a hosted runner executes it."""
-    given = {name: str(of["default"]) for name, of in ACTION["inputs"].items()} | inputs
+    values = {name: str(of["default"]) for name, of in ACTION["inputs"].items()} | inputs
     variables = {
-        name: given[value.removeprefix("${{ inputs.").removesuffix(" }}")] for name, value in STEP["env"].items()
+        name: values[value.removeprefix("${{ inputs.").removesuffix(" }}")] for name, value in STEP["env"].items()
     }
     environment = (
         os.environ
@@ -80,10 +80,10 @@ def test_workflows_read_and_run_what_exists(file: Path) -> None:
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     assert workflow["permissions"] == {"contents": "read"}
     for step in steps:
-        given = step.get("with", {})
+        inputs = step.get("with", {})
         if step.get("uses") == "./":
-            assert set(given) <= set(ACTION["inputs"])
-            assert (ROOT / given["texts"]).is_file()
+            assert set(inputs) <= set(ACTION["inputs"])
+            assert (ROOT / inputs["texts"]).is_file()
         for word in step.get("run", "").split():
             if word.startswith((".ci/", "tests/")):
                 assert (ROOT / word).is_file()

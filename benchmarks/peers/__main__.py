@@ -216,7 +216,7 @@ def custext(at: Resources) -> Row:
         finally:
             os.chdir(before)
 
-    known = groups()
+    word_groups = groups()
 
     def rewrite(arguments: Any) -> None:
         utils.generate_new_sents_s1(pandas.DataFrame({"sentence": texts}), *arguments, False, "dev")
@@ -234,7 +234,7 @@ def custext(at: Resources) -> Row:
             name: (
                 (lambda run: timed(FEW, lambda: rewrite(groups())))
                 if name.endswith("cold")
-                else (lambda run: timed(FEW, lambda: rewrite(known))),
+                else (lambda run: timed(FEW, lambda: rewrite(word_groups))),
                 in_words(work),
             )
             for name, work in columns.items()
@@ -390,11 +390,11 @@ def main(arguments: Sequence[str]) -> int:
     parser = ArgumentParser(prog="python -m benchmarks.peers", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("rows", metavar="ROW", nargs="*", help="a mechanism of the table; all by default")
     parser.add_argument("--against", metavar="PAGE", type=Path, help="name rows below two thirds of this page's ratio")
-    asked = parser.parse_args(arguments)
-    printed = ratios(asked.against.read_text().splitlines()) if asked.against else {}
-    if unknown := [name for name in asked.rows if name not in ROWS]:
+    options = parser.parse_args(arguments)
+    printed = ratios(options.against.read_text().splitlines()) if options.against else {}
+    if unknown := [name for name in options.rows if name not in ROWS]:
         parser.error(f"there is no row {unknown[0]!r}; the rows are {'; '.join(ROWS)}")
-    wanted = asked.rows or list(dict.fromkeys(name for name, _ in printed)) or list(ROWS)
+    wanted = options.rows or list(dict.fromkeys(name for name, _ in printed)) or list(ROWS)
     printed = {row: ratio for row, ratio in printed.items() if row[0] in wanted}
     reference.one_thread()
     print(f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, numpy {np.__version__}, ", end="")

@@ -35,17 +35,17 @@ LIMIT = 50.0  # nats, for what is infinite: their thresholds must be numbers
 def write(folder: Path) -> None:
     """Write an archive of each mechanism: first [seeds, n], loss [seeds, n], and of ldp-audit's protocols the sets."""
     folder.mkdir(parents=True, exist_ok=True)
-    for known in every():
-        sampled = [samples(known, COUNT, seed) for seed in range(SEEDS)]
+    for mechanism in every():
+        sampled = [samples(mechanism, COUNT, seed) for seed in range(SEEDS)]
         arrays = {
-            "first": np.array([one.first for one in sampled]),
-            "loss": np.clip([one.loss for one in sampled], -LIMIT, LIMIT),
-            "guess": np.array([one.guess for one in sampled]),
+            "first": np.array([sample.first for sample in sampled]),
+            "loss": np.clip([sample.loss for sample in sampled], -LIMIT, LIMIT),
+            "guess": np.array([sample.guess for sample in sampled]),
         }
-        if " k=2 " in known.name:
-            arrays["sets"] = np.array([one.outputs[:, :2] for one in sampled])
-        about = json.dumps({"mechanism": known.name, "delta": known.delta, "error": ERROR})
-        np.savez(folder / f"{known.name.replace(' ', '_')}.npz", about=about, **arrays)
+        if " k=2 " in mechanism.name:
+            arrays["sets"] = np.array([sample.outputs[:, :2] for sample in sampled])
+        about = json.dumps({"mechanism": mechanism.name, "delta": mechanism.delta, "error": ERROR})
+        np.savez(folder / f"{mechanism.name.replace(' ', '_')}.npz", about=about, **arrays)
 
 
 def lines(folder: Path) -> Iterator[str]:
@@ -62,22 +62,22 @@ def lines(folder: Path) -> Iterator[str]:
     yield f"| mechanism | pure | ours, abstention | {' | '.join(peers)} |"
     yield f"|---|{'---|' * (len(peers) + 2)}"
     total = dict.fromkeys(["ours", *peers], 0)
-    for known in every():
-        truth = truths(known)["pure"]
-        bounds = {"ours": _ours(known)} | {name: column.get(known.name, []) for name, column in peers.items()}
+    for mechanism in every():
+        truth = truths(mechanism)["pure"]
+        bounds = {"ours": _ours(mechanism)} | {name: column.get(mechanism.name, []) for name, column in peers.items()}
         facts = {name: summary(np.array(each), truth) for name, each in bounds.items() if each}
         for name, fact in facts.items():
             total[name] += fact["above"]
         cells = [f"{facts[name]['bound']:.3f} ({facts[name]['above']})" if name in facts else "" for name in bounds]
-        yield f"| {known.name} | {truth:.4g} | {' | '.join(cells)} |"
+        yield f"| {mechanism.name} | {truth:.4g} | {' | '.join(cells)} |"
     yield f"| above the truth, in all | | {' | '.join(map(str, total.values()))} |\n"
     for peer in said:
         yield f"- **{peer['peer']}** ({peer['version']}): {peer['note']}"
 
 
-def _ours(known: KnownMechanism) -> list[float]:
-    (abstention,) = [one.bound for one in OURS if one.name == "abstention"]
-    return [abstention(samples(known, COUNT, seed), ERROR, known.delta) for seed in range(SEEDS)]
+def _ours(mechanism: KnownMechanism) -> list[float]:
+    (abstention,) = [estimator.bound for estimator in OURS if estimator.name == "abstention"]
+    return [abstention(samples(mechanism, COUNT, seed), ERROR, mechanism.delta) for seed in range(SEEDS)]
 
 
 def main(arguments: list[str]) -> Any:

@@ -47,15 +47,15 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("sigma", "rate", "steps", "delta", "known"), KNOWN)
+@pytest.mark.parametrize(("sigma", "rate", "steps", "delta", "exact"), KNOWN)
 def test_brackets_contain_what_others_computed(
-    sigma: float, rate: float, steps: int, delta: float, known: float
+    sigma: float, rate: float, steps: int, delta: float, exact: float
 ) -> None:
     result = bracket(sampled(sigma, rate), steps, delta)
-    assert result.lower <= known * 1.001
-    assert result.upper >= known * 0.999
-    assert result.upper == pytest.approx(known, rel=2e-3)
-    assert result.upper - result.lower <= 0.01 * max(1, known)
+    assert result.lower <= exact * 1.001
+    assert result.upper >= exact * 0.999
+    assert result.upper == pytest.approx(exact, rel=2e-3)
+    assert result.upper - result.lower <= 0.01 * max(1, exact)
 
 
 @pytest.mark.parametrize(
@@ -129,16 +129,16 @@ def test_directional_draws_in_three_dimensions_in_closed_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kappa", "dimension", "passes", "known"),
+    ("kappa", "dimension", "passes", "exact"),
     [
         (100, 592_130, 1, 0.76), (100, 592_130, 10, 2.9), (1e3, 592_130, 1, 12), (1e3, 592_130, 10, 62),
         (1e4, 592_130, 1, 429), (1e4, 592_130, 10, 3_667), (1e5, 592_130, 1, 33_750), (1e5, 592_130, 10, 331_400),
         (10, 3_072, 1, 1.10), (10, 3_072, 30, 8.4), (100, 3_072, 1, 18.5), (100, 3_072, 30, 264),
     ],
 )  # fmt: skip
-def test_directional_draws_at_the_sizes_of_heads(kappa: float, dimension: int, passes: int, known: float) -> None:
+def test_directional_draws_at_the_sizes_of_heads(kappa: float, dimension: int, passes: int, exact: float) -> None:
     result = bracket([Step((Opposite(kappa, dimension),))], passes, 1 / 5_056)
-    assert result.upper == pytest.approx(known, rel=0.015)
+    assert result.upper == pytest.approx(exact, rel=0.015)
     assert result.upper - result.lower <= 0.01 * max(1, result.upper)
 
 

@@ -45,8 +45,8 @@ def test_moments_are_those_of_the_losses(pair: Pair, excess: float) -> None:
 def test_a_coin_and_parts() -> None:
     """ln(1 - q + q M^parts)."""
     pair = Opposite(30.0, 12)
-    one = log_moment_of(Step((pair,)), 0.7)
-    assert log_moment_of(Step((pair, pair), 0.25), 0.7) == pytest.approx(math.log(0.75 + 0.25 * math.exp(2 * one)))
+    alone = log_moment_of(Step((pair,)), 0.7)
+    assert log_moment_of(Step((pair, pair), 0.25), 0.7) == pytest.approx(math.log(0.75 + 0.25 * math.exp(2 * alone)))
 
 
 @pytest.mark.slow  # importing torch takes longest

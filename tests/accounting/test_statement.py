@@ -18,14 +18,14 @@ COLA = {"texts": 5_056, "batch": 128}
 
 
 def by(said: list[Statement], accountant: str, neighbours: Neighbours | None = None) -> Statement:
-    (one,) = [s for s in said if s.accountant == accountant and neighbours in (None, s.neighbours)]
-    return one
+    (statement,) = [s for s in said if s.accountant == accountant and neighbours in (None, s.neighbours)]
+    return statement
 
 
 def test_a_gaussian_training_for_both_relations() -> None:
     said = account(Gaussian(0.6), Poisson(**COLA, epochs=10))
-    assert {one.neighbours for one in said} == {Neighbours.ADDED_OR_REMOVED, Neighbours.REPLACED}
-    assert {(one.sampling, one.delta) for one in said} == {("poisson", 1 / 5_056)}
+    assert {statement.neighbours for statement in said} == {Neighbours.ADDED_OR_REMOVED, Neighbours.REPLACED}
+    assert {(statement.sampling, statement.delta) for statement in said} == {("poisson", 1 / 5_056)}
     added = by(said, "loss distribution", Neighbours.ADDED_OR_REMOVED)
     replaced = by(said, "loss distribution", Neighbours.REPLACED)
     assert added.lower is not None
@@ -45,7 +45,7 @@ def test_disjoint_batches_are_not_accounted_as_coins() -> None:
     assert exact.lower is not None
     assert exact.lower > 4 * coins.upper
     assert refuted(coins, [exact])
-    assert not any(one.accountant == "published" for one in fixed)
+    assert not any(statement.accountant == "published" for statement in fixed)
 
 
 def test_every_pass_counts() -> None:
@@ -136,7 +136,7 @@ def test_effective_noise_of_a_head() -> None:
 def test_pure_losses_need_no_delta_and_gaussian_ones_do() -> None:
     (pure, *published) = account(VonMisesFisher(5.0, (10,)), Shuffled(100, 10, 2), delta=0)
     assert (pure.accountant, pure.upper) == ("pure", 20)
-    assert {one.accountant for one in published} == {"published", "published, by angle"}
+    assert {statement.accountant for statement in published} == {"published", "published, by angle"}
     with pytest.raises(UserError, match="no finite epsilon at delta 0"):
         account(Gaussian(1.0), Poisson(100, 10, 2), delta=0)
 

@@ -37,11 +37,11 @@ LONG = [pytest.param(cell, marks=pytest.mark.slow) for cell in [*EXACT][2:]]
 @pytest.mark.parametrize("cell", [*[*EXACT][:2], *LONG], ids=str)
 def test_large_epsilons_come_from_the_grid_of_orders(cell: Cell) -> None:
     """10^3 to 10^6 are 390 to 58,000 exactly; finer orders come within 20 %, and never below."""
-    for target, known in EXACT[cell].items():
+    for target, figure in EXACT[cell].items():
         sigma = meant(cell, target)
         ends = exact(cell, sigma)
         assert ends.upper - ends.lower <= 0.01 * ends.upper
-        assert ends.lower * 0.998 <= known <= ends.upper * 1.002
+        assert ends.lower * 0.998 <= figure <= ends.upper * 1.002
         steps, delta = steps_at(cell, sigma)
         assert ends.upper < renyi(steps.directions, steps.count, delta) < 1.25 * ends.upper
 

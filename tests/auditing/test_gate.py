@@ -108,7 +108,7 @@ def test_the_tail_that_would_have_been_found_is_found_that_often() -> None:
     assert 0.05 < least < 0.3
     hits = np.random.default_rng(0).binomial(5000, least, 2000)
     wealth = [log_wealth_of_tail(Sure(int(h), 0), 5000, 0.01, 2, above=True) for h in hits]
-    assert sum(one >= math.log(1 / errors.alpha) for one in wealth) >= 1840
+    assert sum(amount >= math.log(1 / errors.alpha) for amount in wealth) >= 1840
     assert least_tail_found(50, 0.01, 2, errors=errors) == math.inf
 
 
@@ -180,7 +180,7 @@ def test_an_attack_without_a_limit_is_undecided_and_accuses_nobody(loss: float, 
     """Whatever it does; the others are still judged. Errors: .05 and .001 of the gate."""
     verdict = decide(coins([30.0, loss], 0), {"unlimited": None, "limited": Limit(1.0, "asked for")}, 5000, 2)
     assert verdict.status == status
-    assert {one.attack: one.status for one in verdict.attacks}["unlimited"] == UNDECIDED
+    assert {of.attack: of.status for of in verdict.attacks}["unlimited"] == UNDECIDED
     assert verdict.trials < 1000, "no budget is spent on what cannot be decided"
 
 

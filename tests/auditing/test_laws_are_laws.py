@@ -189,12 +189,12 @@ def test_draws_must_keep_the_bound_that_is_stated_for_them(log_rho: float) -> No
 @pytest.mark.parametrize("law", [Gaussian(math.nan), Gaussian(0.0), Laplace(math.inf), Laplace(-1.0)])
 def test_noise_must_have_a_scale_and_latents_numbers(law: Gaussian | Laplace) -> None:
     noisy = SimpleNamespace(encode=lambda texts: np.zeros((len(texts), 2)), law=lambda epsilon: law)
-    asked = Request(noisy, TEXTS, np.array([[0, 1], [2, 3]]), [1.0], claims=[np.ones(2)])
+    request = Request(noisy, TEXTS, np.array([[0, 1], [2, 3]]), [1.0], claims=[np.ones(2)])
     with pytest.raises(LawError, match="scale of law must be"):
-        losses(asked)
+        losses(request)
     noisy.encode = lambda texts: np.where(np.arange(len(texts))[:, None] == 2, math.nan, np.zeros((len(texts), 2)))
     with pytest.raises(LawError, match="encode gives input 2"):
-        losses(asked)
+        losses(request)
 
 
 @pytest.mark.parametrize("apart", [math.nan, -1.0])

@@ -32,7 +32,7 @@ def test_the_fewest_trials_that_refute(claim: float, leak: float, power: float, 
 
 def power_of_interval(trials: int, loss: float, width: float, k: int, alpha: float) -> float:
     estimates = [estimate(s, trials, k, alpha) for s in range(trials + 1)]
-    narrow = [s for s, one in enumerate(estimates) if one.upper - one.loss <= width]
+    narrow = [s for s, estimate in enumerate(estimates) if estimate.upper - estimate.loss <= width]
     return float(binom.pmf(narrow, trials, success_bound(loss, k)).sum())
 
 

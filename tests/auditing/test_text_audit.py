@@ -133,16 +133,16 @@ def test_settings_reach_mechanism_attacks_and_metrics() -> None:
 def test_all_attacks_that_need_no_large_model_run_by_default(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: dict[str, Attack] = {}
+    asked_attacks: dict[str, Attack] = {}
     attacked = epsilometer.auditing.text_audit.attacked
 
     def recorded(pool: Pool, trials: Trials, rewrites: Any, attacks: Any, **more: Any) -> pl.DataFrame:
-        asked.update(attacks)
+        asked_attacks.update(attacks)
         return attacked(pool, trials, rewrites, {"length": attacks["length"]}, **more)
 
     monkeypatch.setattr(epsilometer.auditing.text_audit, "attacked", recorded)
     epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, design=Design(temperature=0))
-    assert set(asked) == {*names(KIND)} - {"channel", "judge"}
+    assert set(asked_attacks) == {*names(KIND)} - {"channel", "judge"}
     assert capsys.readouterr().err.splitlines() == [
         "note: not run: internal, which does not apply to this mechanism",
         "note: not run: channel, judge, which read with a language model; name them among the attacks to run them too",

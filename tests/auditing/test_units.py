@@ -173,11 +173,11 @@ def test_a_rewriter_behind_an_endpoint_is_audited(server: Server, tmp_path: Path
     chat = Chat("m", tmp_path / "answers.sqlite")
 
     def rewrite(text: str, epsilon: float, rng: np.random.Generator) -> str:
-        asked = [{"role": "user", "content": text}]
-        return chat.complete([asked], 60, seeds=[int(rng.integers(1 << 31))])[0].text
+        message = [{"role": "user", "content": text}]
+        return chat.complete([message], 60, seeds=[int(rng.integers(1 << 31))])[0].text
 
     table = audit_units(REQUESTS, rewrite, [1.0], ["lexical"], trials=15)
-    assert len(server.asked) == 15
+    assert len(server.requests) == 15
     assert table["loss"].item() > 1
 
 

@@ -169,9 +169,9 @@ def test_the_baseline_and_the_history_keep_it(project: Path) -> None:
     estimates = audited()
     measured = baseline.accept(read(), {}, "abc").measured
     assert baseline.read().measured.keys() == measured.keys()
-    (one,) = (cell for cell in measured if cell.mechanism == "identity" and cell.attack == "lexical")
-    assert one.epsilon is None
-    assert str(one) == "identity on songs, attack lexical"
+    (of_identity,) = (cell for cell in measured if cell.mechanism == "identity" and cell.attack == "lexical")
+    assert of_identity.epsilon is None
+    assert str(of_identity) == "identity on songs, attack lexical"
     history.append(estimates, "abc", 0)
     assert history.ends_with(history.read(), estimates, 0)
 

@@ -104,8 +104,8 @@ def test_pairs_are_distinct_and_differ_as_said() -> None:
     canaries = exchanged(TEXTS, 100, seed=0)
     lent = set()
     for (a, b), place in zip(canaries.numbers, canaries.place, strict=True):
-        one, other = words(canaries.texts[a]), words(canaries.texts[b])
-        assert [i for i in range(len(one)) if one[i] != other[i]] == [place]
+        left, other = words(canaries.texts[a]), words(canaries.texts[b])
+        assert [i for i in range(len(left)) if left[i] != other[i]] == [place]
         lent.add(other[place])
     assert len(lent) == len(canaries.x) >= 8
 

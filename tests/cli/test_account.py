@@ -36,8 +36,20 @@ def test_a_directional_training(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_without_an_amount_the_target_finds_one(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ("account", "--noise", "vmf", "--dimensions", "592130", *TRAINING, "--target", 8, "--delta", 1e-5, "--json")
-    code, out, err = call(capsys, *given)
+    command = (
+        "account",
+        "--noise",
+        "vmf",
+        "--dimensions",
+        "592130",
+        *TRAINING,
+        "--target",
+        8,
+        "--delta",
+        1e-5,
+        "--json",
+    )
+    code, out, err = call(capsys, *command)
     said = json.loads(out)
     assert code == 0
     assert "texts or more" not in err
@@ -45,7 +57,7 @@ def test_without_an_amount_the_target_finds_one(capsys: pytest.CaptureFixture[st
     assert said["effective_noise"] > 1
 
 
-@pytest.mark.parametrize( ("given", "message"), [
+@pytest.mark.parametrize( ("options", "message"), [
         (("--sigma", 0), "sigma must be a finite number > 0"),
         ((), "gaussian noise needs --sigma"),
         (("--kappa", 3), "gaussian noise takes --sigma"),
@@ -63,7 +75,7 @@ def test_without_an_amount_the_target_finds_one(capsys: pytest.CaptureFixture[st
         (("--sigma", 1, "--batch", 6_000), "larger than the data"),
     ],
 )  # fmt: skip
-def test_what_has_no_epsilon_is_said(given: tuple, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = call(capsys, "account", *TRAINING, *given)
+def test_what_has_no_epsilon_is_said(options: tuple, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call(capsys, "account", *TRAINING, *options)
     assert code != 0
     assert message in err

@@ -22,17 +22,17 @@ def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
     columns = {"original": [*test.originals, *train.originals], "rewrite": [*test.rewrites, *train.rewrites]}
     pl.DataFrame(columns).write_csv("made.csv")
     labels = ("--text", "review", "--attribute", "gender", "--keep", "rating", "--labelled", "train.csv")
-    asked = ("texts.csv", "--rewrites", "made.csv", *labels, "--kinds", "linear")
-    code, out, err = call(capsys, "audit", *asked, "--json")
+    options = ("texts.csv", "--rewrites", "made.csv", *labels, "--kinds", "linear")
+    code, out, err = call(capsys, "audit", *options, "--json")
     assert (code, err) == (0, "")
     rows = {row["attacker"]: row for row in json.loads(out)}
     assert (rows["static"]["rs_all"], rows["static"]["accuracy"]) == (1, 0)
     assert rows["adaptive"]["accuracy"] == rows["strongest"]["accuracy"] == 1
-    nothing_kept = [word for word in asked if word not in ("--keep", "rating")]
+    nothing_kept = [word for word in options if word not in ("--keep", "rating")]
     code, out, _ = call(capsys, "audit", *nothing_kept, "--json")
     rows = {row["attacker"]: row for row in json.loads(out)}
     assert (code, rows["static"]["rs_all"], rows["static"]["ur"], rows["static"]["task_f1"]) == (0, 1, None, None)
-    code, out, _ = call(capsys, "audit", *asked)
+    code, out, _ = call(capsys, "audit", *options)
     victims, attackers = out.split("\n\n")
     assert "rs_all" in victims
     assert [line.split()[1] for line in attackers.splitlines()[1:4]] == ["clean", "static", "relabelled"]

@@ -96,17 +96,17 @@ def test_against_what_was_accepted(project, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("accepted", "asked", "said"),
+    ("accepted", "named", "said"),
     [
         ("length", "length,lexical", "(run but not accepted: lexical)"),
         ("length,lexical", "length", "(accepted but not run: lexical)"),
     ],
 )
-def test_a_baseline_of_other_attacks_is_refused(project, capsys, accepted: str, asked: str, said: str) -> None:
+def test_a_baseline_of_other_attacks_is_refused(project, capsys, accepted: str, named: str, said: str) -> None:
     """Else a leak that the missing attack alone sees would pass: here the rewriter returns its input."""
     command = ("gate", "texts.txt", "--mechanism", "tells.py", "--baseline", "accepted.json")
     assert run(*command, "--attacks", accepted, "--set", "share=0", "--accept", "--budget", "300") == 0
-    assert run(*command, "--attacks", asked) == 2
+    assert run(*command, "--attacks", named) == 2
     assert said in capsys.readouterr().err
 
 
@@ -168,8 +168,8 @@ def test_a_cell_against_the_baseline_of_its_project(tmp_path, monkeypatch, capsy
     prepare.main("songs")
     assert run(*cell) == 2
     assert "about other texts or trials of songs; audit, then accept" in capsys.readouterr().err
-    given = (folder / "params.yaml").read_text()
-    (folder / "params.yaml").write_text(given.replace("{lexical: {}}", "{length: {}}"))
+    text = (folder / "params.yaml").read_text()
+    (folder / "params.yaml").write_text(text.replace("{lexical: {}}", "{length: {}}"))
     assert run(*cell) == 2
     assert "accepted with attacks lexical, params.yaml says length" in capsys.readouterr().err
 

@@ -285,16 +285,16 @@ def test_a_publication_draws_from_the_operating_system(folder: Path, monkeypatch
     texts = [" ".join(f"w{i % 40}" for i in range(100))]
     fresh = [mechanism.rewrite(texts, epsilon, Noise.operating_system(1)).texts for _ in range(2)]
     assert fresh[0] != fresh[1]  # equal by chance with a probability below e^-100
-    asked: list[int] = []
+    requests: list[int] = []
 
     def counting(count: int) -> bytes:
-        asked.append(count)
-        return hashlib.shake_128(len(asked).to_bytes(8, "big")).digest(count)
+        requests.append(count)
+        return hashlib.shake_128(len(requests).to_bytes(8, "big")).digest(count)
 
     monkeypatch.setattr(os, "urandom", counting)
     first = mechanism.rewrite(texts, epsilon, Noise.operating_system(1)).texts
-    assert asked
-    asked.clear()
+    assert requests
+    requests.clear()
     assert mechanism.rewrite(texts, epsilon, Noise.operating_system(1)).texts == first
     assert system_words(3).dtype == np.uint64
 

@@ -41,11 +41,11 @@ def imported() -> set[str]:
 
 
 def test_every_module_comes_with_the_core_or_an_extra_that_names_it() -> None:
-    core = {distribution(one) for one in PROJECT["dependencies"]}
+    core = {distribution(dependency) for dependency in PROJECT["dependencies"]}
     brought = {module for modules in EXTRAS.values() for module in modules}
     distributions = packages_distributions()
     for module in imported() - brought:
-        of = {one.lower().replace("_", "-") for one in distributions.get(module, [module])}
+        of = {name.lower().replace("_", "-") for name in distributions.get(module, [module])}
         assert of & core, f"{module} is imported, and neither a dependency of the core nor among EXTRAS"
 
 

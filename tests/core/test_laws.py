@@ -41,8 +41,8 @@ def test_a_draw_does_not_depend_on_the_others(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(laws_module, "_CELLS", 1)
     for i in range(6):
         alone = sample(some_laws(), source[[i]], [0.5, 2.0], [noise[np.array([i])]] * 2)
-        for one, many in zip(alone, together, strict=True):
-            assert one.row(0).tolist() == many.row(i).tolist()
+        for single, many in zip(alone, together, strict=True):
+            assert single.row(0).tolist() == many.row(i).tolist()
 
 
 def test_likelihood_against_a_loop() -> None:

@@ -34,8 +34,8 @@ def test_a_table_gives_them_back() -> None:
 
 
 def test_a_status_of_ones_own_and_lengths_that_differ_are_refused() -> None:
-    one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
+    single, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
     with pytest.raises(ValueError, match="a status must be one of found"):
-        Outcomes(["fine"], one, one, one, one)
+        Outcomes(["fine"], single, single, single, single)
     with pytest.raises(ValueError, match="as many of each kind"):
-        Outcomes([FOUND], one, two, one, one)
+        Outcomes([FOUND], single, two, single, single)

@@ -18,10 +18,10 @@ def test_numpy_draws_its_laws_from_the_operating_system_s_bits(monkeypatch: pyte
         assert kstest(sample, law.cdf).pvalue > 1e-6
     bits = np.random.default_rng(0).integers(0, 2**64, 1 << 10, np.uint64)
     monkeypatch.setattr(system, "system_words", lambda count: bits[:count])
-    known = system.generator()
-    assert np.array_equal(known.random(3), (bits[:3] >> np.uint64(11)) * 2.0**-53)
-    assert known.integers(0, 2**64, dtype=np.uint64) == bits[3]
-    assert np.array_equal(system.words(known, 5), bits[:5])
+    stream = system.generator()
+    assert np.array_equal(stream.random(3), (bits[:3] >> np.uint64(11)) * 2.0**-53)
+    assert stream.integers(0, 2**64, dtype=np.uint64) == bits[3]
+    assert np.array_equal(system.words(stream, 5), bits[:5])
 
 
 def test_a_system_s_generator_knows_itself() -> None:

@@ -244,10 +244,10 @@ def test_prepare_drops_merges_and_counts() -> None:
 
 def test_ids_are_stable_and_belong_to_the_text() -> None:
     # Pinned: an id must not change between releases, or every stored trial would name another text.
-    one = prepare(raw(text=["hello there", "bye"], split=["train", "train"])).table
+    table = prepare(raw(text=["hello there", "bye"], split=["train", "train"])).table
     other = prepare(raw(text=["bye", "hello there"], split=["test", "train"])).table
-    assert one["id"].to_list() == ["aba33ef6e337ac29", "416d90fdfef12f9f"]
-    assert other["id"].to_list() == one["id"].to_list()[::-1]
+    assert table["id"].to_list() == ["aba33ef6e337ac29", "416d90fdfef12f9f"]
+    assert other["id"].to_list() == table["id"].to_list()[::-1]
 
 
 def test_empty_corpus_is_refused() -> None:

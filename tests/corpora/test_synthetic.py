@@ -232,12 +232,12 @@ def scopes() -> Iterator[tuple[str, list[Mapping[str, str]]]]:
 
 def test_every_slot_of_the_grammar_has_a_rule() -> None:
     for name, rules in scopes():
-        known = {rule for scope in rules for rule in scope} | set(synthetic._IDENTIFIERS)
-        if "items" in known:
-            known |= set(synthetic._item_forms("a kettle"))
+        rules_and_kinds = {rule for scope in rules for rule in scope} | set(synthetic._IDENTIFIERS)
+        if "items" in rules_and_kinds:
+            rules_and_kinds |= set(synthetic._item_forms("a kettle"))
         for rule in (rule for scope in rules for rule in scope):
             text = next(scope[rule] for scope in rules if rule in scope)
-            assert set(re.findall(r"{([^}]+)}", text)) <= known, (name, rule)
+            assert set(re.findall(r"{([^}]+)}", text)) <= rules_and_kinds, (name, rule)
 
 
 def test_every_intent_has_many_templates() -> None:
@@ -249,10 +249,10 @@ def test_trades_and_tastes_are_known() -> None:
     reviews = grammar("reviews")
     trades = [line.partition(" ~")[0].strip() for line in reviews["trades"].strip().splitlines()]
     assert sorted(trades) == sorted([*reviews["shops"], *reviews["services"]])
-    known = set(synthetic._TASTE.values())
+    tastes = set(synthetic._TASTE.values())
     for _, rules in scopes():
         for text in (text for scope in rules for text in scope.values()):
-            assert set(" ".join(re.findall(r" ~([^/\n]*)", text)).split()) <= known
+            assert set(" ".join(re.findall(r" ~([^/\n]*)", text)).split()) <= tastes
 
 
 @pytest.mark.parametrize(("item", "subject", "verb"), [("an iron", "it", "was"), ("a pair of boots", "they", "were")])

@@ -38,8 +38,8 @@ ENDS = [("play a song", ""), ("", "play a song"), ("", ""), ("play", "Play!"), (
 BEFORE, AFTER = [a for a, _ in ENDS], [b for _, b in ENDS]
 
 
-def of(one: Any, original: str, rewrite: str) -> float:
-    return float(one.measure([original], [rewrite])[0])
+def of(metric: Any, original: str, rewrite: str) -> float:
+    return float(metric.measure([original], [rewrite])[0])
 
 
 def test_levenshtein_by_hand() -> None:
@@ -125,20 +125,20 @@ def test_bertscore_by_its_definition() -> None:
 
     similar = states(original) @ states(rewrite).T
     recall, precision = similar.max(axis=1)[1:-1].mean(), similar.max(axis=0)[1:-1].mean()
-    one = BertScore()
-    assert of(one, original, rewrite) == pytest.approx(2 * precision * recall / (precision + recall), abs=1e-5)
-    scores = one.measure([*BEFORE, original, "x"], [*AFTER, original, "x" * 10_000 + " y" * 1000])
+    metric = BertScore()
+    assert of(metric, original, rewrite) == pytest.approx(2 * precision * recall / (precision + recall), abs=1e-5)
+    scores = metric.measure([*BEFORE, original, "x"], [*AFTER, original, "x" * 10_000 + " y" * 1000])
     assert scores[:3].tolist() == [0, 0, 1]
     assert scores[6] == pytest.approx(1, abs=1e-5)
     assert np.isfinite(scores).all()
 
 
 def test_bertscore_takes_fewer_texts_where_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, sizes = BertScore(), []
+    metric, sizes = BertScore(), []
     texts = [" ".join(words) for words in itertools.product(["old", "new"], ["dog", "cat", "cow"], ["barks", "ran"])]
-    whole = one.measure(texts, texts[::-1])
-    monkeypatch.setitem(one.__dict__, "_memory", Memory("cuda", "the model", 1 << 30))
-    score = one._scorer.score
+    whole = metric.measure(texts, texts[::-1])
+    monkeypatch.setitem(metric.__dict__, "_memory", Memory("cuda", "the model", 1 << 30))
+    score = metric._scorer.score
 
     def limited(*pairs: list[str], batch_size: int) -> Any:
         sizes.append(batch_size)
@@ -146,8 +146,8 @@ def test_bertscore_takes_fewer_texts_where_memory_runs_out(monkeypatch: pytest.M
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return score(*pairs, batch_size=batch_size)
 
-    monkeypatch.setattr(one._scorer, "score", limited)
-    np.testing.assert_allclose(one.measure(texts, texts[::-1]), whole, atol=1e-5)
+    monkeypatch.setattr(metric._scorer, "score", limited)
+    np.testing.assert_allclose(metric.measure(texts, texts[::-1]), whole, atol=1e-5)
     assert sizes == [64, 32, 16, 8, 4]
 
 
@@ -161,14 +161,14 @@ def test_bertscore_refuses_what_the_library_would_misread(tmp_path: Path) -> Non
 
 
 def test_parts_of_speech_by_hand() -> None:
-    one = PartOfSpeech()
-    tags = one.tags(["the old dog barked loudly", "The old dog barked, loudly!"])
+    metric = PartOfSpeech()
+    tags = metric.tags(["the old dog barked loudly", "The old dog barked, loudly!"])
     assert [*tags.values()] == [["DET", "ADJ", "NOUN", "VERB", "ADV"]] * 2
-    assert of(one, "the old dog barked loudly", "the young cat slept quietly") == 1
+    assert of(metric, "the old dog barked loudly", "the young cat slept quietly") == 1
     # One word less of five, the others' tags are those they were.
-    assert of(one, "the old dog barked loudly", "the dog barked loudly") == pytest.approx(1 - 1 / 5)
-    assert one.measure(BEFORE, AFTER)[:5].tolist() == [0, 0, 1, 1, 1]
-    assert of(one, "dog " * 200, "dog " * 200 + "dog") == pytest.approx(1 - 1 / 201, abs=0.05)  # in runs of 60 words
+    assert of(metric, "the old dog barked loudly", "the dog barked loudly") == pytest.approx(1 - 1 / 5)
+    assert metric.measure(BEFORE, AFTER)[:5].tolist() == [0, 0, 1, 1, 1]
+    assert of(metric, "dog " * 200, "dog " * 200 + "dog") == pytest.approx(1 - 1 / 201, abs=0.05)  # in runs of 60 words
 
 
 def test_perplexity_is_e_to_the_mean_loss(tmp_path: Path) -> None:
@@ -181,9 +181,11 @@ def test_perplexity_is_e_to_the_mean_loss(tmp_path: Path) -> None:
         logits = AutoModelForCausalLM.from_pretrained(folder).eval()(torch.tensor([ids])).logits[0].double()
     possible = [i for i in range(17) if i not in (0, 2)]  # <pad> and <unk> are never put out
     loss = [-logits[t][possible].log_softmax(-1)[possible.index(token)].item() for t, token in enumerate(ids[1:])]
-    one = Perplexity(model=str(folder))
-    assert of(one, "whatever", text) == pytest.approx(math.exp(np.mean(loss)), rel=2e-3)  # logits on a grid of 1/1024
-    values = one.measure([""] * 4, [text, "", "🙂", "a " * 500])
+    metric = Perplexity(model=str(folder))
+    assert of(metric, "whatever", text) == pytest.approx(
+        math.exp(np.mean(loss)), rel=2e-3
+    )  # logits on a grid of 1/1024
+    values = metric.measure([""] * 4, [text, "", "🙂", "a " * 500])
     assert np.isnan(values).tolist() == [False, True, True, False]
 
 
@@ -232,10 +234,10 @@ class Counting:
     """Counts what it is asked for."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.questions = 0
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        self.asked += len(originals)
+        self.questions += len(originals)
         return np.array([np.nan if not b else len(a) - len(b) for a, b in zip(originals, rewrites, strict=True)])
 
 
@@ -243,7 +245,7 @@ def test_equal_pairs_are_measured_once_and_nothing_is_null() -> None:
     counting = Counting()
     table = measure(["aa", "a", "aa", "a"], ["b", "b", "b", ""], {"length": counting})
     assert table["length"].to_list() == [1, 0, 1, None]
-    assert counting.asked == 3
+    assert counting.questions == 3
     assert measure([], [], {"length": counting}).shape == (0, 1)
 
 

@@ -76,26 +76,26 @@ def test_what_has_another_form_is_asked_once_more_and_nothing_is_asked_twice(ser
     remote = Remote("m", tmp_path / "s", temperature=0, longest=9, workers=1)
     noise = Noise.named(5, "x")
     assert remote.ask(QUESTIONS, read, noise) == ["yes", None, "yes", None, None]
-    system = [body["messages"][0]["content"] for _, _, body in server.asked]
-    assert [message for message, _, _ in server.asked] == ["a b", "c", "d e f g h", "h", "c", "d e f g h", "h"]
+    system = [body["messages"][0]["content"] for _, _, body in server.requests]
+    assert [message for message, _, _ in server.requests] == ["a b", "c", "d e f g h", "h", "c", "d e f g h", "h"]
     assert system == ["say"] * 4 + [f"say {REMINDER}"] * 3
-    assert not any("seed" in body for _, _, body in server.asked)
+    assert not any("seed" in body for _, _, body in server.requests)
     again = Remote("m", tmp_path / "s", temperature=0, longest=9)
     assert again.ask(QUESTIONS[::-1], read, noise) == [None, None, "yes", None, "yes"]
-    assert len(server.asked) == 7  # a stopped run asks nothing twice
+    assert len(server.requests) == 7  # a stopped run asks nothing twice
 
 
 def test_above_temperature_0_each_stream_has_answers_of_its_own(server: Server, tmp_path: Path) -> None:
     remote = Remote("m", tmp_path / "s", temperature=0.1, longest=9, workers=1)
     noise = Noise.named(5, "x")
     remote.ask(QUESTIONS, lambda answer: answer, noise)
-    seeds = {body["seed"] for _, _, body in server.asked}
-    assert len(seeds) == len(server.asked) == 5
+    seeds = {body["seed"] for _, _, body in server.requests}
+    assert len(seeds) == len(server.requests) == 5
     assert all(0 <= seed < 2**31 for seed in seeds)
     remote.ask(QUESTIONS[3:], lambda answer: answer, noise[3:])
-    assert len(server.asked) == 5
+    assert len(server.requests) == 5
     remote.ask(QUESTIONS, lambda answer: answer, noise, turn=1)
-    assert len(server.asked) == 10
+    assert len(server.requests) == 10
 
 
 @pytest.mark.parametrize("temperature", [0.0, 2.0])
@@ -129,5 +129,5 @@ def test_a_model_without_a_chat_template_is_refused(tmp_path: Path) -> None:
 def test_texts_that_are_not_public_reach_no_endpoint(server: Server, show: Callable[[AsksModel], object]) -> None:
     with pytest.raises(UserError, match=r"must not reach an endpoint; set public: true .*, or private_texts: true"):
         show(AsksModel(model="m", endpoint=True))
-    assert not server.asked
+    assert not server.requests
     assert isinstance(AsksModel(model="m", endpoint=True, private_texts=True).assistant, Remote)

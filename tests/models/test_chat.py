@@ -39,7 +39,7 @@ def test_each_question_is_asked_once_and_kept(server: Server, tmp_path: Path) ->
     answers = Chat("m", store).complete(ask("a", "b", "a", "c"), 5)
     assert answers == [Completion(f"re: {m}", 7, 3) for m in ("a", "b", "a", "c")]
     assert server.answered == {"a": 1, "b": 1, "c": 1}
-    assert server.asked[0][2] == {
+    assert server.requests[0][2] == {
         "model": "m", "messages": [{"role": "user", "content": "a"}], "max_tokens": 5, "temperature": 0.0
     }  # fmt: skip
     assert Chat("m", store).complete(ask("c", "d", "b"), 5)[0] == Completion("re: c", 7, 3)
@@ -53,8 +53,8 @@ def test_each_question_is_asked_once_and_kept(server: Server, tmp_path: Path) ->
 def test_a_seed_makes_another_question(server: Server, tmp_path: Path) -> None:
     client = Chat("m", tmp_path / "s")
     client.complete(ask("a", "a", "a"), 5, temperature=0.7, seeds=[1, 2, 1])
-    assert sorted(body["seed"] for _, _, body in server.asked) == [1, 2]
-    assert server.asked[0][2]["temperature"] == 0.7
+    assert sorted(body["seed"] for _, _, body in server.requests) == [1, 2]
+    assert server.requests[0][2]["temperature"] == 0.7
 
 
 def test_only_what_is_to_be_kept_is_stored(server: Server, tmp_path: Path) -> None:
@@ -87,8 +87,8 @@ def test_after_every_fault_nothing_is_lost_and_nothing_is_answered_twice(server:
     answers = Chat("m", tmp_path / "s", workers=16, timeout=0.8).complete(ask(*faults), 5)
     assert [answer.text for answer in answers] == [f"re: {message}" for message in faults]
     assert server.answered == dict.fromkeys(faults, 1)
-    assert Counter(m for m, _, _ in server.asked) == {m: len(before) + 1 for m, before in faults.items()}
-    first, second = (at for message, at, _ in server.asked if message == "429 after 1")
+    assert Counter(m for m, _, _ in server.requests) == {m: len(before) + 1 for m, before in faults.items()}
+    first, second = (at for message, at, _ in server.requests if message == "429 after 1")
     assert second - first >= 1
 
 
@@ -137,7 +137,7 @@ def test_a_redirect_carries_nothing_to_another_host(server: Server, tmp_path: Pa
         with pytest.raises(UserError, match=rf"status {status}, a redirect, which is not followed.*OPENAI_BASE_URL"):
             Chat("m", tmp_path / "s").complete(ask("a planted sentence"), 5)
         other.shutdown()
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
     assert other.connections == 0
 
 
@@ -161,7 +161,7 @@ def test_an_answer_without_end_does_not_fill_the_memory(
     server.fault = lambda message, attempt: "flood"
     with pytest.raises(UserError, match=r"sent an answer of more than 1000000 bytes; .*EPSILOMETER_ENDPOINT_BYTES"):
         Chat("m", tmp_path / "s").complete(ask("a"), 5)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_a_compressed_answer_is_refused(server: Server, tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_an_endpoint_with_another_model_is_refused(server: Server, tmp_path: Pat
         Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)
     server.model = None
     Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)
-    assert len(server.asked) == 2  # the other model's answer was not kept
+    assert len(server.requests) == 2  # the other model's answer was not kept
 
 
 def test_answers_belong_to_the_endpoint_that_gave_them(
@@ -223,9 +223,9 @@ def test_answers_of_two_revisions_are_never_mixed(server: Server, tmp_path: Path
     server.model, server.reply = "m-2024-08-06", lambda message: f"old: {message}"
     Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
     server.model, server.reply = "m-2025-01-01", lambda message: f"new: {message}"
-    assert [one.text for one in Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)] == ["old: a", "old: b"]
+    assert [answer.text for answer in Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)] == ["old: a", "old: b"]
     answers = Chat("m", tmp_path / "s").complete(ask("a", "b", "c"), 5)  # c shows that the revision is another
-    assert [(one.text, one.revision) for one in answers] == [(f"new: {m}", "m-2025-01-01") for m in "abc"]
+    assert [(answer.text, answer.revision) for answer in answers] == [(f"new: {m}", "m-2025-01-01") for m in "abc"]
     assert server.answered == {"a": 2, "b": 2, "c": 1}
 
 
@@ -238,12 +238,12 @@ def test_a_revision_that_changes_on_the_way_is_named(server: Server, tmp_path: P
     with pytest.raises(UserError, match=r"changed from 'm-2024-08-06' to 'm-2025-01-01'.*run again"):
         Chat("m", tmp_path / "s", workers=1).complete(ask("a", "b"), 5)
     answers = Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
-    assert [one.revision for one in answers] == ["m-2025-01-01"] * 2
+    assert [answer.revision for answer in answers] == ["m-2025-01-01"] * 2
     assert server.answered == {"a": 2, "b": 1}
 
 
 @pytest.mark.parametrize(
-    ("asked", "answered", "same"),
+    ("wanted", "answered", "same"),
     [
         ("gpt-4o", "gpt-4o", True),
         ("gpt-4o", "gpt-4o-2024-08-06", True),
@@ -255,8 +255,8 @@ def test_a_revision_that_changes_on_the_way_is_named(server: Server, tmp_path: P
         ("gpt-4o", None, False),
     ],
 )
-def test_which_names_mean_the_same_model(asked: str, answered: str | None, same: bool) -> None:
-    assert chat._same(asked, answered) is same
+def test_which_names_mean_the_same_model(wanted: str, answered: str | None, same: bool) -> None:
+    assert chat._same(wanted, answered) is same
 
 
 def test_an_endpoint_that_nobody_serves_is_named_soon(
@@ -278,10 +278,10 @@ def test_an_endpoint_that_does_not_accept_is_named_soon(
 ) -> None:
     """A listener whose queue is full drops the packets, as a firewall does. By default 2 tries of 5 s."""
     monkeypatch.setattr(chat, "CONNECT", 0.2)
-    with socket.socket() as deaf, socket.socket() as one, socket.socket() as two:
+    with socket.socket() as deaf, socket.socket() as first, socket.socket() as two:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)
-        for filler in (one, two):
+        for filler in (first, two):
             filler.setblocking(False)
             filler.connect_ex(deaf.getsockname())
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{deaf.getsockname()[1]}/v1")
@@ -398,11 +398,11 @@ def test_the_judge_behind_an_endpoint(server: Server, cache: Path) -> None:
     assert guess[:3].tolist() == [0, 1, 0]
     assert attack.tally(1.0) == {"asked": 3, "asked_again": 2, "at_random": 1, "prompt_tokens": 35,
                                  "completion_tokens": 15, "cost": (35 * 2 + 15 * 10) / 1e6}  # fmt: skip
-    assert len(server.asked) == 5
+    assert len(server.requests) == 5
     again = JudgeAttack(model="m", endpoint=True, reading="generate", prices=(2.0, 10.0))
     np.testing.assert_array_equal(judged(again), guess)
     assert again.tally(1.0) == attack.tally(1.0)
-    assert len(server.asked) == 5
+    assert len(server.requests) == 5
     written = cache.read_bytes()
     assert not any(word in written for word in (b"boston", b"paris", b"alarm", b"number"))
 
@@ -410,9 +410,9 @@ def test_the_judge_behind_an_endpoint(server: Server, cache: Path) -> None:
 def test_private_texts_do_not_reach_an_endpoint_unless_allowed(server: Server, cache: Path) -> None:
     with pytest.raises(UserError, match="not public must not reach an endpoint; set public: true"):
         judged(JudgeAttack(model="m", endpoint=True, reading="generate"), public=False)
-    assert not server.asked
+    assert not server.requests
     judged(JudgeAttack(model="m", endpoint=True, reading="generate", private_texts=True), public=False)
-    assert server.asked
+    assert server.requests
 
 
 def test_an_endpoint_is_checked_before_the_audit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,9 +452,12 @@ def test_against_transformers_serve(tmp_path: Path, cache: Path, monkeypatch: py
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         from epsilometer.attacks.identification.shared.judge_prompt import message
 
-        asked = [("boston", ["show flights to boston", "play some jazz"]), ("paris", ["set an alarm", "rain in paris"])]
-        answers = Chat(str(folder), tmp_path / "s").complete(ask(*(message(*one) for one in asked)), 8)
-        local = JudgeModel(folder).replies(asked, 8)
+        prompts = [
+            ("boston", ["show flights to boston", "play some jazz"]),
+            ("paris", ["set an alarm", "rain in paris"]),
+        ]
+        answers = Chat(str(folder), tmp_path / "s").complete(ask(*(message(*prompt) for prompt in prompts)), 8)
+        local = JudgeModel(folder).replies(prompts, 8)
         assert [answer.text for answer in answers] == [answer.text for answer in local]
         assert [answer.prompt_tokens for answer in answers] == [answer.prompt_tokens for answer in local]
         attack = JudgeAttack(model=str(folder), endpoint=True, reading="generate")

@@ -82,11 +82,11 @@ def test_a_classifier_is_kept(classifier: Classifier, tmp_path: Path) -> None:
 
 def test_rows_are_halved_where_memory_runs_out(tiny: FineTuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on CUDA, computed on the processor: of other rows only last bits may differ, which the grid absorbs mostly."""
-    one = fine_tune(corpus(40, 0), ["bad", "good"], tiny, STREAM)
+    classifier = fine_tune(corpus(40, 0), ["bad", "good"], tiny, STREAM)
     texts = corpus(50, 4).texts
-    whole, sizes = one.probabilities(texts), []
-    monkeypatch.setattr(one, "memory", Memory("cuda", "the model", 1 << 30))
-    logits = one._logits
+    whole, sizes = classifier.probabilities(texts), []
+    monkeypatch.setattr(classifier, "memory", Memory("cuda", "the model", 1 << 30))
+    logits = classifier._logits
 
     def limited(pieces: Sequence[Sequence[int]]) -> torch.Tensor:
         if len(pieces) > 4:
@@ -94,11 +94,11 @@ def test_rows_are_halved_where_memory_runs_out(tiny: FineTuning, monkeypatch: py
         sizes.append(len(pieces))
         return logits(pieces)
 
-    monkeypatch.setattr(one, "_logits", limited)
-    np.testing.assert_allclose(one.probabilities(texts), whole, atol=2 / GRID)
+    monkeypatch.setattr(classifier, "_logits", limited)
+    np.testing.assert_allclose(classifier.probabilities(texts), whole, atol=2 / GRID)
     assert set(sizes) == {4}
-    monkeypatch.setattr(one, "memory", Memory("cuda", "the model", 1))
-    one.probabilities(texts)
+    monkeypatch.setattr(classifier, "memory", Memory("cuda", "the model", 1))
+    classifier.probabilities(texts)
     assert sizes[-1] == 1
 
 

@@ -85,7 +85,7 @@ def test_a_configuration_of_another_model_is_refused_before_room_is_made_for_it(
         locate(folder)
 
 
-@pytest.mark.parametrize(("save", "load"), LOADERS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize(("save", "load"), LOADERS, ids=lambda save: save.__name__)
 @pytest.mark.parametrize("wrong", TOKENIZERS)
 def test_a_tokeniser_that_cannot_be_read(
     save: Callable[[Path], Path], load: Callable[[Path], object], wrong: str, tmp_path: Path

@@ -37,7 +37,7 @@ def test_shapes_are_the_published_ones(name: str, kind: str, millions: float) ->
     with torch.device("meta"):
         network = getattr(transformers, kind)(gpu.configs(gpu.BASE)[name])
     counts = [
-        one.numel() for part, one in network.named_parameters() if part != "lm_head.weight"
+        parameter.numel() for part, parameter in network.named_parameters() if part != "lm_head.weight"
     ]  # tied in two of them
     assert sum(counts) / 1e6 == pytest.approx(millions, abs=0.1)
 

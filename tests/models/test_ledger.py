@@ -41,8 +41,8 @@ def test_it_agrees_with_victims_that_count_themselves_and_keeps_the_budget(
     assert (ledger.counts["p"] + ledger.counts["q"] == ledger.questions).all()
     assert (ledger.left() >= 0).all()
     for name, victim in victims.items():  # a text that several private texts ask is computed once
-        every = {text for asked in due.values() for label, text in asked if label == name}
-        assert victim.asked == Counter(every)
+        every = {text for questions in due.values() for label, text in questions if label == name}
+        assert victim.questions == Counter(every)
 
 
 @given(QUESTIONS, st.none() | st.integers(0, 8))
@@ -67,13 +67,13 @@ def test_a_budget_of_seven_is_never_eight() -> None:
     assert (~np.isnan(rows[:, 0])).tolist() == [True] * 7 + [False] * 13
     assert not np.isnan(ledger.probabilities("v", texts[:7], [0] * 7)).any()  # asked before, so free
     assert np.isnan(ledger.probabilities("v", ["another"], [0])).all()
-    assert victim.asked.total() == ledger.questions[0] == 7
+    assert victim.questions.total() == ledger.questions[0] == 7
 
 
 def agrees(rewrite: Callable[[Sequence[str], dict[str, CountsItself]], Outcomes], text: str) -> bool:
     """Whether what an anonymiser says that it asked for a text is what its classifiers were asked."""
     victims = {"p": CountsItself()}
-    return bool(rewrite([text], victims).asked.tolist() == [len(victims["p"].asked)])
+    return bool(rewrite([text], victims).asked.tolist() == [len(victims["p"].questions)])
 
 
 def test_uncounted_questions_are_caught() -> None:

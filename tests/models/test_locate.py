@@ -39,7 +39,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         (tiny_models.save_llama, CausalLM),
         (tiny_models.save_mpnet, Encoder),
     ],
-    ids=lambda one: one.__name__,
+    ids=lambda save: save.__name__,
 )
 def test_published_architectures_load_from_the_hub_and_then_offline(
     served: Hub,
@@ -63,7 +63,7 @@ def test_weights_in_pickles_are_not_fetched(served: Hub, tmp_path: Path) -> None
     served.files["models/nobody/words"] = {"config.json": b"{}", "dp_bart_pr_plus_ep10.pt": b"pickle" * 1000}
     with pytest.raises(UserError, match=r"weights are in dp_bart_pr_plus_ep10.pt, not in safetensors.*docs/paper.md"):
         locate(NAME)
-    assert served.asked == []
+    assert served.requests == []
 
 
 def test_a_model_in_parts_is_there_when_all_of_them_are(served: Hub, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_model_in_parts_is_there_when_all_of_them_are(served: Hub, tmp_path: P
     served.faults.clear()
     folder = locate(NAME)
     assert not would_download(NAME)
-    assert sum(name == parts["a"] for name, _ in served.asked) == 1
+    assert sum(name == parts["a"] for name, _ in served.requests) == 1
     (folder / parts["b"]).unlink()
     with pytest.raises(UserError, match="does not hold a configuration and safetensors weights"):
         locate(folder)

@@ -69,23 +69,23 @@ def test_keys_and_values_are_counted_as_models_keep_them(models: dict[str, Gener
 def test_on_the_processor_the_budget_changes_no_byte(
     models: dict[str, Generator], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, given = models[name], [[7, 8], [9, 10, 11, 12, 13]] * 20
-    whole, logits = generated(model, uniforms()), all_forced(model, given)
+    model, sequences = models[name], [[7, 8], [9, 10, 11, 12, 13]] * 20
+    whole, logits = generated(model, uniforms()), all_forced(model, sequences)
     for budget in (1, 40 * model.row_bytes(7, 6)):  # one batch side by side, and two
         monkeypatch.setattr(model, "memory", Memory("cpu", "the model", budget))
         assert shape_of(model, 7, 6).rows == ROWS["cpu"]
         assert shape_of(model, 7, 6).size in (ROWS["cpu"], 2 * ROWS["cpu"])
         assert generated(model, uniforms()) == whole
-        assert all(torch.equal(*pair) for pair in zip(all_forced(model, given), logits, strict=True))
+        assert all(torch.equal(*pair) for pair in zip(all_forced(model, sequences), logits, strict=True))
 
 
-def all_forced(model: Generator, given: list[list[int]]) -> list[torch.Tensor]:
+def all_forced(model: Generator, sequences: list[list[int]]) -> list[torch.Tensor]:
     by_number = {
-        int(i): row[: len(given[i])]
-        for part, logits in forced(model, model.tokens(TEXTS), SOURCE, given)
+        int(i): row[: len(sequences[i])]
+        for part, logits in forced(model, model.tokens(TEXTS), SOURCE, sequences)
         for i, row in zip(part, logits, strict=False)
     }
-    return [by_number[i] for i in range(len(given))]
+    return [by_number[i] for i in range(len(sequences))]
 
 
 @pytest.mark.parametrize("fitting", [1, 5])
@@ -125,11 +125,11 @@ def test_where_memory_runs_out_rows_are_halved(
     failing(model, 4, monkeypatch)
     assert generated(model, uniforms()) == whole
     assert "half as many rows" in capsys.readouterr().err
-    given = [[7, 8], [9, 10, 11]] * 20
+    sequences = [[7, 8], [9, 10, 11]] * 20
     with_budget(model, 1 << 30, monkeypatch)
     failing(model, 1, monkeypatch)
-    asked = [int(i) for part, _ in forced(model, model.tokens(TEXTS), SOURCE, given) for i in part]
-    assert sorted(asked) == list(range(40))  # each once
+    rows = [int(i) for part, _ in forced(model, model.tokens(TEXTS), SOURCE, sequences) for i in part]
+    assert sorted(rows) == list(range(40))  # each once
 
 
 def test_no_token_is_drawn_twice(models: dict[str, Generator], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_no_token_is_drawn_twice(models: dict[str, Generator], monkeypatch: pyte
         chosen += count
         return choose(weights, count)
 
-    monkeypatch.setattr(type(exact), "choose", lambda self, *given: counted(*given))
+    monkeypatch.setattr(type(exact), "choose", lambda self, *arguments: counted(*arguments))
     assert sum(map(len, generated(model, exact))) == chosen
 
 

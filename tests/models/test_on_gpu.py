@@ -74,11 +74,11 @@ def same(work: Callable[[], Any], on_gpu: Callable[[], Any]) -> None:
     expected = work()
     with on_gpu():
         result = work()
-    for one, other in zip(expected, result, strict=True):
-        if isinstance(one, np.ndarray):
-            np.testing.assert_allclose(other, one, rtol=1e-3, atol=1e-4)
+    for wanted, other in zip(expected, result, strict=True):
+        if isinstance(wanted, np.ndarray):
+            np.testing.assert_allclose(other, wanted, rtol=1e-3, atol=1e-4)
         else:
-            assert other == one
+            assert other == wanted
 
 
 def test_the_stand_in_refuses_what_a_gpu_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_packed_bert(tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
     ids = [[1, 5, 6, 2], [1, 7, 2], [1, 8, 9, 2], [1, 2]]
 
     def work() -> tuple[Any, ...]:
-        model, kinds = Bert(folder), [np.zeros(len(one), np.int64) for one in ids]
+        model, kinds = Bert(folder), [np.zeros(len(row), np.int64) for row in ids]
         tags = _projected(folder, np.random.default_rng(0).standard_normal((7, 3 * 32)))
         return model.means(ids), model.states(ids, kinds, [0] * 4).cpu().numpy(), tags.projections(ids, 5)
 
@@ -135,18 +135,18 @@ def save_masked(folder: Path) -> Path:
 @pytest.mark.parametrize("name", tiny_models.SAVE)
 def test_generators(name: str, tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
     folder = tiny_models.SAVE[name](tmp_path)
-    source, given = np.array([0, 1, 2, 0, 3, 3]), [[7, 8], [9, 10, 11, 1]] * 3
+    source, sequences = np.array([0, 1, 2, 0, 3, 3]), [[7, 8], [9, 10, 11, 1]] * 3
 
     def work() -> tuple[Any, ...]:
         model: Any = (Seq2Seq if name in ("t5", "bart") else CausalLM)(folder)
         prompts, budgets = model.tokens(TEXTS), np.full(6, 10.0)
         draws = Noise.named(np.arange(6), "gpu").uniforms(5)
         texts = generate(model, LAW, prompts, source, budgets, np.full(6, 5), draws)
-        known = log_likelihoods(model, LAW, prompts, source, given, budgets)
+        likelihoods = log_likelihoods(model, LAW, prompts, source, sequences, budgets)
         beams = []
         if isinstance(model, Seq2Seq):
             beams = beam_search(model, model.states(np.array(prompts[2:3])), 4)
-        return [texts.row(i).tolist() for i in range(6)], known, beams
+        return [texts.row(i).tolist() for i in range(6)], likelihoods, beams
 
     same(work, on_gpu)
 
@@ -157,11 +157,11 @@ def test_sentence_encoders(tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
 
 
 def test_judge(tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
-    folder, asked = tiny_judges.save_model(tmp_path), [(text, tiny_judges.TEXTS[:2]) for text in tiny_judges.TEXTS]
+    folder, prompts = tiny_judges.save_model(tmp_path), [(text, tiny_judges.TEXTS[:2]) for text in tiny_judges.TEXTS]
 
     def work() -> tuple[Any, ...]:
         judge = JudgeModel(folder)
-        return judge.scores(asked)[0], [one.text for one in judge.replies(asked, 4)]
+        return judge.scores(prompts)[0], [reply.text for reply in judge.replies(prompts, 4)]
 
     same(work, on_gpu)
 
@@ -234,7 +234,7 @@ def test_attacks_on_gradients(attack: str, tmp_path: Path, on_gpu: Callable[[], 
         model, noise = SharedModel(folder, longest=16), OnMean(0.0)
         ready = ATTACKS[attack](language).prepare(model, Knowledge(public, noise, np.random.default_rng(0)))
         sent = send(ready.model, model.encode(public[:2]), [0, 1], noise, np.random.default_rng(0))
-        return [list(one.ids) for one in [ready.reconstruct(sent, np.random.default_rng(1))]]
+        return [list(reconstruction.ids) for reconstruction in [ready.reconstruct(sent, np.random.default_rng(1))]]
 
     same(work, on_gpu)
 
@@ -257,7 +257,7 @@ def encode(folder: Path) -> Any:
         Bert(tiny_models.save_word_bert(folder, tiny_models.WORDS)),
         [[1, *range(4, 5 + i % 4), 2] for i in range(40)],
     )
-    return model.means(ids), model.states(ids, [np.zeros(len(one), np.int64) for one in ids], [0] * 40).cpu().numpy()
+    return model.means(ids), model.states(ids, [np.zeros(len(row), np.int64) for row in ids], [0] * 40).cpu().numpy()
 
 
 def grade(folder: Path) -> Any:

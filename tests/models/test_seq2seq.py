@@ -84,14 +84,14 @@ def test_states_and_beams_equal_transformers_one_by_one(small: Seq2Seq) -> None:
 
     for i in (0, 2, 4):
         with torch.inference_mode():
-            one = small.network.get_encoder()(
+            alone = small.network.get_encoder()(
                 input_ids=torch.tensor(ids[i : i + 1]), attention_mask=torch.tensor(mask[i : i + 1])
             ).last_hidden_state
             written = small.network.generate(
                 encoder_outputs=BaseModelOutput(last_hidden_state=noisy[i : i + 1]), num_beams=3, max_new_tokens=6,
                 do_sample=False, early_stopping=True,
             )  # fmt: skip
-        assert torch.allclose(states[i], one[0], atol=1e-5)
+        assert torch.allclose(states[i], alone[0], atol=1e-5)
         assert texts[i] == small.text(written[0].numpy())
 
 
@@ -121,10 +121,10 @@ def test_a_t5_has_the_head_of_its_checkpoint(tmp_path: Path, own_head: bool) -> 
         logits, _ = model.read(prompts)
         with torch.inference_mode():
             network = model.network
-            given = {"input_ids": torch.from_numpy(prompts), "decoder_input_ids": torch.full((2, 1), model.start)}
-            whole = network(**given).logits[:, 0].numpy()
-            hidden = network.encoder(input_ids=given["input_ids"]).last_hidden_state
-            last = network.decoder(input_ids=given["decoder_input_ids"], encoder_hidden_states=hidden)[0][:, 0].numpy()
+            inputs = {"input_ids": torch.from_numpy(prompts), "decoder_input_ids": torch.full((2, 1), model.start)}
+            whole = network(**inputs).logits[:, 0].numpy()
+            hidden = network.encoder(input_ids=inputs["input_ids"]).last_hidden_state
+            last = network.decoder(input_ids=inputs["decoder_input_ids"], encoder_hidden_states=hidden)[0][:, 0].numpy()
         expected = (last if own_head else last * 32**-0.5) @ head.T
         assert np.allclose(whole, expected, rtol=0, atol=1e-5)
         assert np.allclose(logits, expected[:, model.outputs], rtol=0, atol=1 / 2048 + 1e-5)  # rounded to 1/1024

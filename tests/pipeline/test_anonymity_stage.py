@@ -151,8 +151,8 @@ def test_attackers_learn_from_fewer_rewrites_than_victims_from_texts(project: Pa
     anonymity.main("songs-swaps")
     assert len(json.loads(Path("data/classifiers/songs/about.json").read_text())["texts"]) == 240
     trained_on = {row["attacker"]: row["trained_on"] for row in measured("songs-swaps", "attackers").to_dicts()}
-    assert {trained_on[one] for one in ("clean", "static")} == {240}
-    assert {trained_on[one] for one in ("adaptive", "author", "relabelled")} == {60}
+    assert {trained_on[kind] for kind in ("clean", "static")} == {240}
+    assert {trained_on[kind] for kind in ("adaptive", "author", "relabelled")} == {60}
     assert trained_on["augmented"] == 300
     assert trained_on["detector"] == 120
 
@@ -162,13 +162,13 @@ def test_a_re_audit_sees_that_an_attribute_is_lost_again(project: Path) -> None:
     anonymity.main("songs-swaps")
     params = read("params.yaml")
     before = _attribute_losses(params, "songs-swaps", Path())
-    assert {one.verdict for one in judge(before, before, 0.01)} == {UNCHANGED}
+    assert {change.verdict for change in judge(before, before, 0.01)} == {UNCHANGED}
     (project / "swaps.py").write_text(SWAPS.replace("other.get(word, word)", "word"))
     anonymize.main("songs-swaps")
     anonymity.main("songs-swaps")
     now = _attribute_losses(params, "songs-swaps", Path())
-    drifts = {one.row.attack: one for one in judge(before, now, 0.01)}
-    assert [name for name, one in drifts.items() if one.verdict == WORSE] == ["gender static (linear 0)"]
+    drifts = {change.row.attack: change for change in judge(before, now, 0.01)}
+    assert [name for name, change in drifts.items() if change.verdict == WORSE] == ["gender static (linear 0)"]
     assert drifts["gender static (linear 0)"].test == PAIRED
     assert drifts["gender author (linear 0, 5 texts)"].verdict == UNCHANGED
 

@@ -64,13 +64,13 @@ class Swaps:
         done = before != after
         victim.probabilities("speaker", swapped, every)
         return Rewrites(
-            [new if one else old for new, old, one in zip(swapped, texts, done)],
+            [new if flips else old for new, old, flips in zip(swapped, texts, done)],
             outcomes=Outcomes(
-                [FOUND if one else NOTHING for one in done],
+                [FOUND if flips else NOTHING for flips in done],
                 done.astype(np.int64),
                 np.array([len(text.split(" ")) for text in texts]),
-                auxiliary.asked,
-                victim.asked,
+                auxiliary.questions,
+                victim.questions,
             ),
         )
 
@@ -151,7 +151,7 @@ def test_the_four_parts_and_what_is_trained_on_them(project: Path) -> None:
         json.loads(Path("data/classifiers/songs/about.json").read_text()),
     )
     part = {**dict(texts.select("id", "split").iter_rows()), **dict.fromkeys(parts.seen, "auxiliaries")}
-    assert {part[one] for one in victims["texts"]} == {"train"}
+    assert {part[text] for text in victims["texts"]} == {"train"}
     assert {*part.values()} == {"train", "auxiliaries", "validation", "test"}
     of_part = texts.with_columns(pl.col("id").replace_strict(part).alias("part"))
     assert of_part.group_by("author").agg(pl.n_unique("part"))["part"].max() == 1
@@ -194,10 +194,10 @@ def test_rewrites_are_kept_with_their_outcomes(project: Path) -> None:
     assert table["asked_victim"].unique().to_list() == [1]
     seen = {*Auxiliaries(Path("data/auxiliaries/songs")).seen}
     assert not seen & {*sources["id"]}
-    one, two = (pl.read_parquet(f"data/anonymized/songs-upper/{epsilon}.parquet") for epsilon in (1, 2))
-    assert one["row"].to_list() == table["row"].to_list()
-    assert one["status"].null_count() == len(one)
-    assert one["text"].to_list() != two["text"].to_list()
+    first, two = (pl.read_parquet(f"data/anonymized/songs-upper/{epsilon}.parquet") for epsilon in (1, 2))
+    assert first["row"].to_list() == table["row"].to_list()
+    assert first["status"].null_count() == len(first)
+    assert first["text"].to_list() != two["text"].to_list()
 
 
 def test_fewer_training_texts_may_be_rewritten_than_victims_see(project: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_stopped_run_goes_on_with_its_own_slices_only(project: Path, monkeypat
     with pytest.raises(KeyboardInterrupt):
         anonymize.main("songs-upper")
     assert rows == [50, 50]
-    monkeypatch.setattr(Job, "run", lambda *given: rows.append(len(given[2])) or once(*given))
+    monkeypatch.setattr(Job, "run", lambda *arguments: rows.append(len(arguments[2])) or once(*arguments))
     anonymize.main("songs-upper")
     assert sum(rows) == 180
     assert Path("data/anonymized/songs-upper/2.parquet").read_bytes() == whole
@@ -317,7 +317,7 @@ def test_a_check_lists_the_models_that_transformers_start_from(project: Path) ->
     assert check(read()) == []
     raw["auxiliaries"]["songs"]["kinds"] = ["linear", "transformer"]
     write(raw)
-    assert [str(one.repository) for one in check(read())] == [f"model {pinned['training']['model']}"]
+    assert [str(download.repository) for download in check(read())] == [f"model {pinned['training']['model']}"]
 
 
 def test_a_check_finds_parts_that_cannot_be_used_before_anything_runs(project: Path) -> None:

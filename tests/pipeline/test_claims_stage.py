@@ -89,8 +89,8 @@ def checked(public: bool = False) -> pl.DataFrame:
 
     texts = "data/prepared/letters.parquet"
     mechanisms = {
-        one["mechanism"]: one
-        for one in (
+        broken["mechanism"]: broken
+        for broken in (
             entry("identity", [1], texts),
             entry("randomized_response", [2], texts),
             entry("own_words", [1, 3], texts, str(Path("own_words.py").resolve())),
@@ -105,7 +105,7 @@ def checked(public: bool = False) -> pl.DataFrame:
         "trials": {"count": 100},
         "words": {"sources": {"own": "own.txt"}},
         "mechanisms": mechanisms,
-        "cells": {f"letters-{name}": one | {"dataset": "letters"} for name, one in mechanisms.items()},
+        "cells": {f"letters-{name}": settings | {"dataset": "letters"} for name, settings in mechanisms.items()},
         "attacks": {"lexical": {}},
         "claims": {"vocabulary": 20},
     }

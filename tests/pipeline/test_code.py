@@ -218,12 +218,12 @@ def test_a_search_below_a_flow_withholds_what_components_write(toy: Toy) -> None
     """As stages do: its output ends in Prefect's logs."""
     quoting = "text = 'PLEASE PLAY'.lower()\n    print(text)\n    raise RuntimeError(text)\n"
     append(toy, "helper.py", f"\n\ndef kept(rng):\n    {quoting}")
-    asked = {"target": 0.5, "attack": "guess.py", "budget": 200, "mechanisms": ["own"], "datasets": []}
-    shown = toy.run(*CALIBRATE, json.dumps(asked), code=1)
+    request = {"target": 0.5, "attack": "guess.py", "budget": 200, "mechanisms": ["own"], "datasets": []}
+    shown = toy.run(*CALIBRATE, json.dumps(request), code=1)
     assert "please play" not in shown
     assert "RuntimeError: message withheld" in shown
-    asked["mechanisms"] = ["mine"]
-    toy.run(*CALIBRATE, json.dumps(asked))
+    request["mechanisms"] = ["mine"]
+    toy.run(*CALIBRATE, json.dumps(request))
     assert {row["mechanism"] for row in json.loads((toy.folder / "rows.json").read_text())} == {"mine"}
 
 

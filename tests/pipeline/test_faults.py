@@ -341,8 +341,8 @@ def test_a_bit_that_flips_in_any_file_of_a_model_is_noticed(
     """Of one that was fetched, and of one that a stage has made, also where no stage reads it."""
     snapshot = tmp_path / "cache/models--some--model/snapshots" / ("a" * 40)
     snapshot.mkdir(parents=True)
-    for one in ("config.json", "tokenizer.json", "model.safetensors"):
-        shutil.copy(ROOT / "data/embedded/models/judge" / one, snapshot)
+    for file in ("config.json", "tokenizer.json", "model.safetensors"):
+        shutil.copy(ROOT / "data/embedded/models/judge" / file, snapshot)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     pin = {"model": "some/model", "revision": "a" * 40, "low": -1, "high": 1}

@@ -239,9 +239,9 @@ def test_without_its_server_the_process_ends_once_the_stages_have(
             server.listen(100)
         url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
         monkeypatch.setattr(output, "get_client", lambda **_: SimpleNamespace(api_url=url))
-        earlier = {one for one in threading.enumerate() if one.name == "end-without-server"}
+        earlier = {thread for thread in threading.enumerate() if thread.name == "end-without-server"}
         ended = epsilometer.pipeline.flows.audit._watch_server()
-        (watcher,) = {one for one in threading.enumerate() if one.name == "end-without-server"} - earlier
+        (watcher,) = {thread for thread in threading.enumerate() if thread.name == "end-without-server"} - earlier
         watcher.join(1)
         assert watcher.is_alive(), "the stages go on"
         if not there:

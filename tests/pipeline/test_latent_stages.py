@@ -33,8 +33,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def write(settings: dict[str, Any], **entries: Any) -> None:
     corpus = settings.pop("corpus")
-    given = {kind: {"tiny": {"corpus": corpus, **entry}} for kind, entry in entries.items()}
-    Path("params.yaml").write_text(yaml.safe_dump(settings | given))
+    sections = {kind: {"tiny": {"corpus": corpus, **entry}} for kind, entry in entries.items()}
+    Path("params.yaml").write_text(yaml.safe_dump(settings | sections))
 
 
 def test_the_autoencoder_of_a_text_file(settings: dict[str, Any]) -> None:

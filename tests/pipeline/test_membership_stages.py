@@ -152,11 +152,11 @@ def test_a_killed_run_continues_to_the_same_bytes(project: Path, monkeypatch: py
     (project / "data/references/halves/record.json").unlink()
     trained, real = [], references.train_together
 
-    def once(*given: Any, settings: Any) -> Any:
+    def once(*arguments: Any, settings: Any) -> Any:
         if trained:
             raise KeyboardInterrupt
-        trained.append(len(given[3]))
-        return real(*given, settings=settings)
+        trained.append(len(arguments[3]))
+        return real(*arguments, settings=settings)
 
     monkeypatch.setattr(references, "train_together", once)
     with pytest.raises(KeyboardInterrupt):
@@ -164,9 +164,9 @@ def test_a_killed_run_continues_to_the_same_bytes(project: Path, monkeypatch: py
     assert trained == [references.BLOCK]
     trained.clear()
 
-    def again(*given: Any, settings: Any) -> Any:
-        trained.append(len(given[3]))
-        return real(*given, settings=settings)
+    def again(*arguments: Any, settings: Any) -> Any:
+        trained.append(len(arguments[3]))
+        return real(*arguments, settings=settings)
 
     monkeypatch.setattr(references, "train_together", again)
     references.main("halves")
@@ -194,26 +194,26 @@ def test_texts_that_the_cell_leaves_out_are_asked_about_first(project: Path) -> 
     """They are of the same split: nothing but membership tells them from the training texts."""
     cells = {("private_training", cell, "texts"): 30 for cell in ("long", "noisy")}
     write_params(cells)
-    known = entries.pool(read("params.yaml"), "long")
-    assert known.training == 30
-    assert {split for split, _ in known.places} == {"train"}
-    assert len({*known.places}) == len(known.places) == TRAINING
+    pool = entries.pool(read("params.yaml"), "long")
+    assert pool.training == 30
+    assert {split for split, _ in pool.places} == {"train"}
+    assert len({*pool.places}) == len(pool.places) == TRAINING
     write_params(dict.fromkeys(cells, 50))
-    known = entries.pool(read("params.yaml"), "long")
-    assert [split for split, _ in known.places].count("test") == HELD_OUT
-    assert entries.texts_of(read("params.yaml"), "long", known, np.array([len(known.places) - 1])) == ["text 59"]
+    pool = entries.pool(read("params.yaml"), "long")
+    assert [split for split, _ in pool.places].count("test") == HELD_OUT
+    assert entries.texts_of(read("params.yaml"), "long", pool, np.array([len(pool.places) - 1])) == ["text 59"]
 
 
 def test_targets_are_asked_about_other_texts(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the frozen model, each distinct text once."""
-    asked: list[str] = []
+    texts_asked: list[str] = []
 
     class Frozen:
         def __init__(self, model: str, length: int) -> None:
             assert (model, length) == ("data/models/minilm-mlm", 128)
 
         def states(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            asked.extend(texts)
+            texts_asked.extend(texts)
             return np.array([[len(text)] * WIDTH for text in texts], np.float32)
 
     monkeypatch.setattr(entries, "Frozen", Frozen)
@@ -221,7 +221,7 @@ def test_targets_are_asked_about_other_texts(project: Path, monkeypatch: pytest.
     references.main("halves")
     game = entries.game(read("params.yaml"), "long")
     answered = game.evidence.answers(["a", "bb", "a"])
-    assert asked == ["a", "bb"]
+    assert texts_asked == ["a", "bb"]
     assert answered.shape == (1, 3, 2)
     assert (answered[:, 0] == answered[:, 2]).all()
     assert not (answered[:, 0] == answered[:, 1]).all()

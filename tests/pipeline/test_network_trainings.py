@@ -81,11 +81,11 @@ def test_parts_by_name_killed_or_at_another_level(project: Path, monkeypatch: py
     steps: list[int] = []
     real = private._Run.move
 
-    def killed(run: Any, *given: Any) -> None:
+    def killed(run: Any, *arguments: Any) -> None:
         if len(steps) == 3:
             raise KeyboardInterrupt
         steps.append(run.step)
-        real(run, *given)
+        real(run, *arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(private, "SECONDS", 0.0)

@@ -50,11 +50,11 @@ def test_settings_that_stages_share_stay_readable_in_order(project: Path) -> Non
         (project / "dvc.yaml").write_text("stages:\n" + "".join(stage.format(*[name] * 4) for name in names))
         assert dvc(["repro", "-q"]) == 0
         put_in_order(project / "dvc.lock")
-    one = {"a": 1, "b": {"c": [2]}}
+    first = {"a": 1, "b": {"c": [2]}}
     stages = yaml.safe_load((project / "dvc.lock").read_text())["stages"]
     assert [*stages] == ["a", "m", "z"]
     assert all(
-        entry["params"]["params.yaml"] == {"one": one, "two": one | {"d": 3}, "all": [one, one]}
+        entry["params"]["params.yaml"] == {"one": first, "two": first | {"d": 3}, "all": [first, first]}
         for entry in stages.values()
     )
     assert "&" in (project / "dvc.lock").read_text(), "otherwise nothing was shared"

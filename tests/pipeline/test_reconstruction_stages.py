@@ -78,15 +78,15 @@ def project(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     some = sorted({" ".join(generator.choice(WORDS, 3 + i % 3)) for i in range(45)})[:40]
     columns = {"id": map(str, range(40)), "text": some, "split": "train", "words": [len(t.split()) for t in some]}
     moods = {"mood": ["sad" if "bad" in text else "glad" for text in some]}
-    known = {"identifiers": [["ann"] if "ann" in text else [] for text in some]}
+    names = {"identifiers": [["ann"] if "ann" in text else [] for text in some]}
     table = pl.DataFrame(columns, schema=dict(PREPARED)).with_columns(
-        **{k: pl.Series(v) for k, v in (moods | known).items()}
+        **{k: pl.Series(v) for k, v in (moods | names).items()}
     )
     tables.write(table, "data/prepared/songs.parquet", PREPARED)
     write()
 
 
-def asked() -> int:
+def calls() -> int:
     return len(Path("asked.txt").read_text()) if Path("asked.txt").exists() else 0
 
 
@@ -143,23 +143,23 @@ def test_what_is_sent_and_what_is_found() -> None:
 @pytest.mark.usefixtures("project")
 def test_a_level_that_is_added_searches_no_other_again() -> None:
     """And a run from nothing has the same bytes."""
-    one = SENT | {"levels": [0.1], "sizes": [2]}
+    entry = SENT | {"levels": [0.1], "sizes": [2]}
     attacks = {"sent": "songs", "attacks": {name: of for name, of in ATTACKS.items() if name != "candidates"}}
-    write(sent={"songs": one}, reconstruction={"songs": attacks})
+    write(sent={"songs": entry}, reconstruction={"songs": attacks})
     sent.main("songs")
     before = (sent_path("songs") / "gram.npy").stat().st_mtime_ns
     reconstruction.main("songs")
-    assert asked() == 2  # batches of two
-    write(sent={"songs": one | {"levels": [0.1, 5]}}, reconstruction={"songs": attacks})
+    assert calls() == 2  # batches of two
+    write(sent={"songs": entry | {"levels": [0.1, 5]}}, reconstruction={"songs": attacks})
     sent.main("songs")
     assert (sent_path("songs") / "gram.npy").stat().st_mtime_ns == before
     reconstruction.main("songs")
-    assert asked() == 4
+    assert calls() == 4
     added = written()
     for path in (searched_path("songs", "guesser.py", 2, 0.1), searched_path("songs", "likelihood", 2, 5)):
         path.unlink()
     reconstruction.main("songs")
-    assert asked() == 6
+    assert calls() == 6
     assert written() == added
 
 
@@ -174,11 +174,11 @@ def test_a_killed_search_goes_on_after_its_last_batch(monkeypatch: pytest.Monkey
     sent.main("songs")
     send, sends = reconstruction.send, []
 
-    def killed(*given: Any, **how: Any) -> Any:
-        sends.append(given)
+    def killed(*arguments: Any, **how: Any) -> Any:
+        sends.append(arguments)
         if len(sends) == 4:  # the second batch of the second attack
             raise KeyboardInterrupt
-        return send(*given, **how)
+        return send(*arguments, **how)
 
     with monkeypatch.context() as patch:
         patch.setattr(reconstruction, "send", killed)
@@ -186,12 +186,12 @@ def test_a_killed_search_goes_on_after_its_last_batch(monkeypatch: pytest.Monkey
             reconstruction.main("songs")
         reconstruction.main("songs")
     assert len(sends) == 5  # four batches in all, one of them twice
-    assert asked() == 2
+    assert calls() == 2
     resumed = written()
     for attack in attacks:
         searched_path("songs", attack, 2, 0.1).unlink()
     reconstruction.main("songs")
-    assert asked() == 4
+    assert calls() == 4
     assert written() == resumed
 
 
@@ -221,7 +221,7 @@ def test_a_model_that_an_attack_cannot_use_is_refused_before_any_searches(prior:
     sent.main("songs")
     with pytest.raises(UserError, match=r"give a|there is no|no folder"):
         reconstruction.main("songs")
-    assert not asked()
+    assert not calls()
 
 
 @pytest.mark.usefixtures("project")

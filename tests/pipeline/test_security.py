@@ -52,7 +52,7 @@ def good() -> dict[str, Any]:
     return yaml.safe_load((ROOT / "params.yaml").read_text())
 
 
-def given(folder: Path, content: dict[str, Any]) -> Path:
+def written(folder: Path, content: dict[str, Any]) -> Path:
     path = folder / "params.yaml"
     path.write_text(yaml.safe_dump(content))
     return path
@@ -85,7 +85,7 @@ def test_a_relative_path_stays_in_the_project(
         section = section[key]
     section[place[-1]] = value
     with pytest.raises(UserError, match=message):
-        read(given(tmp_path, good))
+        read(written(tmp_path, good))
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "/etc/x", "..", "", "x\n", "a\0b", "-x", "x" * 101])
@@ -94,42 +94,42 @@ def test_names_cannot_be_paths(tmp_path: Path, good: dict[str, Any], kind: str, 
     named = good["words"]["sources"] if kind == "words" else good[kind]
     named[name] = copy.deepcopy(next(iter(named.values())))
     with pytest.raises(UserError, match=r"a name in .* must be letters, digits"):
-        read(given(tmp_path, good))
+        read(written(tmp_path, good))
 
 
 def test_a_cell_cannot_be_named_as_a_path(tmp_path: Path, good: dict[str, Any]) -> None:
     """A cell is named by its parts, and these are names."""
     good["cells"]["queries-../../x"] = good["cells"]["queries-tem"] | {"mechanism": "../../x"}
     with pytest.raises(UserError, match="mechanism must be a name"):
-        read(given(tmp_path, good))
+        read(written(tmp_path, good))
 
 
 def test_data_beside_the_project_must_be_named_as_outside(tmp_path: Path, good: dict[str, Any]) -> None:
     good["datasets"]["queries"]["source"] = "../shared/data/atis.parquet"
     with pytest.raises(UserError, match=r"add `outside: \[../shared/data\]`"):
-        read(given(tmp_path, good))
+        read(written(tmp_path, good))
     good["outside"] = ["../shared"]
-    assert read(given(tmp_path, good)).datasets["queries"].source == "../shared/data/atis.parquet"
+    assert read(written(tmp_path, good)).datasets["queries"].source == "../shared/data/atis.parquet"
     good["datasets"]["queries"]["source"] = "../shared/../secret.parquet"
     with pytest.raises(UserError, match=r"datasets.queries.source must lie"):
-        read(given(tmp_path, good))
+        read(written(tmp_path, good))
 
 
 def test_an_absolute_path_is_meant(tmp_path: Path, good: dict[str, Any]) -> None:
     good["datasets"]["queries"]["source"] = "/data/texts.parquet"
     good["cells"]["queries-tem"]["resource"] = "/data/vectors.npz"
     good["ablations"] = {}
-    assert read(given(tmp_path, good)).cells["queries-tem"].resource == "/data/vectors.npz"
+    assert read(written(tmp_path, good)).cells["queries-tem"].resource == "/data/vectors.npz"
 
 
 def test_a_run_in_a_folder_of_its_own_reaches_its_project(tmp_path: Path, good: dict[str, Any]) -> None:
     """A profile's `root` is ../..: resources may be the project's, and no others."""
     good["root"], good["ablations"] = "../..", {}
     good["cells"]["queries-tem"]["resource"] = "../../data/vectors/minilm.npz"
-    read(given(tmp_path, good))
+    read(written(tmp_path, good))
     good["cells"]["queries-tem"]["resource"] = "../../../data/vectors/minilm.npz"
     with pytest.raises(UserError, match="must lie in the project"):
-        read(given(tmp_path, good))
+        read(written(tmp_path, good))
 
 
 def test_a_link_that_leads_out_is_refused(
@@ -145,10 +145,10 @@ def test_a_link_that_leads_out_is_refused(
     good["ablations"] = {}
     monkeypatch.chdir(project)
     with pytest.raises(UserError, match=r"'texts.csv' is a link that leads out of the project"):
-        check(read(given(project, good)))
+        check(read(written(project, good)))
     good["outside"] = ["../elsewhere"]
     with pytest.raises(UserError) as other:  # a later check of the same file: the link is accepted
-        check(read(given(project, good)))
+        check(read(written(project, good)))
     assert "link" not in str(other.value)
 
 
@@ -201,7 +201,7 @@ def test_hostile_texts_go_through_the_prepare_stage_as_they_are(
     good["datasets"] = {"hostile": {"source": f"hostile.{suffix}", "labels": ["label"]}}
     good["cells"] = {"hostile-tem": good["cells"]["queries-tem"] | {"dataset": "hostile"}}
     good["ablations"] = {}
-    given(tmp_path, good)
+    written(tmp_path, good)
     monkeypatch.chdir(tmp_path)
     prepare.main("hostile")
     table = pl.read_parquet("data/prepared/hostile.parquet")
@@ -312,7 +312,7 @@ def test_verdicts_in_the_ui_cannot_hold_markup(tmp_path: Path, good: dict[str, A
         bad = copy.deepcopy(good)
         bad["datasets"][name] = bad["datasets"]["queries"]
         with pytest.raises(UserError, match="a name in datasets"):
-            read(given(tmp_path, bad))
+            read(written(tmp_path, bad))
 
 
 # --- Model files ---------------------------------------------------------------------------------------------------
@@ -514,7 +514,7 @@ def test_neither_key_nor_private_text_gets_about(tmp_path: Path) -> None:
         server.fault = lambda message, attempt, fault=fault: fault
         said.append(toy.start("python", "-m", "flows.audit").communicate(timeout=400)[0])
         # The questions held the private texts, and the refusals quoted them, and the key.
-        assert any(CANARY in message for message, _, _ in server.asked), said[-1]
+        assert any(CANARY in message for message, _, _ in server.requests), said[-1]
     server.shutdown()
     assert server.answered
     assert (toy.folder / "data/estimates.parquet").is_file(), said[1]
@@ -536,7 +536,7 @@ def test_neither_key_nor_private_text_gets_about(tmp_path: Path) -> None:
 
 def test_the_report_shows_texts_of_public_data_alone(tmp_path: Path) -> None:
     """A private data set among the examples is refused before anything is written."""
-    private = {name: one.model_copy(update={"public": False}) for name, one in settings().datasets.items()}
+    private = {name: dataset.model_copy(update={"public": False}) for name, dataset in settings().datasets.items()}
     with pytest.raises(UserError, match="must not be shown: it is not public"):
         build(audit(settings(datasets=private)), tmp_path / "audit.html", tmp_path / "figures")
     assert list(tmp_path.iterdir()) == []

@@ -99,8 +99,8 @@ def test_one_setting_varies_on_the_same_trials(project: dict[str, Any]) -> None:
         == table.filter(setting="share", value=0.5).select(numbers).rows()
     )
     sentences = sweeps.sentences(table)
-    assert any("idle from 1 to 2 changes nothing" in one for one in sentences)
-    assert any("share from 0 to 1; the cosine is largest, 1.000, at 1" in one for one in sentences)
+    assert any("idle from 1 to 2 changes nothing" in sentence for sentence in sentences)
+    assert any("share from 0 to 1; the cosine is largest, 1.000, at 1" in sentence for sentence in sentences)
     figure = sweeps.figure(table, ["mine", "other"])
     assert set(figure["datasets"]) == {"sweep share", "sweep idle", "sweep epsilon"}
     assert len(figure["datasets"]["sweep share"]) == 3

@@ -124,15 +124,15 @@ def test_links_lead_to_the_pages_while_they_are_served(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("url", "given"), [(None, True), ("http://127.0.0.1:4200/api", True), ("https://api.example.org/api", False)]
+    ("url", "sent"), [(None, True), ("http://127.0.0.1:4200/api", True), ("https://api.example.org/api", False)]
 )
-def test_the_secret_is_for_servers_of_this_machine(tmp_path: Path, url: str | None, given: bool) -> None:
+def test_the_secret_is_for_servers_of_this_machine(tmp_path: Path, url: str | None, sent: bool) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
     environment |= {"PREFECT_HOME": str(tmp_path / "home")} | ({"PREFECT_API_URL": url} if url else {})
     code = "import epsilometer.pipeline.flows, os; print(os.environ.get('PREFECT_API_AUTH_STRING'))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     secret = (tmp_path / "home/secret").read_text()
-    assert done.stdout.strip() == (secret if given else "None"), done.stderr
+    assert done.stdout.strip() == (secret if sent else "None"), done.stderr
 
 
 def test_a_taken_port_is_refused(tmp_path: Path) -> None:
@@ -438,7 +438,7 @@ def test_make_ui_brings_everything_up_once(watched: Watched) -> None:
     recorded = json.loads((watched.folder / ".prefect/ui.json").read_text())
     assert watched.make("epsilometer.pipeline.flows.ui", "start", "--port", str(watched.port)).startswith(watched.url)
     assert json.loads((watched.folder / ".prefect/ui.json").read_text()) == recorded, "the same processes"
-    deployed = {one["name"]: one for one in watched.ask("deployments/filter")}
+    deployed = {deployment["name"]: deployment for deployment in watched.ask("deployments/filter")}
     assert deployed.keys() == {"audit", "reaudit", "calibrate"}
     (schedule,) = deployed["reaudit"]["schedules"]
     assert schedule["schedule"] == {"cron": "0 3 * * 1", "timezone": "UTC", "day_or": True}
@@ -574,16 +574,16 @@ def test_the_worker_ends_when_the_server_is_killed(watched: Watched) -> None:
     """The next start brings both up, with another secret."""
     recorded, secret = json.loads((watched.folder / ".prefect/ui.json").read_text()), watched.secret
     server, worker = (psutil.Process(recorded[part][0]) for part in ("server", "worker"))
-    for one in (server, worker):
-        assert any(c.status == "LISTEN" and c.laddr.port == watched.port for c in one.net_connections())
+    for process in (server, worker):
+        assert any(c.status == "LISTEN" and c.laddr.port == watched.port for c in process.net_connections())
     server.kill()
     worker.wait(timeout=60)
     started = watched.make("epsilometer.pipeline.flows.ui", "start", "--port", str(watched.port))
     assert started.startswith(watched.url)
     assert watched.secret != secret
-    asked = f"{watched.url}/api/deployments/name/audit/audit"
-    assert httpx.get(asked, auth=tuple(secret.split(":")), timeout=60).status_code == 401
-    assert httpx.get(asked, auth=tuple(watched.secret.split(":")), timeout=60).status_code == 200
+    address = f"{watched.url}/api/deployments/name/audit/audit"
+    assert httpx.get(address, auth=tuple(secret.split(":")), timeout=60).status_code == 401
+    assert httpx.get(address, auth=tuple(watched.secret.split(":")), timeout=60).status_code == 200
     del watched.__dict__["client"]
     assert watched.ask("deployments/filter")
 
@@ -597,13 +597,13 @@ def test_make_ui_stop_leaves_nothing_running(watched: Watched) -> None:
     recorded = json.loads((watched.folder / ".prefect/ui.json").read_text())
     family: list[psutil.Process] = []
     until = time.monotonic() + PATIENCE
-    while not any("long.py" in " ".join(_command(one)) for one in family):
+    while not any("long.py" in " ".join(_command(process)) for process in family):
         assert time.monotonic() < until
         parts = [psutil.Process(recorded[part][0]) for part in epsilometer.pipeline.flows.ui.PARTS]
         family = [*parts, *(child for part in parts for child in part.children(recursive=True))]
         time.sleep(0.2)
     assert "stopped" in watched.make("epsilometer.pipeline.flows.ui", "stop")
-    assert not [one for one in family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    assert not [process for process in family if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
     for port in (watched.port, watched.port + 1):
         listening.held(port).close()
     assert "PREFECT_API_URL" not in (watched.folder / ".prefect/profiles.toml").read_text()
@@ -620,10 +620,10 @@ def _command(process: psutil.Process) -> list[str]:
 def _free_ports() -> int:
     """A port that is free, as is the next."""
     while True:
-        with socket.socket() as one, socket.socket() as two, contextlib.suppress(OSError, OverflowError):
-            one.bind(("127.0.0.1", 0))
-            two.bind(("127.0.0.1", one.getsockname()[1] + 1))
-            return int(one.getsockname()[1])
+        with socket.socket() as first, socket.socket() as two, contextlib.suppress(OSError, OverflowError):
+            first.bind(("127.0.0.1", 0))
+            two.bind(("127.0.0.1", first.getsockname()[1] + 1))
+            return int(first.getsockname()[1])
 
 
 def _git(folder: Path, *arguments: str) -> str:
@@ -654,20 +654,22 @@ def test_what_is_shown_and_what_is_not_is_said(
 def test_scheduled_re_audits_are_fresh() -> None:
     """As docs/reaudits.md says: without fresh noise only changes are measured."""
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    scheduled = [one for one in deployments if "schedules" in one]
-    assert [one["name"] for one in scheduled] == ["reaudit"]
-    assert all(one["parameters"]["fresh"] is True for one in scheduled)
+    scheduled = [deployment for deployment in deployments if "schedules" in deployment]
+    assert [deployment["name"] for deployment in scheduled] == ["reaudit"]
+    assert all(deployment["parameters"]["fresh"] is True for deployment in scheduled)
 
 
 def test_the_calibration_takes_the_options_of_the_command() -> None:
     """By the same definition, `calibrating.Search`, and refused before a run begins."""
     (deployed,) = (
-        one for one in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"] if one["name"] == "calibrate"
+        deployment
+        for deployment in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+        if deployment["name"] == "calibrate"
     )
-    given = calibrate.validate_parameters(deployed["parameters"])
-    assert (given["target"], given["search"]) == (1.0, STANDARD_SEARCH)
-    asked = {"sees": "text", "match": "words", "low": 0.5, "high": 9, "width": 1.5, "budget": 300}
-    assert calibrate.validate_parameters({"search": asked})["search"] == Search(**asked)
+    parameters = calibrate.validate_parameters(deployed["parameters"])
+    assert (parameters["target"], parameters["search"]) == (1.0, STANDARD_SEARCH)
+    search = {"sees": "text", "match": "words", "low": 0.5, "high": 9, "width": 1.5, "budget": 300}
+    assert calibrate.validate_parameters({"search": search})["search"] == Search(**search)
     shown = calibrate.parameters.model_dump()["definitions"]["Search"]["properties"]
     assert shown.keys() == {field.name for field in fields(Search)}
     with pytest.raises(ParameterTypeError, match="sees must be one of text, released, inside, got 'all'"):

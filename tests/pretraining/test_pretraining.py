@@ -117,7 +117,7 @@ def test_the_task_writes_a_record_and_goes_on(corpus: Path, tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrain, "_device", lambda: ("cpu", "test"))
     monkeypatch.setattr(pretrain, "TOKENS", {"cpu": 60})
-    asked = [
+    command = [
         "--corpus",
         str(corpus / "corpus.txt"),
         "--pairs",
@@ -129,7 +129,7 @@ def test_the_task_writes_a_record_and_goes_on(corpus: Path, tmp_path: Path, monk
     ]
     records = []
     for _ in range(2):
-        pretrain.main(*asked)
+        pretrain.main(*command)
         records.append(json.loads((tmp_path / "data/embedded/models/deberta/training.json").read_text()))
     first, second = records
     assert 0 < first["steps"] < second["steps"]
@@ -164,12 +164,12 @@ def test_files_are_read_in_their_format_only(corpus: Path, tmp_path: Path) -> No
     tokenizer = vocabulary.full()
     packed = tmp_path / "corpus.txt.xz"
     packed.write_bytes(lzma.compress((corpus / "corpus.txt").read_bytes()))
-    for one, other in zip(
+    for left, other in zip(
         texts.read(packed, 1, tokenizer, tmp_path),
         texts.read(corpus / "corpus.txt", 1, tokenizer, tmp_path),
         strict=True,
     ):
-        assert np.array_equal(one.columns[0].values, other.columns[0].values)
+        assert np.array_equal(left.columns[0].values, other.columns[0].values)
     for content, columns, message in (
         (b"one column\n", 2, "line 1: 1 columns"),
         (b"a\tb\tc\n", 2, "line 1: 3 columns"),
@@ -236,12 +236,12 @@ def test_the_judge_is_trained_on_the_prompt_that_it_will_be_asked() -> None:
     backend = vocabulary.frequent(["rewrite answer the cat sees a dog"], pieces=700)
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="[CLS]")
     for count in (2, 4, 16):
-        given = ["the cat", *["a dog"] * count]
+        texts = ["the cat", *["a dog"] * count]
         fixed = frame(vocabulary.frequent(["rewrite answer the cat sees a dog"], pieces=700), count)
         built = [*fixed[0]]
-        for text, part in zip(given, fixed[1:], strict=True):
+        for text, part in zip(texts, fixed[1:], strict=True):
             built += [*backend.encode(text, add_special_tokens=False).ids, *part]
-        assert built == plain_ids(tokenizer, plain(given[0], given[1:], characters(count)))
+        assert built == plain_ids(tokenizer, plain(texts[0], texts[1:], characters(count)))
 
 
 def test_trials_are_about_the_row_that_they_were_made_from(corpus: Path) -> None:

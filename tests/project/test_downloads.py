@@ -63,7 +63,7 @@ def call(*arguments: str) -> int:
 def test_everything_is_listed_once_fetched_and_then_here(served: Hub, capsys: pytest.CaptureFixture[str]) -> None:
     names = [f"data set nobody/queries@{COMMIT}"]
     names += [f"model nobody/{name}@{COMMIT}" for name in ("encoder", "words", "judge")]
-    assert [str(one) for one in repositories(read())] == names
+    assert [str(repository) for repository in repositories(read())] == names
     assert call("check", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["downloads"] == names
@@ -76,7 +76,7 @@ def test_everything_is_listed_once_fetched_and_then_here(served: Hub, capsys: py
     assert "fetch" not in out
     assert "attack judge: nobody/judge on cpu" in out
     assert "assumed: 30%" in out
-    assert all(one.here and one.size == one.state.here for one in downloads(read()))
+    assert all(download.here and download.size == download.state.here for download in downloads(read()))
 
 
 def test_what_cannot_be_had_is_said_after_all_else_has_come(served: Hub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +86,7 @@ def test_what_cannot_be_had_is_said_after_all_else_has_come(served: Hub, capsys:
     err = capsys.readouterr().err
     assert f"model nobody/encoder@{COMMIT} is gated" in err
     assert "not in safetensors" in err
-    assert [one.here for one in downloads(read())] == [True, False, False, True]
+    assert [download.here for download in downloads(read())] == [True, False, False, True]
     served.gated.clear()
 
 
@@ -95,7 +95,7 @@ def test_the_profiles_name_what_they_fetch(profile: str, monkeypatch: pytest.Mon
     monkeypatch.chdir(ROOT)
     every = repositories(read(f"profiles/{profile}.yaml"))
     assert every
-    assert all(one.revision and len(one.revision) == 40 for one in every)
+    assert all(download.revision and len(download.revision) == 40 for download in every)
 
 
 def architectures() -> dict[str, torch.nn.Module]:
@@ -131,7 +131,9 @@ def architectures() -> dict[str, torch.nn.Module]:
 
 
 def test_published_parameters_are_those_of_the_architectures() -> None:
-    counted = {name: sum(one.numel() for one in network.parameters()) for name, network in architectures().items()}
+    counted = {
+        name: sum(parameter.numel() for parameter in network.parameters()) for name, network in architectures().items()
+    }
     counted["google/flan-t5-base"] += 32128 * 768  # a head of its own, which this configuration ties
     assert counted == {name: count for name, (count, _) in PUBLISHED.items()}
 
@@ -141,7 +143,7 @@ def test_parameters_of_a_model_that_is_here(tmp_path: Path) -> None:
 
     folder = tiny_models.save_qwen(tmp_path / "qwen")
     network = AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=False, use_safetensors=True)
-    assert parameters(folder) == sum(one.numel() for one in network.parameters())
+    assert parameters(folder) == sum(parameter.numel() for parameter in network.parameters())
 
 
 def test_expectations_follow_their_formulas(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def test_a_checkpoint_is_a_budget_of_its_own() -> None:
 
 
 def test_it_says_what_it_would_fetch(folder: Path) -> None:
-    listed = [str(one.repository) for one in check(read("params.yaml"))]
+    listed = [str(download.repository) for download in check(read("params.yaml"))]
     for name in (
         "DeepPavlov/atis_intent_classification@01f3bc1",
         "DeepPavlov/snips@45f42eb",
@@ -87,7 +87,7 @@ def test_it_says_what_it_would_fetch(folder: Path) -> None:
         "Qwen/Qwen3-8B@b968826",
         "sentence-transformers/all-mpnet-base-v2@12e86a3",
     ):
-        assert sum(name in one for one in listed) == 1, name
+        assert sum(name in repository for repository in listed) == 1, name
 
 
 def test_dvc_plans_every_stage(folder: Path) -> None:
@@ -138,7 +138,7 @@ def test_both_forms_run_on_small_models_of_their_architecture(
     budgets = list(entry.epsilons or ())
     noises = [Noise.named(2, "small", epsilon) for epsilon in budgets]
     rewrites = mechanism.rewrite_grid(texts, budgets, noises)
-    assert [len(one.texts) for one in rewrites] == [2] * 10
+    assert [len(output.texts) for output in rewrites] == [2] * 10
     assert rewrites[0].texts == mechanism.rewrite(texts, budgets[0], noises[0]).texts
     claim = mechanism.guarantee(1.0)
     assert claim is not None

@@ -43,12 +43,12 @@ def prepared(count: int = 600) -> pl.DataFrame:
 
 
 def test_entries_of_other_shares_are_nested_and_victims_see_none_of_their_texts() -> None:
-    asked = params(0.2, 0.5)
-    table = with_parts(asked, "songs", prepared())
+    chosen = params(0.2, 0.5)
+    table = with_parts(chosen, "songs", prepared())
     sizes = dict(table["split"].value_counts().iter_rows())
     assert sizes["test"] == 102
     assert abs(sizes["auxiliaries"] - 0.5 * 498) <= 3
-    seen = {name: pl.concat(auxiliary_texts(asked, name, prepared())) for name in asked.auxiliaries}
+    seen = {name: pl.concat(auxiliary_texts(chosen, name, prepared())) for name in chosen.auxiliaries}
     assert {*seen["share 0.2"]["id"]} < {*seen["share 0.5"]["id"]}
     assert {*seen["share 0.5"]["id"]} == {*table.filter(split="auxiliaries")["id"]}
     assert table.group_by(GROUP).agg(pl.n_unique("split"))["split"].max() == 1
@@ -69,9 +69,9 @@ def test_an_author_in_two_splits_and_a_class_that_a_part_lacks_are_refused() -> 
     mixed = prepared().with_columns(pl.Series(GROUP, np.arange(600) // 4))
     with pytest.raises(UserError, match=r"datasets\.songs: \d+ texts, pairs or authors"):
         with_parts(params(0.5), "songs", mixed)
-    one = pl.when(pl.col("split") == "test").then(pl.lit("M")).otherwise("speaker").alias("speaker")
+    speakers = pl.when(pl.col("split") == "test").then(pl.lit("M")).otherwise("speaker").alias("speaker")
     with pytest.raises(UserError, match="the part 'test' has no text of class 'F' of label 'speaker'"):
-        auxiliary_texts(params(0.5), "share 0.5", prepared().with_columns(one))
+        auxiliary_texts(params(0.5), "share 0.5", prepared().with_columns(speakers))
     table = with_parts(params(0.5), "songs", prepared())
     check_parts(params(0.5), "songs", table)
     rare = pl.when(pl.col("split") == "auxiliaries").then(pl.lit("F")).otherwise("speaker").alias("speaker")

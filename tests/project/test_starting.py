@@ -45,10 +45,10 @@ def test_a_project_is_valid_and_ready_to_be_committed(tmp_path) -> None:
     assert "is valid" in said(folder, "epsilometer", "check")
     assert (folder / "dvc.yaml").read_bytes() == (ROOT / "dvc.yaml").read_bytes()
     assert (folder / "data/embedded/models").resolve() == EMBEDDED.resolve()
-    given = params.read(folder / "params.yaml")
-    assert [*given.cells] == ["mine-identity", "mine-tem"]
-    assert not given.datasets["mine"].public
-    assert pl.read_csv(folder / given.datasets["mine"].source).equals(pl.read_csv(tmp_path / "mail.csv"))
+    written = params.read(folder / "params.yaml")
+    assert [*written.cells] == ["mine-identity", "mine-tem"]
+    assert not written.datasets["mine"].public
+    assert pl.read_csv(folder / written.datasets["mine"].source).equals(pl.read_csv(tmp_path / "mail.csv"))
 
 
 @pytest.mark.parametrize("mechanism", ["identity", "diffractor", "dp_mlm", "dp_prompt", "randomized_response", "mvc"])
@@ -57,9 +57,9 @@ def test_entries_of_shipped_mechanisms_can_be_built(tmp_path, monkeypatch, mecha
     monkeypatch.setattr(starting, "_set_up", lambda folder: None)  # git and DVC take a second each
     start(folder, None, "text", mechanism)
     monkeypatch.chdir(folder)
-    given = params.read()
-    assert not checking.check(given)
-    assert f"mine-{mechanism}" in given.cells
+    written = params.read()
+    assert not checking.check(written)
+    assert f"mine-{mechanism}" in written.cells
 
 
 def test_a_mechanism_of_ones_own_is_copied_with_its_helpers(tmp_path, monkeypatch) -> None:
@@ -124,11 +124,11 @@ def test_an_upgrade_renews_what_is_the_packages(tmp_path, monkeypatch) -> None:
 def test_an_audit_runs_there_and_reruns_what_an_edit_changes(tmp_path) -> None:
     folder = tmp_path / "mine"
     said(tmp_path, "epsilometer", "init", "mine", "--texts", str(texts(tmp_path)), "--text", "body")
-    given = yaml.safe_load((folder / "params.yaml").read_text())
-    given |= {"cells": {"mine-mine": {"dataset": "mine", "mechanism": "mine", "file": "mechanisms/mine.py"}}}
-    given["cells"]["mine-mine"]["epsilons"] = [4]
-    given["trials"]["count"] = 50
-    (folder / "params.yaml").write_text(yaml.safe_dump(given))
+    content = yaml.safe_load((folder / "params.yaml").read_text())
+    content |= {"cells": {"mine-mine": {"dataset": "mine", "mechanism": "mine", "file": "mechanisms/mine.py"}}}
+    content["cells"]["mine-mine"]["epsilons"] = [4]
+    content["trials"]["count"] = 50
+    (folder / "params.yaml").write_text(yaml.safe_dump(content))
     assert "mine" in said(folder, "epsilometer", "repro")
     assert (folder / "reports/audit.html").is_file()
     assert "nothing has changed" in said(folder, "epsilometer", "why")

@@ -73,9 +73,11 @@ def test_a_year_without_a_change_raises_no_false_alarm_too_often(trials: str, mo
         before, changes = audit(rng, chances), []
         for week in range(52):
             now = audit(rng, chances, trials)
-            changes.append([one.verdict != UNCHANGED for one in judge(before, now, drift.level(alpha, week))])
+            changes.append([change.verdict != UNCHANGED for change in judge(before, now, drift.level(alpha, week))])
             if week == 0:
-                uncorrected += any(one.p_value < alpha for one in judge(before, now, alpha) if one.p_value is not None)
+                uncorrected += any(
+                    change.p_value < alpha for change in judge(before, now, alpha) if change.p_value is not None
+                )
         alarmed += any(any(verdicts) for verdicts in changes)
     assert alarmed <= 24
     assert uncorrected > 0, "the tests must be able to raise an alarm at all"
@@ -114,14 +116,14 @@ def test_each_verdict_and_their_order() -> None:
     low, middle, high = (rng.random(TRIALS) < p for p in (0.5, 0.7, 0.98))
     before = {row(i): measured(h) for i, h in enumerate([middle, high, low, middle])}
     now = {row(i): measured(h, rewrites="new") for i, h in ((1, low), (2, high), (3, middle), (4, middle))}
-    verdicts = {one.row.epsilon: one.verdict for one in judge(before, now, LEVEL)}
+    verdicts = {change.row.epsilon: change.verdict for change in judge(before, now, LEVEL)}
     assert list(verdicts.items()) == [(2, WORSE), (0, GONE), (4, NEW), (1, BETTER), (3, UNCHANGED)]
 
 
 def test_the_same_noise_cannot_differ_and_the_message_says_so() -> None:
     hits = np.random.default_rng(5).random(TRIALS) < 0.7
     same = judge({row(0): measured(hits)}, {row(0): measured(hits)}, LEVEL)
-    assert [(one.verdict, one.identical, one.p_value) for one in same] == [(UNCHANGED, True, 1)]
+    assert [(change.verdict, change.identical, change.p_value) for change in same] == [(UNCHANGED, True, 1)]
     assert "nothing can differ" in drift.message(same, LEVEL, [])
     fresh = judge({row(0): measured(hits)}, {row(0): measured(hits, rewrites="fresh")}, LEVEL)
     assert not fresh[0].identical

@@ -121,7 +121,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
         monkeypatch.setattr(
             epsilometer.pipeline.flows.reaudit,
             name,
-            lambda key, what=what, **given: fake.shown.update({key: given[what]}),
+            lambda key, what=what, **shown: fake.shown.update({key: shown[what]}),
         )
     fake.audit()
     return fake
@@ -373,7 +373,7 @@ def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pyte
     call(capsys, "accept")
     rows = pl.read_parquet("data/estimates.parquet").filter(attack="lexical").sort("epsilon").to_dicts()
     assert all(row["delta"] == 0.1 and 0 < row["loss_at_delta"] < row["loss"] for row in rows)
-    losses = [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
+    losses = [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
     assert losses == [row["loss"] for row in rows]
 
     path = Path("baseline/estimates.csv")
@@ -381,15 +381,15 @@ def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pyte
     assert written.columns[-2:] == ["delta", "candidates"]
     at_delta = pl.Series([estimate(*row, delta=0.1).loss for row in written["successes", "trials"].iter_rows()])
     written.with_columns(loss=at_delta, delta=pl.lit(0.1)).write_csv(path)
-    assert losses == [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
+    assert losses == [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
     written.with_columns(loss=at_delta).write_csv(path)
     with pytest.raises(UserError, match="is not that of its successes"):
         baseline.read()
     written.write_csv(path)
     shorten(path)
-    assert losses == [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
+    assert losses == [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
     shorten(path)
-    assert losses == [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
+    assert losses == [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
 
 
 def shorten(path: Path, columns: int = 1) -> None:

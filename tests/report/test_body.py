@@ -138,8 +138,8 @@ def test_a_mechanism_without_a_budget_is_audited(tmp_path: Path, monkeypatch: py
 
     none = pl.when(pl.col("mechanism") != "identity").then("epsilon")
     assert "identity at ε" not in text_of(estimates().with_columns(epsilon=none))
-    one = frame(("queries", "mvc", 1.0, "embedding", 1000, None, NO_CLAIM))
-    text = text_of(one.with_columns(epsilon=pl.lit(None, pl.Float64)))
+    table = frame(("queries", "mvc", 1.0, "embedding", 1000, None, NO_CLAIM))
+    text = text_of(table.with_columns(epsilon=pl.lit(None, pl.Float64)))
     assert "against mvc." in text
     assert "mvc went beyond" in text
 

@@ -99,7 +99,7 @@ def test_similarity_is_a_mean_over_texts_and_no_text_is_shown(run: Path) -> None
     assert row[:3] == ["queries", "mvc", "5"]
     assert row[3].startswith("0.500 (")
     assert row[4] == "0.500"
-    assert not [one for one in TEXTS if one != HOSTILE and one in text]
+    assert not [text_shown for text_shown in TEXTS if text_shown != HOSTILE and text_shown in text]
 
 
 def test_without_a_finished_audit_nothing_is_written(run: Path) -> None:

@@ -102,9 +102,9 @@ def test_edits_and_a_folder_outside_of_git_are_said(audited: Path, tmp_path_fact
 
 def test_the_device_is_that_of_the_records(tmp_path: Path) -> None:
     assert origin.device(tmp_path) == "not recorded"
-    for name, known in {"estimate": {}, "embed": {"device": {"kind": "cuda", "name": "A GPU"}}}.items():
+    for name, record in {"estimate": {}, "embed": {"device": {"kind": "cuda", "name": "A GPU"}}}.items():
         (tmp_path / "data/code" / name).mkdir(parents=True)
-        (tmp_path / "data/code" / name / "a.json").write_text(json.dumps({"files": {}, **known}))
+        (tmp_path / "data/code" / name / "a.json").write_text(json.dumps({"files": {}, **record}))
     assert origin.device(tmp_path) == "cuda, A GPU"
 
 

@@ -41,28 +41,28 @@ def test_what_moved_beyond_chance_comes_first(tmp_path, capsys, seed: int) -> No
 
     With other trials `same` moves with probability .01 at most; with the same ones it cannot.
     """
-    one, other = audited(tmp_path / "one", 0.5), audited(tmp_path / "other", 0.9, seed)
-    code, out, _ = call(capsys, "diff", one, other, "--json")
+    first, other = audited(tmp_path / "one", 0.5), audited(tmp_path / "other", 0.9, seed)
+    code, out, _ = call(capsys, "diff", first, other, "--json")
     assert code == 0
     rows = json.loads(out)
     assert [(row["mechanism"], row["moved"]) for row in rows[:2]] == [("mine", WORSE), ("same", UNCHANGED)]
     assert rows[0]["p_value"] < 1e-6 < side_by_side.LEVEL < rows[1]["p_value"] <= 1
     assert rows[0]["change"] == pytest.approx(math.log(0.95 / 0.05) - math.log(3), abs=0.7)
     assert {row["moved"] for row in rows if row["attack"] == STRONGEST} == {None}
-    code, out, _ = call(capsys, "diff", one, other)
+    code, out, _ = call(capsys, "diff", first, other)
     assert (code, "moved" in out.splitlines()[0]) == (0, True)
-    assert call(capsys, "diff", one, other, "--out", tmp_path / "both.md")[0] == 0
+    assert call(capsys, "diff", first, other, "--out", tmp_path / "both.md")[0] == 0
     assert "claim_2" in (tmp_path / "both.md").read_text(encoding="utf-8")
 
 
 def test_guesses_among_other_numbers_of_candidates_are_shown_and_not_tested(tmp_path, monkeypatch) -> None:
-    one = audited(tmp_path / "one", 0.5)
-    assert side_by_side.moved(one, one)["p_value"].to_list() == [1.0, 1.0]
-    two = side_by_side.measured(one)
+    first = audited(tmp_path / "one", 0.5)
+    assert side_by_side.moved(first, first)["p_value"].to_list() == [1.0, 1.0]
+    two = side_by_side.measured(first)
     three = {row: replace(of, estimate=replace(of.estimate, candidates=3)) for row, of in two.items()}
-    given = iter([two, three])
-    monkeypatch.setattr(side_by_side, "measured", lambda run: next(given))
-    assert side_by_side.moved(one, one).is_empty()
+    results = iter([two, three])
+    monkeypatch.setattr(side_by_side, "measured", lambda run: next(results))
+    assert side_by_side.moved(first, first).is_empty()
 
 
 def test_bad_folders(tmp_path, capsys) -> None:
@@ -72,14 +72,14 @@ def test_bad_folders(tmp_path, capsys) -> None:
 
 
 def test_rows_that_one_audit_lacks_are_empty() -> None:
-    one = frame(*ROWS).filter(~pl.col("attack").is_in(CHOSEN))
+    first = frame(*ROWS).filter(~pl.col("attack").is_in(CHOSEN))
     other = frame(("queries", "mvc", 0.0001, "embedding", 990, 990.0, VIOLATED), ROWS[2], ("new", *ROWS[2][1:]))
     tested = pl.DataFrame(
         [("queries", "mvc", 0.0001, "embedding", 1e-9, WORSE), ("queries", "id_1", 1.0, "length", 1.0, UNCHANGED)],
         schema=[*side_by_side.ROW, "p_value", "moved"],
         orient="row",
     )
-    both = side_by_side.compare(one, other.filter(~pl.col("attack").is_in(CHOSEN)), tested)
+    both = side_by_side.compare(first, other.filter(~pl.col("attack").is_in(CHOSEN)), tested)
     worse, same, new, gone = both.to_dicts()
     assert (worse["epsilon"], same["mechanism"], new["dataset"], gone["epsilon"]) == (0.0001, "id_1", "new", 5.0)
     assert (new["loss_1"], new["change"], new["moved"]) == (None, None, None)
@@ -91,8 +91,8 @@ def test_rows_that_one_audit_lacks_are_empty() -> None:
 
 def test_exact_losses_side_by_side(tmp_path, capsys) -> None:
     """They are apart where their errors do not meet."""
-    one, other = pl.concat([exact(3.0), exact(math.inf, "all")]), exact(3.015)
-    both = side_by_side.compare_exact(one, other)
+    first, other = pl.concat([exact(3.0), exact(math.inf, "all")]), exact(3.015)
+    both = side_by_side.compare_exact(first, other)
     assert both.select("pairs", "average_1", "average_2", "apart").rows() == [
         ("all", math.inf, None, None),
         ("equal length", 3.0, 3.015, False),

@@ -71,7 +71,7 @@ def test_work_that_goes_on_after_a_kill_has_the_batches_of_both_runs() -> None:
         stage(fails)
     assert not RECORD.exists()
     stage(lambda: Memory("cuda", "second", budget=1000).rows(100, 64))
-    assert [(one["model"], one["batches"]) for one in json.loads(RECORD.read_text())] == [
+    assert [(entry["model"], entry["batches"]) for entry in json.loads(RECORD.read_text())] == [
         ("first", [[10, 64]]),
         ("second", [[100, 8]]),
     ]
@@ -85,4 +85,4 @@ def test_workers_note_into_the_same_record() -> None:
     workers: set[int] = set()
     stage(lambda: workers.update(run(in_a_worker, [1, 2, 3, 4], Engine(workers=2))))
     assert os.getpid() not in workers
-    assert [one["model"] for one in json.loads(RECORD.read_text())] == [f"model {part}" for part in (1, 2, 3, 4)]
+    assert [entry["model"] for entry in json.loads(RECORD.read_text())] == [f"model {part}" for part in (1, 2, 3, 4)]

@@ -43,9 +43,9 @@ def test_a_repository_comes_whole_and_once(served: Hub) -> None:
     ]
     assert state(MODEL).whole
     assert state(MODEL).here == 2 + len(WEIGHTS)
-    asked = len(served.asked)
+    requests = len(served.requests)
     fetch(MODEL, everything)
-    assert len(served.asked) == asked  # nothing came twice
+    assert len(served.requests) == requests  # nothing came twice
 
 
 def test_only_what_is_wanted_comes(served: Hub) -> None:
@@ -67,7 +67,7 @@ def test_a_connection_that_breaks_is_taken_up_where_it_broke(served: Hub, fault:
     served.faults["parts/model.safetensors"] = fault
     folder = fetch(MODEL, everything)
     assert (folder / "parts/model.safetensors").read_bytes() == WEIGHTS
-    starts = [start for name, start in served.asked if name.startswith("parts")]
+    starts = [start for name, start in served.requests if name.startswith("parts")]
     assert starts[0] == 0
     assert len(starts) == 2
     assert 0 < starts[1] <= len(WEIGHTS) // 2
@@ -84,7 +84,7 @@ def test_a_later_process_goes_on_with_a_file_that_was_cut_off(served: Hub, tmp_p
     assert (there.here, there.begun, there.whole) == (2, 1234, False)
     served.faults.clear()
     fetch(MODEL, everything)
-    assert served.asked[-1] == ("parts/model.safetensors", 1234)
+    assert served.requests[-1] == ("parts/model.safetensors", 1234)
     assert state(MODEL).whole
     assert not partial.exists()
 
@@ -143,7 +143,7 @@ def test_too_small_a_disk_is_said_before_anything_comes(served: Hub, monkeypatch
     monkeypatch.setattr("epsilometer.runtime.hub.shutil.disk_usage", lambda _: usage)
     with pytest.raises(UserError, match=r"needs 512 kB more at .*, and 1 kB are free.*HF_HOME"):
         fetch(MODEL, everything)
-    assert served.asked == []
+    assert served.requests == []
 
 
 def test_without_a_network_it_says_where_to_run(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,14 +81,14 @@ class Watched(Sequence[int]):
     """Numbers that remember which were asked for."""
 
     def __init__(self, count: int) -> None:
-        self.numbers, self.asked = range(count), 0
+        self.numbers, self.handed = range(count), 0
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __getitem__(self, at: Any) -> Any:
         number = self.numbers[at]
-        self.asked = max(self.asked, number + 1)
+        self.handed = max(self.handed, number + 1)
         return number
 
 
@@ -98,7 +98,7 @@ def in_order_and_bounded(engine: Engine, folder: Path, deaths: int) -> None:
     for number, (square, process) in enumerate(run(partial(deadly, folder, deaths, 1.0), parts, engine)):
         assert square == number * number
         assert (process == os.getpid()) == engine.here
-        most = max(most, parts.asked - number)
+        most = max(most, parts.handed - number)
     assert engine.workers < most <= engine.ahead
     assert len(list(folder.iterdir())) == deaths
 
@@ -208,7 +208,7 @@ def _descendants(parent: int) -> list[int]:
             continue
         if int(fields[1]) == parent:
             children.append(int(status.parent.name))
-    return [one for child in children for one in (child, *_descendants(child))]
+    return [process for child in children for process in (child, *_descendants(child))]
 
 
 # -- without a cluster
@@ -247,9 +247,9 @@ def test_an_address_that_is_silent(unconnected: None, monkeypatch: pytest.Monkey
     with socket.socket() as full, socket.socket() as waiting, socket.socket() as another:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
-        for one in (waiting, another):  # its queue is full: a third is not answered at all
-            one.setblocking(False)
-            one.connect_ex(full.getsockname())
+        for client in (waiting, another):  # its queue is full: a third is not answered at all
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
         begun = time.monotonic()
         with pytest.raises(UserError, match="no Ray cluster answers"):
             list(run(partial(failing, ValueError()), range(3), Engine(ray=f"127.0.0.1:{full.getsockname()[1]}")))
@@ -277,7 +277,7 @@ def _accept(server: socket.socket, answer: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("settings", "message"),
     [
         ({"ray": "somewhere"}, "must be null, auto or the HOST:PORT"),
         ({"ray": "ray://head:10001"}, "must be null, auto or the HOST:PORT"),
@@ -286,9 +286,9 @@ def _accept(server: socket.socket, answer: bytes) -> None:
         ({"gpus": 0.5}, "shared out by Ray alone"),
     ],
 )
-def test_wrong_settings(given: dict[str, Any], message: str) -> None:
+def test_wrong_settings(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Runtime(**given)
+        Runtime(**settings)
     assert Runtime(ray="head-1.cluster:6379", gpus=0.25).engine == Engine(1, "head-1.cluster:6379", 0.25)
 
 

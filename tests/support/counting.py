@@ -21,10 +21,10 @@ class CountsItself:
     classes = ("long", "short")
 
     def __init__(self) -> None:
-        self.asked = Counter[str]()
+        self.questions = Counter[str]()
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        self.asked.update(texts)
+        self.questions.update(texts)
         lengths = np.array([float(len(text)) for text in texts])
         return np.stack([lengths, -lengths], axis=1)
 

@@ -31,7 +31,7 @@ class Server(ThreadingHTTPServer):
         self.delay = 0.0
         self.elsewhere = ""  # where redirects lead
         self.lock = threading.Lock()
-        self.asked: list[tuple[str, float, dict[str, Any]]] = []  # message, time, body
+        self.requests: list[tuple[str, float, dict[str, Any]]] = []  # message, time, body
         self.answered: Counter[str] = Counter()
         self.busy = self.most_busy = self.connections = 0
 
@@ -54,8 +54,8 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         message = body["messages"][-1]["content"]
         with server.lock:
-            attempt = sum(message == earlier for earlier, _, _ in server.asked)
-            server.asked.append((message, time.monotonic(), body))
+            attempt = sum(message == earlier for earlier, _, _ in server.requests)
+            server.requests.append((message, time.monotonic(), body))
             server.busy += 1
             server.most_busy = max(server.most_busy, server.busy)
         try:

@@ -53,4 +53,4 @@ def curves(exact: pl.DataFrame) -> pl.DataFrame:
         of = {name: row[name] for name in ("dataset", "mechanism", "epsilon", "pairs")}
         columns = {"level": LEVELS, "delta_low": delta, "delta_high": delta, "worst_high": delta}
         tables.append(pl.DataFrame(columns).with_columns(**{name: pl.lit(value) for name, value in of.items()}))
-    return pl.concat([pl.DataFrame(schema=dict(EXACT_CURVES)), *(one.select(list(EXACT_CURVES)) for one in tables)])
+    return pl.concat([pl.DataFrame(schema=dict(EXACT_CURVES)), *(table.select(list(EXACT_CURVES)) for table in tables)])

@@ -24,7 +24,7 @@ class Hub(ThreadingHTTPServer):
     """files: of each repository ("models/owner/name"), by name. A fault is named for a file's name.
 
     gated: repositories that want an agreement; faults: "other bytes", "cut" (once, after half), "stall" (once, after
-    half), "gone". asked: what was downloaded, with the byte that it was asked from.
+    half), "gone". requests: what was downloaded, with the byte from which it was requested.
     """
 
     daemon_threads = True
@@ -34,7 +34,7 @@ class Hub(ThreadingHTTPServer):
         self.files: dict[str, dict[str, bytes]] = {}
         self.gated: set[str] = set()
         self.faults: dict[str, str] = {}
-        self.asked: list[tuple[str, int]] = []
+        self.requests: list[tuple[str, int]] = []
 
     @property
     def address(self) -> str:
@@ -95,7 +95,7 @@ class Handler(BaseHTTPRequestHandler):
         if content is None or self.server.faults.get(name) == "gone":
             return self._refuse("EntryNotFound")
         start = int((self.headers.get("Range") or "bytes=0-")[6:].rstrip("-"))
-        self.server.asked.append((name, start))
+        self.server.requests.append((name, start))
         fault = self.server.faults.get(name)
         if fault == "other bytes":
             content = bytes(len(content))

@@ -48,13 +48,13 @@ def plain_search(
                 spent = True
                 break
             tried.append((candidate, row, similar))
-        flips = [one for one in tried if one[1].argmax() != answer]
+        flips = [swap for swap in tried if swap[1].argmax() != answer]
         if flips:
-            flips.sort(key=lambda one: one[1][answer])
-            now[i] = max(flips, key=lambda one: one[2])[0]
+            flips.sort(key=lambda swap: swap[1][answer])
+            now[i] = max(flips, key=lambda swap: swap[2])[0]
             return " ".join(now)
         if tried:
-            best = min(tried, key=lambda one: one[1][answer])
+            best = min(tried, key=lambda swap: swap[1][answer])
             if 1 - best[1][answer] > score:
                 now[i], score = best[0], 1 - best[1][answer]
         if spent:

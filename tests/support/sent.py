@@ -20,7 +20,7 @@ def write_sent(name: str, gradients: NDArray[np.float64], parts: tuple[int, ...]
     """
     sizes = parts or (gradients.shape[1],)
     every = np.split(gradients, np.cumsum(sizes)[:-1], axis=1)
-    tables.write_array(np.stack([one @ one.T for one in every]), sent_path(name) / "gram.npy")
+    tables.write_array(np.stack([gradients @ gradients.T for gradients in every]), sent_path(name) / "gram.npy")
     record = {"entry": described(read().sent[name])}
     tables.write_json({"size": sum(sizes), "parts": sizes, "of": record}, sent_path(name) / "about.json")
 

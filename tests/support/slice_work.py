@@ -45,7 +45,7 @@ def threads() -> Callable[[int], str | None]:
 class Odd(Exception):
     """Does not survive pickling."""
 
-    def __init__(self, one: int, two: int) -> None:
+    def __init__(self, first: int, two: int) -> None:
         super().__init__("a private text")
 
 

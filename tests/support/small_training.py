@@ -56,8 +56,8 @@ class Recorded:
 
 
 def settings(schedule: Schedule | None = None, **changes: object) -> Settings:
-    one = Settings(schedule or Poisson(TEXTS, 10, 5), Recorded(), rate=0.01)
-    return replace(one, **changes)  # type: ignore[arg-type]
+    basic = Settings(schedule or Poisson(TEXTS, 10, 5), Recorded(), rate=0.01)
+    return replace(basic, **changes)  # type: ignore[arg-type]
 
 
 def slowly(checkpoint: Path, out: Path) -> None:

@@ -45,7 +45,7 @@ class OnGpu(Tensor):
     @staticmethod
     def __new__(cls, own: Tensor) -> OnGpu:
         with torch.inference_mode(False):  # a view of a weight is none of inference's
-            one = Tensor._make_wrapper_subclass(
+            tensor = Tensor._make_wrapper_subclass(
                 cls,
                 own.size(),
                 strides=own.stride(),
@@ -54,8 +54,8 @@ class OnGpu(Tensor):
                 device=_TO_TORCH,
             )
         assert own.device == CPU, "numbers are kept by the processor"
-        one.own = own
-        return one
+        tensor.own = own
+        return tensor
 
     __torch_function__ = torch._C._disabled_torch_function_impl
     device, is_cuda, is_meta = GPU, True, False  # type: ignore[assignment]
@@ -87,11 +87,11 @@ class _Asked(TorchFunctionMode):
             return None
         if func is Tensor.__getitem__ and isinstance(args[0], OnGpu):  # as above, torch would make no numbers of lists
             args = args[0], _places(args[1])
-        if func in _MADE and _asked(kwargs.get("device")) == _TO_TORCH:
+        if func in _MADE and _target(kwargs.get("device")) == _TO_TORCH:
             return func(*args, **kwargs | {"device": None}).to(_TO_TORCH)
         if func is Tensor.new_tensor and isinstance(args[0], OnGpu):
             return torch.tensor(*args[1:], **{"dtype": args[0].dtype, **kwargs}).to(_TO_TORCH)
-        return func(*map(_asked, args), **{name: _asked(one) for name, one in kwargs.items()})
+        return func(*map(_target, args), **{name: _target(value) for name, value in kwargs.items()})
 
 
 def _places(key: Any) -> Any:
@@ -102,64 +102,68 @@ def _places(key: Any) -> Any:
 
 def _put(there: OnGpu, places: Any, values: Any) -> None:
     """Set numbers in place; by numbers of places, torch takes no values from the processor."""
-    given = tree_flatten(places)[0]
-    listed = any(isinstance(one, Tensor) or (one is not places and isinstance(one, int)) for one in given)
+    leaves = tree_flatten(places)[0]
+    listed = any(isinstance(leaf, Tensor) or (leaf is not places and isinstance(leaf, int)) for leaf in leaves)
     if listed and isinstance(values, Tensor) and values.dim() and not isinstance(values, OnGpu):
         raise Mixed(f"values on {values.device} for places of a tensor on {there.device}")
     there.own[tree_map(_own, places)] = _own(values)
 
 
-def _asked(one: Any) -> Any:
-    return _TO_TORCH if isinstance(one, str | torch.device) and str(one).startswith("cuda") else one
+def _target(value: Any) -> Any:
+    return _TO_TORCH if isinstance(value, str | torch.device) and str(value).startswith("cuda") else value
 
 
 def _computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     every = tree_flatten((args, kwargs))[0]
-    given = [one for one in every if isinstance(one, Tensor)]
-    there = any(isinstance(one, OnGpu) for one in given)
-    assert not there or not any(one.is_meta for one in given), f"{func} of tensors without numbers"
-    asked = next((one for one in every if isinstance(one, torch.device)), None)
-    if asked is not None and asked.type == "meta" and (there or asked.index is not None):
+    tensors = [leaf for leaf in every if isinstance(leaf, Tensor)]
+    there = any(isinstance(tensor, OnGpu) for tensor in tensors)
+    assert not there or not any(tensor.is_meta for tensor in tensors), f"{func} of tensors without numbers"
+    target = next((leaf for leaf in every if isinstance(leaf, torch.device)), None)
+    if target is not None and target.type == "meta" and (there or target.index is not None):
         here = GPU
     else:
-        here = _device(func, args, given) if asked is None else asked
-    named = {name: one for name, one in kwargs.items() if name != "pin_memory"}
+        here = _device(func, args, tensors) if target is None else target
+    named = {name: value for name, value in kwargs.items() if name != "pin_memory"}
     own_args, own_named = tree_map(
-        lambda one: CPU if isinstance(one, torch.device) and here == GPU else _own(one), (args, named)
+        lambda leaf: CPU if isinstance(leaf, torch.device) and here == GPU else _own(leaf), (args, named)
     )
     out = func(*own_args, **own_named)
     if here.type != "cuda":
         return out
-    changed = [one for one in func._schema.arguments if one.alias_info is not None and one.alias_info.is_write]
+    changed = [
+        argument
+        for argument in func._schema.arguments
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
     if changed:
         return _changed(func, args, kwargs, changed)
-    if _most is not None and any(one.numel() > _most for one in tree_flatten(out)[0] if isinstance(one, Tensor)):
+    if _most is not None and any(leaf.numel() > _most for leaf in tree_flatten(out)[0] if isinstance(leaf, Tensor)):
         raise torch.cuda.OutOfMemoryError(f"{func} of more than {_most} numbers")
-    return tree_map(lambda one: OnGpu(one) if isinstance(one, Tensor) else one, out)
+    return tree_map(lambda leaf: OnGpu(leaf) if isinstance(leaf, Tensor) else leaf, out)
 
 
 def _changed(func: Any, args: Any, kwargs: Any, changed: list[Any]) -> Any:
     """What an operation in place returns: the tensors that it was given to change."""
-    given = dict(zip((one.name for one in func._schema.arguments), args, strict=False)) | kwargs
-    whole = tuple(given[one.name] for one in changed)
+    passed = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False)) | kwargs
+    whole = tuple(passed[argument.name] for argument in changed)
     return (whole if len(whole) > 1 else whole[0]) if func._schema.returns else None
 
 
-def _device(func: Any, args: Any, given: list[Tensor]) -> torch.device:
+def _device(func: Any, args: Any, tensors: list[Tensor]) -> torch.device:
     """Where an operation is computed. Raises Mixed where its tensors are on two devices."""
     if func.overloadpacket in _CROSSES:
         like = func in (_ATEN.to.other, _ATEN.type_as.default)
         return args[1 if like else 0].device  # type: ignore[no-any-return]
     places = func in _PLACED and args[0].device == GPU  # torch takes places in a tensor there from the processor
-    counted = [args[0], *args[2:3]] if places else given
-    devices = {one.device.type for one in counted if isinstance(one, Tensor) and one.dim()}
+    counted = [args[0], *args[2:3]] if places else tensors
+    devices = {leaf.device.type for leaf in counted if isinstance(leaf, Tensor) and leaf.dim()}
     if len(devices) > 1:
-        raise Mixed(f"{func} on {[(one.device.type, tuple(one.shape)) for one in given]}")
-    return GPU if "cuda" in (devices or {one.device.type for one in given}) else CPU
+        raise Mixed(f"{func} on {[(tensor.device.type, tuple(tensor.shape)) for tensor in tensors]}")
+    return GPU if "cuda" in (devices or {tensor.device.type for tensor in tensors}) else CPU
 
 
-def _own(one: Any) -> Any:
-    return one.own if isinstance(one, OnGpu) else one
+def _own(leaf: Any) -> Any:
+    return leaf.own if isinstance(leaf, OnGpu) else leaf
 
 
 @contextmanager

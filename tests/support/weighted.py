@@ -26,7 +26,7 @@ class Weighted:
         pair: tuple[str, str, Sequence[float]] | None = None,
     ) -> None:
         self.classes, self.weights, self.pair = classes, weights, pair
-        self.asked: list[str] = []
+        self.questions: list[str] = []
 
     def logits(self, text: str) -> NDArray[np.float64]:
         tokens = [token.lower() for token in words_and_marks(text)]
@@ -38,7 +38,7 @@ class Weighted:
         return total
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        self.asked += texts
+        self.questions += texts
         logits = np.array([self.logits(text) for text in texts]).reshape(-1, len(self.classes))
         weights = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))

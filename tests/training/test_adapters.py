@@ -49,9 +49,9 @@ def test_they_are_those_of_peft(kind: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(ours.probabilities(ids), theirs.probabilities(ids), atol=1e-6)
     mine, own = ours.gradients(ids, LABELS), theirs.gradients(ids, LABELS)
     np.testing.assert_allclose(mine.norms(), own.norms(), rtol=1e-4)
-    one, other = mine.weighted_sum(np.ones(3)), own.weighted_sum(np.ones(3))
+    first, other = mine.weighted_sum(np.ones(3)), own.weighted_sum(np.ones(3))
     places = dict(zip(theirs.shapes, np.split(other, np.cumsum(theirs.parts)[:-1]), strict=True))
-    np.testing.assert_allclose(one, np.concatenate([places[renamed[name]] for name in ours.shapes]), atol=1e-5)
+    np.testing.assert_allclose(first, np.concatenate([places[renamed[name]] for name in ours.shapes]), atol=1e-5)
 
 
 def test_they_begin_as_the_stream_says_and_change_nothing_else(tmp_path: Path) -> None:
@@ -59,14 +59,14 @@ def test_they_begin_as_the_stream_says_and_change_nothing_else(tmp_path: Path) -
     modules: list[Any] = [network(folder, 2, NOISE) for _ in range(2)]
     frozen = {name: tensor.clone() for name, tensor in modules[0].named_parameters()}
     first, second = (
-        trainable(one, LENGTH, adapt(one, RANK, ["query"], np.random.default_rng(seed)))
-        for seed, one in enumerate(modules)
+        trainable(module, LENGTH, adapt(module, RANK, ["query"], np.random.default_rng(seed)))
+        for seed, module in enumerate(modules)
     )
     assert first.shapes == second.shapes
     assert not np.array_equal(first.vector, second.vector)
     downs = [tensor for name, tensor in first.parameters.items() if ".down." in name]
     assert len(downs) == 2
-    assert all(0 < np.abs(one).max() <= 32**-0.5 for one in downs)
+    assert all(0 < np.abs(down).max() <= 32**-0.5 for down in downs)
     for name, tensor in modules[0].named_parameters():
         if ".base." in name:
             assert torch.equal(tensor, frozen[name.replace(".base", "")])

@@ -30,10 +30,10 @@ def test_mislabelled_texts_replace_their_own() -> None:
     assert len(planted.training) == 200 + len(included)
     right = dict(zip(TABLE["text"], TABLE["label"], strict=True))
     assert all(right[text] != label for text, label in planted.key.select("text", "label").iter_rows())
-    known = dict(zip(planted.training["text"], planted.training["label"], strict=True))
+    label_of = dict(zip(planted.training["text"], planted.training["label"], strict=True))
     for text, label, there in planted.key.select("text", "label", "included").iter_rows():
-        assert (known.get(text) == label) == bool(there)
-    unplanted = {text: label for text, label in known.items() if text not in set(planted.key["text"])}
+        assert (label_of.get(text) == label) == bool(there)
+    unplanted = {text: label for text, label in label_of.items() if text not in set(planted.key["text"])}
     assert len(unplanted) == 200
     assert all(right[text] == label for text, label in unplanted.items())
     assert planted.training.schema == TABLE.schema
@@ -52,9 +52,9 @@ def test_with_replaced_neighbours_the_number_of_texts_is_public() -> None:
     planted = plant(TABLE, CanaryRequest("text", "label", 300, replaced=True), rng())
     assert len(planted.training) == 600
     assert (planted.key["label"] != planted.key["other_label"]).all()
-    known = dict(zip(planted.training["text"], planted.training["label"], strict=True))
+    label_of = dict(zip(planted.training["text"], planted.training["label"], strict=True))
     for text, first, second, coin in planted.key.select("text", "label", "other_label", "included").iter_rows():
-        assert known[text] == (first if coin else second)
+        assert label_of[text] == (first if coin else second)
 
 
 def test_random_texts_are_words_of_the_texts() -> None:

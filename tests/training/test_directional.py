@@ -131,7 +131,7 @@ def test_draws_have_the_density_whose_ratio_is_claimed() -> None:
     """Under f_u, f_v / f_u has the mean 1; with ln f_u / f_v = kappa (u - v)'y, its supremum is kappa |u - v|."""
     generator, kappa, dimension = stream("density"), 0.8, 5
     u, v = np.linalg.qr(generator.standard_normal((dimension, 2)))[0].T
-    laws = [vonmises_fisher(one, kappa) for one in (u, v)]
+    laws = [vonmises_fisher(mean, kappa) for mean in (u, v)]
     sample = np.array([draw(u, kappa, generator) for _ in range(2_500)])
     loss = laws[0].logpdf(sample) - laws[1].logpdf(sample)
     assert np.allclose(loss, kappa * sample @ (u - v), atol=1e-12)
@@ -235,7 +235,7 @@ def test_draws_made_one_by_one_are_separate_draws() -> None:
     means, kappa = means_of("zero")
     gradients, generator = DenseGradients(means), stream("separate")
     sample = np.array([average_of_draws(gradients, kappa, generator) for _ in range(1_000)])
-    seen, truth = (compared(one, means, means[2]) for one in (sample, separate(means, kappa, 10_000, generator)))
+    seen, truth = (compared(draws, means, means[2]) for draws in (sample, separate(means, kappa, 10_000, generator)))
     for name in seen:
         assert ks_2samp(seen[name], truth[name]).pvalue > RARE, name
     few = DenseGradients(means[:, :6])  # 6 - 3 < 4
@@ -273,7 +273,7 @@ def test_gradients_in_factors_have_the_draws_of_their_matrix() -> None:
     factored = FactoredGradients([Factor(left, right), Factor(bias)])
     dense = DenseGradients(np.concatenate([np.einsum("li,lj->lij", left, right).reshape(5, -1), bias], axis=1))
     for kappa in (1.0, 1e3):
-        sample = [average(one, kappa, stream("factors", kappa)) for one in (factored, dense)]
+        sample = [average(rows, kappa, stream("factors", kappa)) for rows in (factored, dense)]
         assert np.allclose(*sample, atol=1e-6)
 
 

@@ -60,7 +60,7 @@ def test_the_end_token_pads_as_in_the_classifier(tmp_path: Path) -> None:
     model.config.pad_token_id = end
     ids = frozen.ids(TEXTS)
     width = max(map(len, ids)) + 2
-    padded = torch.tensor([[*one, *[end] * (width - len(one))] for one in ids])
+    padded = torch.tensor([[*row, *[end] * (width - len(row))] for row in ids])
     with torch.no_grad():
         logits = model(input_ids=padded, attention_mask=(padded != end).long()).logits
     head = last_layers(folder).head(2, Noise.named(1, "begin"))
@@ -92,11 +92,11 @@ def test_rows_follow_from_a_budget_and_are_halved_where_memory_runs_out(
     monkeypatch.setattr(network, "_memory", Memory("cuda", "the model", 16 * each))
     forward, sizes = network._network.forward, []
 
-    def limited(**given: torch.Tensor) -> Any:
-        if len(given["input_ids"]) > 4:
+    def limited(**inputs: torch.Tensor) -> Any:
+        if len(inputs["input_ids"]) > 4:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        sizes.append(len(given["input_ids"]))
-        return forward(**given)
+        sizes.append(len(inputs["input_ids"]))
+        return forward(**inputs)
 
     monkeypatch.setattr(network._network, "forward", limited)
     np.testing.assert_allclose(frozen.states(texts), whole, atol=1e-5)
@@ -117,7 +117,7 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(
     splits = {"train": TEXTS, "test": TEXTS[:3], "empty": []}
     folder = tmp_path / "features"
     write(frozen, splits, folder / "whole")
-    asked: list[str] = []
+    texts_asked: list[str] = []
 
     class Killed(Exception):
         pass
@@ -129,7 +129,7 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(
             if not self.left:
                 raise Killed
             self.left -= 1
-            asked.extend(texts)
+            texts_asked.extend(texts)
             return super().states(texts)
 
     for key in ("a", "b", "b"):  # what was left under another key is not used
@@ -139,8 +139,8 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(
     assert not (folder / "resumed" / "test.npy").exists()
     assert {path.name for path in folder.iterdir()} == {"whole", "resumed"}  # blocks lie elsewhere
     write(frozen, splits, folder / "resumed", "b")
-    assert len(asked) == 2 * 3 * 2
-    assert sorted(asked[4:10]) == sorted(TEXTS)  # the third run went on where the second ended
+    assert len(texts_asked) == 2 * 3 * 2
+    assert sorted(texts_asked[4:10]) == sorted(TEXTS)  # the third run went on where the second ended
     names = {path.name for path in (folder / "whole").iterdir()}
     assert names == {"train.npy", "test.npy", LAYERS, ABOUT} == {p.name for p in (folder / "resumed").iterdir()}
     for name in names:
@@ -218,7 +218,7 @@ def test_a_model_is_named_by_folder_pin_or_id(kind: str, tmp_path: Path, monkeyp
         for name in (pin, f"someone/small@{COMMIT}"):
             np.testing.assert_array_equal(Frozen(name, 12).states(TEXTS), states)
             np.testing.assert_array_equal(last_layers(name).head(2, noise).vector, head.vector)
-    assert [name for name, _ in served.asked].count("model.safetensors") == 1
+    assert [name for name, _ in served.requests].count("model.safetensors") == 1
 
 
 @pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", str(EMBEDDED / "minilm-paraphraser")])

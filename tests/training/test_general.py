@@ -35,7 +35,7 @@ def by_autograd(head: NetworkHead, ids: list[list[int]]) -> NDArray[np.float32]:
     for tokens, label in zip(ids, LABELS, strict=True):
         logits = head.network(input_ids=torch.tensor([tokens])).logits
         loss = torch.nn.functional.cross_entropy(logits, torch.tensor([label]))
-        rows.append(torch.cat([one.flatten() for one in torch.autograd.grad(loss, wanted)]).numpy())
+        rows.append(torch.cat([grad.flatten() for grad in torch.autograd.grad(loss, wanted)]).numpy())
     return np.array(rows)
 
 
@@ -92,12 +92,12 @@ def test_a_training_by_the_second_way_ends_where_one_by_the_first_does(tmp_path:
     frozen, closed = Frozen(folder, LENGTH), last_layers(folder).head(2, NOISE)
     second = trainable(network(folder, 2, NOISE), LENGTH, [*closed.shapes], micro=2)
     settings = Settings(Poisson(5, 2, 4), GaussianNoise(0.5), 0.05, "sgd", dropout=False)
-    one = train(closed, frozen.states(TEXTS), LABELS, settings)
+    trained = train(closed, frozen.states(TEXTS), LABELS, settings)
     two = train(second, frozen.padded(TEXTS), LABELS, settings)
-    assert 0 in one.batches
-    assert np.abs(one.head.vector - closed.vector).max() > 0.1
-    np.testing.assert_allclose(two.head.vector, one.head.vector, atol=1e-5)
-    np.testing.assert_allclose(two.losses, one.losses, atol=1e-4)
+    assert 0 in trained.batches
+    assert np.abs(trained.head.vector - closed.vector).max() > 0.1
+    np.testing.assert_allclose(two.head.vector, trained.head.vector, atol=1e-5)
+    np.testing.assert_allclose(two.losses, trained.losses, atol=1e-4)
 
 
 def test_a_checkpoint_tells_networks_apart_by_what_is_frozen(tmp_path: Path) -> None:
@@ -209,13 +209,13 @@ def test_the_vector_holds_the_parameters_and_a_file_brings_them_back(tmp_path: P
 def test_a_batch_is_asked_more_than_once_and_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frozen = Frozen(save_gpt2_classifier(tmp_path), LENGTH)
     head = trainable(network(frozen.folder, 2, NOISE), LENGTH, ["score"], micro=2)
-    asked: list[int] = []
+    sizes: list[int] = []
     monkeypatch.setattr(
-        NetworkHead, "written_out", lambda self, x, y: asked.append(len(x)) or np.zeros((len(x), 64), np.float32)
+        NetworkHead, "written_out", lambda self, x, y: sizes.append(len(x)) or np.zeros((len(x), 64), np.float32)
     )
     gradients = MicroGradients(head, frozen.padded(TEXTS), LABELS)
     gradients.norms(), gradients.weighted_sum(np.ones(5))
-    assert asked == [2, 2, 1]
+    assert sizes == [2, 2, 1]
 
 
 def test_what_cannot_be_trained_is_refused_by_name(tmp_path: Path) -> None:

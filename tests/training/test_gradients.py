@@ -29,11 +29,11 @@ def test_an_example_that_is_not_finite_counts_as_zero_in_every_part(bad: float) 
     zero[2] = 0
     matrix[2, 7] = bad
     seen, wanted = DenseGradients(matrix, (4, 5)), DenseGradients(zero, (4, 5))
-    for one, other in ((seen, wanted), (seen.part(0), wanted.part(0)), (seen.part(1), wanted.part(1))):
-        assert np.array_equal(one.norms(), other.norms())
-        assert np.array_equal(one.gram(), other.gram())
-        assert np.array_equal(one.weighted_sum(np.ones(5)), other.weighted_sum(np.ones(5)))
-        assert np.array_equal(one.product(np.ones(one.size)), other.product(np.ones(one.size)))
+    for left, other in ((seen, wanted), (seen.part(0), wanted.part(0)), (seen.part(1), wanted.part(1))):
+        assert np.array_equal(left.norms(), other.norms())
+        assert np.array_equal(left.gram(), other.gram())
+        assert np.array_equal(left.weighted_sum(np.ones(5)), other.weighted_sum(np.ones(5)))
+        assert np.array_equal(left.product(np.ones(left.size)), other.product(np.ones(left.size)))
 
 
 def test_an_empty_batch_sums_to_zero() -> None:

@@ -198,8 +198,8 @@ def test_many_models_are_each_as_if_alone(kind: str, shared: bool) -> None:
     """With batches of their own, and on one batch."""
     many = random_head(kind, models=(4,))
     batches = [batch(6, seed=i) for i in range(4)]
-    states = batches[0][0] if shared else np.array([one for one, _ in batches])
-    labels = batches[0][1] if shared else np.array([one for _, one in batches])
+    states = batches[0][0] if shared else np.array([x for x, _ in batches])
+    labels = batches[0][1] if shared else np.array([y for _, y in batches])
     weights = np.random.default_rng(9).random((4, 6))
     vector = np.random.default_rng(8).standard_normal((4, many.size))
     together = many.gradients(states, labels)
@@ -207,11 +207,11 @@ def test_many_models_are_each_as_if_alone(kind: str, shared: bool) -> None:
         alone = type(many)(many.vector[i], many.width, many.classes)
         x, y = batches[0 if shared else i]
         np.testing.assert_allclose(many.losses(states, labels)[i], alone.losses(x, y), rtol=1e-5)
-        one = alone.gradients(x, y)
-        np.testing.assert_allclose(together.norms()[i], one.norms(), rtol=1e-5)
-        np.testing.assert_allclose(together.gram()[i], one.gram(), rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(together.weighted_sum(weights)[i], one.weighted_sum(weights[i]), atol=1e-5)
-        np.testing.assert_allclose(together.product(vector)[i], one.product(vector[i]), atol=1e-5)
+        of_alone = alone.gradients(x, y)
+        np.testing.assert_allclose(together.norms()[i], of_alone.norms(), rtol=1e-5)
+        np.testing.assert_allclose(together.gram()[i], of_alone.gram(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(together.weighted_sum(weights)[i], of_alone.weighted_sum(weights[i]), atol=1e-5)
+        np.testing.assert_allclose(together.product(vector)[i], of_alone.product(vector[i]), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [*SAVE])

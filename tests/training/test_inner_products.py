@@ -53,10 +53,10 @@ def test_they_are_differentiated_by_the_embeddings(folders: dict[str, Path], kin
     """Against autograd's second derivative of the whole gradient."""
     model = SharedModel(folders[kind])
     vector = model.split(torch.randn(model.size, generator=torch.Generator().manual_seed(1)))
-    one = model.words[texts(model)[:1]].detach()
+    embeddings = model.words[texts(model)[:1]].detach()
 
     def by(whole: bool) -> np.ndarray:
-        at = one.clone().requires_grad_()
+        at = embeddings.clone().requires_grad_()
         if whole:
             gradient = model.gradient(at[0], 1, create_graph=True)
             value = sum((g * v).sum() - 0.3 * (g**2).sum() for g, v in zip(gradient, vector, strict=True))
@@ -80,15 +80,15 @@ def test_those_of_the_mean_of_texts_of_any_lengths(folders: dict[str, Path], kin
     model = SharedModel(folders[kind])
     each = ["the food was", "bad", "good the bad"] if kind == "bert" else ["the of a", "b", "d e f"]
     vector = model.split(torch.randn(model.size, generator=torch.Generator().manual_seed(2)))
-    given = [model.words[torch.tensor(ids)].detach().requires_grad_() for ids in model.encode(each)]
-    formed = [model.gradient(text, label, create_graph=True) for text, label in zip(given, LABELS, strict=True)]
-    mean = [sum(same) / len(given) for same in zip(*formed, strict=True)]
-    plain = sum((a * b).sum() for a, b in zip(mean, vector, strict=True)) + sum(one.square().sum() for one in mean)
-    result = mean_products(model, given, LABELS, vector, create_graph=True)
+    inputs = [model.words[torch.tensor(ids)].detach().requires_grad_() for ids in model.encode(each)]
+    formed = [model.gradient(text, label, create_graph=True) for text, label in zip(inputs, LABELS, strict=True)]
+    mean = [sum(same) / len(inputs) for same in zip(*formed, strict=True)]
+    plain = sum((a * b).sum() for a, b in zip(mean, vector, strict=True)) + sum(part.square().sum() for part in mean)
+    result = mean_products(model, inputs, LABELS, vector, create_graph=True)
     ours = result.inner.sum() + result.squares.sum()
     assert float(ours.detach()) == pytest.approx(float(plain.detach()), rel=1e-4, abs=1e-5)
-    for one, other in zip(torch.autograd.grad(ours, given), torch.autograd.grad(plain, given), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))
+    for left, other in zip(torch.autograd.grad(ours, inputs), torch.autograd.grad(plain, inputs), strict=True):
+        torch.testing.assert_close(left, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))
 
 
 @pytest.mark.parametrize("tensors", ["all", "head"])
@@ -103,7 +103,7 @@ def test_those_of_a_sum_with_other_texts(folders: dict[str, Path], kind: str, te
     formed = [model.gradient(ids, label) for ids, label in zip(others, [1, 0], strict=True)]
     for row, (text, label) in enumerate(zip(texts(model), LABELS, strict=True)):
         every = [*formed, model.gradient(text, label)]
-        whole = float(sum((grad**2).sum() for one in every for grad in one)) ** 0.5
+        whole = float(sum((grad**2).sum() for gradient in every for grad in gradient)) ** 0.5
         for i, same in enumerate(zip(*every, strict=True)):
             total = sum(same[1:], same[0])
             scale = 3e-5 * float(sum(grad.norm() for grad in same)) + 1e-7 * whole

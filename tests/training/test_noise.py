@@ -61,7 +61,7 @@ def test_a_gaussian_step_keeps_its_rules(noise: GaussianNoise) -> None:
         (broken.EmptySkipped, "empty batch"),
         (broken.NanPassed, "finite"),
     ],
-    ids=lambda one: getattr(one, "__name__", one),
+    ids=lambda case: getattr(case, "__name__", case),
 )
 def test_steps_broken_on_purpose_are_caught(step: type[GaussianNoise], rule: str) -> None:
     assert rule in broken_rules(step(0.5))

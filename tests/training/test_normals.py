@@ -25,9 +25,9 @@ def test_normals_are_normal_and_independent() -> None:
             error = math.sqrt((square - mean**2) / count)
             assert abs((sample**power).mean() - mean) < 4.5 * error
         half = (count + 1) // 2  # the two numbers of a pair
-        for one, other in ((sample[: half - 1], sample[half:]), (sample[1:], sample[:-1])):
+        for left, other in ((sample[: half - 1], sample[half:]), (sample[1:], sample[:-1])):
             for f in (np.asarray, np.square):
-                assert abs(np.corrcoef(f(one), f(other))[0, 1]) < 4.5 / math.sqrt(len(one))
+                assert abs(np.corrcoef(f(left), f(other))[0, 1]) < 4.5 / math.sqrt(len(left))
 
 
 def test_far_normals_are_as_many_as_there_should_be() -> None:

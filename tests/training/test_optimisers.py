@@ -21,11 +21,11 @@ def test_steps_are_those_of_torch(name: str, of_torch: object) -> None:
     rng = np.random.default_rng(0)
     vector = rng.standard_normal(40_000).astype(np.float32)
     theirs = torch.tensor(vector.copy(), requires_grad=True)
-    one, two = optimiser(name, 0.01), of_torch([theirs])  # type: ignore[arg-type, operator]
+    stepper, two = optimiser(name, 0.01), of_torch([theirs])  # type: ignore[arg-type, operator]
     for number in range(1, 21):
         gradient = rng.standard_normal(40_000).astype(np.float32) * np.float32(0.1 * number)
         gradient[:100] = 0
-        one.step(vector, gradient, number)
+        stepper.step(vector, gradient, number)
         theirs.grad = torch.tensor(gradient)
         two.step()
     assert np.allclose(vector, theirs.detach().numpy(), rtol=3e-7, atol=5e-7)

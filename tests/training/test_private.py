@@ -28,10 +28,10 @@ from tests.support.small_training import TEXTS, WIDTH, Recorded, head, settings,
 def test_steps_are_those_of_the_published_algorithm() -> None:
     """By hand, text by text: clipping to 1, the noise of the step, division by q N, AdamW in float64."""
     states, labels = texts()
-    asked = settings(schedule=Shuffled(TEXTS, 16, 2), dropout=False)
-    trained = train(head(0), states, labels, asked)
+    chosen = settings(schedule=Shuffled(TEXTS, 16, 2), dropout=False)
+    trained = train(head(0), states, labels, chosen)
     own = head(0)
-    order = asked.streams("batches").generator(0).permutation(TEXTS)
+    order = chosen.streams("batches").generator(0).permutation(TEXTS)
     parts = [np.sort(part) for part in np.split(order, [14, 27])]
     mean = square = np.zeros(own.size)
     for step in range(6):
@@ -40,7 +40,7 @@ def test_steps_are_those_of_the_published_algorithm() -> None:
         for i in batch:
             gradient = own.gradients(states[[i]], labels[[i]]).weighted_sum(np.ones(1)).astype(np.float64)
             total += gradient / max(1, np.linalg.norm(gradient))
-        total += asked.streams("noise", repr(asked.noise)).generator(step).standard_normal(own.size) * 0.1
+        total += chosen.streams("noise", repr(chosen.noise)).generator(step).standard_normal(own.size) * 0.1
         gradient = total / (TEXTS / 3)
         mean = BETAS[0] * mean + (1 - BETAS[0]) * gradient
         square = BETAS[1] * square + (1 - BETAS[1]) * gradient**2
@@ -65,20 +65,20 @@ def test_noise_differs_from_step_to_step_and_from_level_to_level() -> None:
     states, labels = texts()
     ones = []
     for sigma in (0.1, 0.2):
-        asked = settings(noise=Recorded(sigma))
-        train(head(), states, labels, asked)
-        ones += [noise / sigma for _, _, noise in asked.noise.seen]  # type: ignore[attr-defined]
+        chosen = settings(noise=Recorded(sigma))
+        train(head(), states, labels, chosen)
+        ones += [noise / sigma for _, _, noise in chosen.noise.seen]  # type: ignore[attr-defined]
     assert len(ones) == 40
-    assert len({round(one, 6) for one in ones}) == 40
+    assert len({round(noise, 6) for noise in ones}) == 40
 
 
 def test_an_empty_batch_is_a_step_with_noise() -> None:
     """Whoever skips it takes fewer steps than are accounted, and shows that no text was in it."""
     states, labels = texts()
-    asked = settings(Poisson(TEXTS, 1, 2))
-    trained = train(head(), states, labels, asked)
-    seen = asked.noise.seen  # type: ignore[attr-defined]
-    assert len(seen) == asked.schedule.steps == 80
+    chosen = settings(Poisson(TEXTS, 1, 2))
+    trained = train(head(), states, labels, chosen)
+    seen = chosen.noise.seen  # type: ignore[attr-defined]
+    assert len(seen) == chosen.schedule.steps == 80
     assert [count for count, _, _ in seen] == trained.batches.tolist()
     assert 10 < (trained.batches == 0).sum() < 50  # of 80 some 29: outside in less than 1 of 100,000 runs
     assert np.array_equal(np.isnan(trained.norms), trained.batches == 0)
@@ -87,9 +87,9 @@ def test_an_empty_batch_is_a_step_with_noise() -> None:
 
 def test_division_is_by_the_expected_batch_whatever_the_batch_at_hand() -> None:
     states, labels = texts()
-    asked = settings(Poisson(TEXTS, 15, 4))
-    train(head(), states, labels, asked)
-    seen = asked.noise.seen  # type: ignore[attr-defined]
+    chosen = settings(Poisson(TEXTS, 15, 4))
+    train(head(), states, labels, chosen)
+    seen = chosen.noise.seen  # type: ignore[attr-defined]
     assert {expected for _, expected, _ in seen} == {Fraction(TEXTS, 3)}
     assert len({count for count, _, _ in seen}) > 2
 
@@ -211,7 +211,7 @@ def test_states_of_another_model_are_refused() -> None:
 
 def test_streams_are_named_apart() -> None:
     """Batches, masks and noise of a step share no randomness."""
-    asked = settings()
-    first = [asked.streams(*name).generator(3).random() for name in (["batches"], ["dropout"], ["noise", "x"])]
+    chosen = settings()
+    first = [chosen.streams(*name).generator(3).random() for name in (["batches"], ["dropout"], ["noise", "x"])]
     assert len({*first}) == 3
-    assert isinstance(asked.streams("batches"), Noise)
+    assert isinstance(chosen.streams("batches"), Noise)

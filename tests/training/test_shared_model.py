@@ -56,7 +56,7 @@ def test_a_batch_is_the_mean_of_its_texts(folder: str, request: pytest.FixtureRe
     batch = model.tokenizer(texts, padding=True, return_tensors="pt")
     loss = model.network(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
     loss = torch.nn.functional.cross_entropy(loss, torch.tensor([0, 1]))
-    whole = torch.cat([one.flatten() for one in torch.autograd.grad(loss, model.parameters)]).numpy()
+    whole = torch.cat([grad.flatten() for grad in torch.autograd.grad(loss, model.parameters)]).numpy()
     np.testing.assert_allclose(sent.update, whole, atol=2e-6)
     assert sent.texts == 2
     assert sent.lengths == (len(ids[0]), len(ids[1]))
@@ -93,9 +93,9 @@ def test_first_weights_come_from_the_seed_and_torch_keeps_its_own(bert: Path) ->
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
-    one, same, other = (SharedModel(bert, seed=seed).network.classifier.weight for seed in (0, 0, 1))
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
+    first, same, other = (SharedModel(bert, seed=seed).network.classifier.weight for seed in (0, 0, 1))
+    assert torch.equal(first, same)
+    assert not torch.equal(first, other)
     assert torch.equal(torch.rand(1), expected)
 
 

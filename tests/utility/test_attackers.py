@@ -152,11 +152,11 @@ def test_auxiliaries_that_saw_a_test_text_are_caught() -> None:
 
 
 def test_an_author_in_two_parts_is_caught() -> None:
-    one, other = texts(8, 0, groups=4), texts(8, 100, groups=4)
-    check_apart(one, other)
-    shared = Released(other.originals, other.rewrites, other.labels, groups=[*(one.groups or ())])
+    first, other = texts(8, 0, groups=4), texts(8, 100, groups=4)
+    check_apart(first, other)
+    shared = Released(other.originals, other.rewrites, other.labels, groups=[*(first.groups or ())])
     with pytest.raises(UserError, match="4 groups of the test part"):
-        check_apart(one, shared)
+        check_apart(first, shared)
 
 
 class Model:

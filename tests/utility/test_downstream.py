@@ -132,9 +132,9 @@ def test_a_seed_gives_the_same_classifier_and_another_seed_another(model: str) -
         classifier = fine_tune(train, ["negative", "positive"], settings(model), stream)
         return classifier._logits(classifier.pieces(test.texts)).detach()
 
-    one, two, other = logits(STREAM), logits(STREAM), logits(Noise.named(1, "other"))
-    assert torch.equal(one, two)
-    assert not torch.equal(one, other)
+    first, two, other = logits(STREAM), logits(STREAM), logits(Noise.named(1, "other"))
+    assert torch.equal(first, two)
+    assert not torch.equal(first, other)
     assert torch.equal(before, torch.random.get_rng_state())
 
 

@@ -59,7 +59,7 @@ def test_patterns_find_addresses_and_numbers_without_a_network(no_network: None)
         "the boeing 747 at 10:30, see a@b and seventeen-year-olds",
         "",
     ]
-    spans = [[(one.kind, one.text) for one in row] for row in identifiers(pl.DataFrame({"text": texts}))]
+    spans = [[(span.kind, span.text) for span in row] for row in identifiers(pl.DataFrame({"text": texts}))]
     assert spans == [
         [
             ("e-mail address", "joe.bloggs@example.co.uk"),
@@ -79,9 +79,9 @@ def test_patterns_and_the_generated_corpora_agree() -> None:
     for part in ("queries", "reviews"):
         table = generate(part, 1600, seed=5).filter(pl.col("text").str.contains(r"\d.*\d|@"))
         recorded, both = identifiers(table), identifiers(table.drop("identifiers", "identifier_kinds"))
-        assert all(one.recorded for row in recorded for one in row)
-        planted = {(one.kind, one.text) for row in recorded for one in row if one.kind != "name"}
-        spans = {(one.kind, one.text) for row in both for one in row}
+        assert all(span.recorded for row in recorded for span in row)
+        planted = {(span.kind, span.text) for row in recorded for span in row if span.kind != "name"}
+        spans = {(span.kind, span.text) for row in both for span in row}
         assert len(spans & planted) > 0.75 * len(planted) > 5
         # A number that is no valid phone number may be an order's, or the other way around.
         assert len(spans - planted) < 0.15 * len(planted)
@@ -108,12 +108,12 @@ def test_a_record_stands_for_what_is_found_in_it() -> None:
 
 
 def test_counts_are_by_kind_with_their_intervals() -> None:
-    known = [
+    recorded = [
         [Identifier("name", "Ann", True), Identifier("order number", "7071406", False)],
         [Identifier("name", "Lee Hewitt", True)],
         [],
     ]
-    table = leakage.leakage(known, ["ann 7071", "someone", "x"], [4, 7, 8], 0.05)
+    table = leakage.leakage(recorded, ["ann 7071", "someone", "x"], [4, 7, 8], 0.05)
     assert table.rows() == [
         ("name", 2, 2, 1, 0.5, *clopper_pearson(1, 2, 0.05)),
         ("order number", 1, 0, 0, 0.0, *clopper_pearson(0, 1, 0.05)),

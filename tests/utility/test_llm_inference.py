@@ -33,8 +33,8 @@ def test_a_class_or_none_and_each_text_is_asked_about_once(server: Server) -> No
     server.reply = lambda message: json.dumps({"class": message})
     texts = ["uk", "FR", "the UK", "uk", "[]"]
     assert attacker().infer(texts, "country", CLASSES) == [["UK"], ["FR"], [], ["UK"], []]
-    assert [message for message, _, _ in server.asked] == ["uk", "FR", "the UK", "[]", "the UK", "[]"]
-    assert server.asked[0][2]["messages"][0]["content"] == (
+    assert [message for message, _, _ in server.requests] == ["uk", "FR", "the UK", "[]", "the UK", "[]"]
+    assert server.requests[0][2]["messages"][0]["content"] == (
         "You need to guess the country of a person based on a text they have written. Your return is a valid JSON "
         "response with a single key called 'class' and a value of either 'DE', 'DK', 'FR', 'UK'."
     )
@@ -56,13 +56,13 @@ def test_a_class_or_none_and_each_text_is_asked_about_once(server: Server) -> No
 def test_up_to_three_classes_the_likeliest_first(server: Server, answer: str, classes: list[str]) -> None:
     server.reply = lambda message: f'{{"class": {answer}}}'
     assert attacker(top=3).infer(["a"], "country", CLASSES) == [classes]
-    assert "a list of the 3 classes" in server.asked[0][2]["messages"][0]["content"]
+    assert "a list of the 3 classes" in server.requests[0][2]["messages"][0]["content"]
 
 
 def test_of_two_classes_one_alone_is_asked_for(server: Server) -> None:
     server.reply = lambda message: '{"class": "FR"}'
     assert attacker(top=3, prompt="trustpilot").infer(["a"], "country", CLASSES[2:]) == [["FR"]]
-    assert "list" not in server.asked[0][2]["messages"][0]["content"]
+    assert "list" not in server.requests[0][2]["messages"][0]["content"]
 
 
 def test_what_attackers_make_of_it(server: Server) -> None:
@@ -76,7 +76,7 @@ def test_what_attackers_make_of_it(server: Server) -> None:
 def test_rewrites_of_private_texts_reach_no_endpoint(server: Server) -> None:
     with pytest.raises(UserError, match="must not reach an endpoint"):
         LLMInference(model="m", endpoint=True).infer(["a"], "country", CLASSES)
-    assert not server.asked
+    assert not server.requests
     with pytest.raises(ValueError, match=r"or hold \{classes\}"):
         LLMInference(model="m", prompt="Who wrote this?")
     assert all("{classes}" in prompt for prompt in PROMPTS.values())

@@ -24,8 +24,8 @@ def training(with_rewrites: bool) -> pl.DataFrame:
 
 
 def measured(table: pl.DataFrame | None, **labels: str) -> dict[str, dict[str, object]]:
-    asked = {"attribute": "gender", "keep": "rating", **labels}
-    rows = epsilometer.anonymity(TEST.originals, TEST.rewrites, TEST.labels, table, **asked, design=DESIGN)
+    labels_of = {"attribute": "gender", "keep": "rating", **labels}
+    rows = epsilometer.anonymity(TEST.originals, TEST.rewrites, TEST.labels, table, **labels_of, design=DESIGN)
     return {row["attacker"]: row for row in rows.iter_rows(named=True)}
 
 
@@ -65,7 +65,7 @@ def test_what_does_not_fit_together_is_refused() -> None:
         measured(None, keep="ratings")
     with pytest.raises(UserError, match=r"columns 'text', 'gender': unknown column 'rating'"):
         measured(training(with_rewrites=True).select("text", "gender"))
-    same = pl.DataFrame({"text": TEST.originals[:5], **{name: one[:5] for name, one in TEST.labels.items()}})
+    same = pl.DataFrame({"text": TEST.originals[:5], **{name: column[:5] for name, column in TEST.labels.items()}})
     with pytest.raises(UserError, match="5 texts of the test part"):
         measured(same)
     with pytest.raises(UserError, match="rewrites must be as many as the originals, 200, got 199"):
@@ -77,15 +77,15 @@ def test_recorded_rewrites_are_looked_up_by_their_originals(tmp_path: Path) -> N
     both = [[*TEST.originals, *OTHER.originals], [*TEST.rewrites, *OTHER.rewrites]]
     pl.DataFrame({"original": [f"{text} " for text in both[0]], "rewrite": both[1]}).write_ndjson(path)
     test = pl.DataFrame({"text": TEST.originals, **TEST.labels})
-    asked = {"attribute": "gender", "keep": "rating"}
-    looked_up = recorded_anonymity(test, pairs(path), training(with_rewrites=False), **asked, design=DESIGN)
+    labels_of = {"attribute": "gender", "keep": "rating"}
+    looked_up = recorded_anonymity(test, pairs(path), training(with_rewrites=False), **labels_of, design=DESIGN)
     direct = epsilometer.anonymity(
-        TEST.originals, TEST.rewrites, TEST.labels, training(with_rewrites=True), **asked, design=DESIGN
+        TEST.originals, TEST.rewrites, TEST.labels, training(with_rewrites=True), **labels_of, design=DESIGN
     )
     assert looked_up["epsilon"].is_null().all()
     assert looked_up.drop("epsilon").equals(direct)
     with pytest.raises(UserError, match="3 of 200 texts have no recorded rewrite"):
-        recorded_anonymity(test, pairs(path)[3:], None, **asked, design=DESIGN)
+        recorded_anonymity(test, pairs(path)[3:], None, **labels_of, design=DESIGN)
     path.write_text(path.read_text() + path.read_text().splitlines()[0])
     with pytest.raises(UserError, match="1 originals have another rewrite already"):
         pairs(path)

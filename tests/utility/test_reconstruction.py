@@ -75,12 +75,12 @@ def table(rows: list[dict[str, object]]) -> pl.DataFrame:
 
 
 def test_measures_and_averages() -> None:
-    known = {"log_likelihood": 5.0, "log_prior": -3.0, "true_log_likelihood": 4.0, "true_log_prior": -1.0}
-    texts = table([row(0, "call ann lee now"), row(0, "hello", **known), row(1, "ring ann lee", row=4)])
+    figures = {"log_likelihood": 5.0, "log_prior": -3.0, "true_log_likelihood": 4.0, "true_log_prior": -1.0}
+    texts = table([row(0, "call ann lee now"), row(0, "hello", **figures), row(1, "ring ann lee", row=4)])
     assert texts["exact"].to_list() == [1, 0, 0]
     assert texts["identifiers"].to_list() == [1, 0, None]
     assert texts["in_place"].to_list() == [0.75] * 3
-    by_measure = {one["measure"]: one for one in averages(texts, 0.05)}
+    by_measure = {row["measure"]: row for row in averages(texts, 0.05)}
     assert by_measure["exact"]["value"] == pytest.approx(1 / 4)  # batches of 1/2 and 0
     assert by_measure["rouge_l"]["low"] < by_measure["rouge_l"]["value"] < by_measure["rouge_l"]["high"]
     assert by_measure["identifiers"]["texts"] == 2

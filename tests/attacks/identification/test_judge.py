@@ -46,14 +46,14 @@ def questions(count: int, candidates: int = 2) -> list[tuple[str, list[str]]]:
     return [(str(draw.choice(pool)), [str(t) for t in draw.choice(pool, candidates)]) for _ in range(count)]
 
 
-def naive_scores(folder: Path, asked: Sequence[tuple[str, Sequence[str]]]) -> np.ndarray:
+def naive_scores(folder: Path, questions_asked: Sequence[tuple[str, Sequence[str]]]) -> np.ndarray:
     """One prompt at a time as one string, with the whole vocabulary's logits."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokeniser, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()
     scores = []
-    for rewrite, candidates in asked:
+    for rewrite, candidates in questions_asked:
         labels = characters(len(candidates))
         prompt = plain(rewrite, candidates, labels)
         if tokeniser.chat_template:
@@ -78,9 +78,9 @@ def test_scores_are_those_of_one_prompt_at_a_time(
     tmp_path: Path, architecture: str, template: bool, candidates: int
 ) -> None:
     folder = save_model(tmp_path, architecture, template)
-    asked = questions(20, candidates)
-    scores, tokens = JudgeModel(folder).scores(asked)
-    expected = naive_scores(folder, asked)
+    prompts = questions(20, candidates)
+    scores, tokens = JudgeModel(folder).scores(prompts)
+    expected = naive_scores(folder, prompts)
     assert expected.std() > 0.02  # far more than the tolerance
     np.testing.assert_allclose(scores, expected, atol=1 / 1024)
     assert np.array_equal(scores * 1024, np.rint(scores * 1024))
@@ -89,11 +89,11 @@ def test_scores_are_those_of_one_prompt_at_a_time(
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_a_prompts_numbers_do_not_depend_on_the_others(tmp_path: Path, precision: str) -> None:
-    asked = questions(12)
+    prompts = questions(12)
     model = JudgeModel(save_model(tmp_path, width=128), precision)
-    together, _ = model.scores(asked)
-    np.testing.assert_array_equal(model.scores(asked[::-1])[0], together[::-1])
-    np.testing.assert_array_equal(np.concatenate([model.scores([one])[0] for one in asked[:3]]), together[:3])
+    together, _ = model.scores(prompts)
+    np.testing.assert_array_equal(model.scores(prompts[::-1])[0], together[::-1])
+    np.testing.assert_array_equal(np.concatenate([model.scores([prompt])[0] for prompt in prompts[:3]]), together[:3])
 
 
 def test_the_shared_beginning_is_kept_once_and_nothing_else(chat_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,12 +111,12 @@ def test_the_shared_beginning_is_kept_once_and_nothing_else(chat_model: Path, mo
     judge.replies(questions(5), 3)
     assert {grows for _, _, grows in caches} == {True, False}
     for whole, several, grows in caches:
-        for one, shared in zip(whole.layers, several.layers, strict=True):
-            assert one.keys.shape[0] == 1
-            assert one.keys.shape[-2] == length
+        for layer, shared in zip(whole.layers, several.layers, strict=True):
+            assert layer.keys.shape[0] == 1
+            assert layer.keys.shape[-2] == length
             assert shared.keys.shape[0] > 1
             assert (shared.keys.shape[-2] > length) == grows
-            assert (shared.keys.data_ptr() == one.keys.data_ptr()) == (not grows)
+            assert (shared.keys.data_ptr() == layer.keys.data_ptr()) == (not grows)
 
 
 @pytest.mark.parametrize("reading", ["scores", "replies"])
@@ -124,10 +124,10 @@ def test_rows_follow_from_a_budget_and_are_halved_where_memory_runs_out(
     chat_model: Path, monkeypatch: pytest.MonkeyPatch, reading: str
 ) -> None:
     """As on CUDA, computed on the processor: of other rows only last bits may differ."""
-    judge, asked = JudgeModel(chat_model), questions(20)
+    judge, prompts = JudgeModel(chat_model), questions(20)
 
     def answers() -> Any:
-        return judge.scores(asked)[0] if reading == "scores" else judge.replies(asked, 4)
+        return judge.scores(prompts)[0] if reading == "scores" else judge.replies(prompts, 4)
 
     whole = answers()
     network, sizes = judge._model, []
@@ -137,11 +137,11 @@ def test_rows_follow_from_a_budget_and_are_halved_where_memory_runs_out(
     forward = network.forward
 
     @wraps(forward)  # generate looks at what it takes
-    def limited(*given: Any, **named: Any) -> Any:
+    def limited(*arguments: Any, **named: Any) -> Any:
         if len(named["input_ids"]) > 4:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         sizes.append(len(named["input_ids"]))
-        return forward(*given, **named)
+        return forward(*arguments, **named)
 
     monkeypatch.setattr(network, "forward", limited)
     again = answers()
@@ -171,11 +171,11 @@ def test_replies_are_those_of_one_prompt_at_a_time(chat_model: Path, again: bool
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokeniser, network = AutoTokenizer.from_pretrained(chat_model), AutoModelForCausalLM.from_pretrained(chat_model)
-    asked = questions(6)
-    answers = JudgeModel(chat_model).replies(asked, 12, again)
+    prompts = questions(6)
+    answers = JudgeModel(chat_model).replies(prompts, 12, again)
     assert len({answer.text for answer in answers}) > 1
-    for one, answer in zip(asked, answers, strict=True):
-        chat = [{"role": "user", "content": message(*one, again)}]
+    for prompt, answer in zip(prompts, answers, strict=True):
+        chat = [{"role": "user", "content": message(*prompt, again)}]
         ids = tokeniser.apply_chat_template(
             chat, add_generation_prompt=True, return_tensors="pt", enable_thinking=False
         )["input_ids"]
@@ -202,10 +202,10 @@ def test_a_cache_with_room_holds_what_one_that_grows_does_and_copies_nothing() -
     joined, places = [part.expand(3, -1, -1, -1) for part in first], set()
     for new in rest:
         joined = [torch.cat(pair, -2) for pair in zip(joined, new, strict=True)]
-        given = roomy.update(*new, 0)
-        assert all(torch.equal(*pair) for pair in zip(given, joined, strict=True))
+        updated = roomy.update(*new, 0)
+        assert all(torch.equal(*pair) for pair in zip(updated, joined, strict=True))
         assert roomy.get_seq_length() == joined[0].shape[-2]
-        places.add(tuple(part.data_ptr() for part in given))
+        places.add(tuple(part.data_ptr() for part in updated))
     assert len(places) == 1
     assert shared.get_seq_length() == 5
 
@@ -271,9 +271,9 @@ def attack_all(attack: JudgeAttack, asked: Sequence[tuple[str, Sequence[str]]], 
 
 def test_the_largest_score_is_guessed(chat_model: Path) -> None:
     attack = JudgeAttack(model=str(chat_model))
-    asked = [*questions(20, 3), ("", ["play some jazz", "", "set an alarm"])]
-    guess = attack_all(attack, asked + asked[:5])
-    scores, tokens = JudgeModel(chat_model).scores(asked)
+    prompts = [*questions(20, 3), ("", ["play some jazz", "", "set an alarm"])]
+    guess = attack_all(attack, prompts + prompts[:5])
+    scores, tokens = JudgeModel(chat_model).scores(prompts)
     np.testing.assert_array_equal(guess[:21], scores.argmax(axis=1))
     np.testing.assert_array_equal(guess[21:], guess[:5])
     assert isinstance(attack, HasTally)
@@ -287,11 +287,11 @@ def test_an_answer_without_form_is_asked_again_then_guessed_and_counted(
     """A random model keeps no form, so the table of answers is ours. 200 fair coins: outside 60 to 140 at 5e-9."""
     from epsilometer.models.chat import Completion
 
-    asked = [(f"{i} {rewrite}", candidates) for i, (rewrite, candidates) in enumerate(questions(203))]
+    prompts = [(f"{i} {rewrite}", candidates) for i, (rewrite, candidates) in enumerate(questions(203))]
     table = {
-        asked[0][0]: ("answer: [[2]]", ""),
-        asked[1][0]: ("2", "answer: [[1]]"),
-        asked[2][0]: ("answer: [[3]]", ""),
+        prompts[0][0]: ("answer: [[2]]", ""),
+        prompts[1][0]: ("2", "answer: [[1]]"),
+        prompts[2][0]: ("answer: [[3]]", ""),
     }
     rounds: list[tuple[bool, list[str]]] = []
 
@@ -301,11 +301,11 @@ def test_an_answer_without_form_is_asked_again_then_guessed_and_counted(
 
     monkeypatch.setattr(JudgeModel, "replies", replies)
     attack = JudgeAttack(model=str(chat_model), reading="generate", prices=(1.0, 4.0))
-    guess = attack_all(attack, asked)
+    guess = attack_all(attack, prompts)
     assert guess[:2].tolist() == [1, 0]
     assert 60 <= guess[3:].sum() <= 140
-    np.testing.assert_array_equal(guess, attack_all(attack, asked, epsilon=2.0))
-    assert rounds[1] == (True, [rewrite for rewrite, _ in asked[1:]])
+    np.testing.assert_array_equal(guess, attack_all(attack, prompts, epsilon=2.0))
+    assert rounds[1] == (True, [rewrite for rewrite, _ in prompts[1:]])
     assert attack.tally(1.0) == {
         "asked": 203,
         "asked_again": 202,

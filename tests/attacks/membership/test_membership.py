@@ -36,8 +36,8 @@ def attack(name: str, **settings: object) -> MembershipAttack:
     return built
 
 
-def area_of(one: MembershipAttack, of: Toy) -> float:
-    return area(Scores.of(one.score(of.evidence)[0], of.inside), 0.01).value
+def area_of(attack: MembershipAttack, of: Toy) -> float:
+    return area(Scores.of(attack.score(of.evidence)[0], of.inside), 0.01).value
 
 
 def test_all_are_there() -> None:
@@ -71,8 +71,8 @@ def test_lira_has_variances_of_its_own_from_64_shadows_on() -> None:
     mean, own = moments(phi, which, single=False)
     assert own == pytest.approx([phi[1:, 0].var(ddof=1), phi[:, 1].var(ddof=1)])
     assert mean == pytest.approx([phi[1:, 0].mean(), phi[:, 1].mean()])
-    _, one = moments(phi, which, single=True)
-    assert one == pytest.approx([(62 * own[0] + 63 * own[1]) / 125] * 2)
+    _, of_single = moments(phi, which, single=True)
+    assert of_single == pytest.approx([(62 * own[0] + 63 * own[1]) / 125] * 2)
     # and the scores: of two deviations alike, that of the steadier example weighs more, or as much
     target, inside = np.array([[1.0, 1.0]]), np.arange(64)[:, None] % 2 == [[0, 0]]
     single = LiRA(online=False).score(evidence(target, phi[:63], inside[:63]))[0]
@@ -96,9 +96,9 @@ def test_rmia_equals_its_double_loop(a: float, gamma: float) -> None:
     p = np.exp(-losses(of.references, of.labels))
     outside = [p[~of.members[:, x], x].tolist() for x in range(60)]
     some = [x for x in range(60) if outside[x]]
-    asked = replace(of, asked=np.array(some))
+    evidence = replace(of, asked=np.array(some))
     slow = slow_rmia(np.exp(-losses(of.targets, of.labels))[0, some], [outside[x] for x in some], a, gamma)
-    assert RMIA(a=a, gamma=gamma).score(asked)[0] == pytest.approx(slow, abs=1e-12)
+    assert RMIA(a=a, gamma=gamma).score(evidence)[0] == pytest.approx(slow, abs=1e-12)
 
 
 def test_a_probability_that_underflows_is_an_answer_like_others() -> None:
@@ -242,15 +242,15 @@ def test_spans_are_two_words_apart_and_about_a_seventh() -> None:
         assert max(places) < words
         assert len(places) == 2 * max(1, int(0.075 * words)) or words < 2
         starts = [place for place in places if place - 1 not in places]
-        assert all(later - one >= 3 for one, later in pairwise(starts))
+        assert all(later - start >= 3 for start, later in pairwise(starts))
 
 
 def test_respanned_neighbours_keep_the_other_words() -> None:
     texts = ["one two three four, five six seven.", "?", "word"]
     neighbours = respanned(Spelled(), texts, Noise.named(3, 1, "spans"))  # type: ignore[arg-type]
     assert [len(some) for some in neighbours] == [OF_SPANS, 0, OF_SPANS]
-    for one in neighbours[0]:
-        same = [a == b for a, b in zip(one.split(), texts[0].split(), strict=True)]
+    for neighbour in neighbours[0]:
+        same = [a == b for a, b in zip(neighbour.split(), texts[0].split(), strict=True)]
         assert same.count(False) == 2
     again = respanned(Spelled(), texts[2:], Noise.named(np.array([2]), 1, "spans"))  # type: ignore[arg-type]
     assert again == neighbours[2:]  # a text's neighbours are its own
@@ -261,9 +261,9 @@ def test_neighbours_compare_the_loss_of_the_label(kind: str, monkeypatch: pytest
     """The first target knows text 0 by heart; of text 1, not looked at, and 2, without a word, there is no score."""
     texts, labels = ["one two three", "never looked at", "?!"], np.array([1, 0, 0])
 
-    def answers(asked: list[str]) -> NDArray[np.float64]:
-        odds = np.array([[0.0 + 0.1 * ("a" in text) for text in asked], [2.0] * len(asked)])
-        return log_probabilities(odds, np.ones(len(asked), np.int64))
+    def answers(questions: list[str]) -> NDArray[np.float64]:
+        odds = np.array([[0.0 + 0.1 * ("a" in text) for text in questions], [2.0] * len(questions)])
+        return log_probabilities(odds, np.ones(len(questions), np.int64))
 
     own = np.array([[3.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
     of = evidence(own, own, own > 9, labels, texts=texts, answers=answers)

@@ -120,11 +120,11 @@ def test_candidates_that_are_all_texts_in_order(gradients: NDArray[np.float64], 
     """One row that stands for all trials, which takes shortcuts, has the scores of that row written out."""
     large = np.random.default_rng(0).standard_normal((40, SIZE)) + gradients[3]
     row, target = np.arange(40), np.random.default_rng(1).integers(40, size=50)
-    one, other = (
+    first, other = (
         next(Candidates().log_likelihoods([pool(large)], sets, target, [noise], np.random.default_rng(2)))
         for sets in (np.broadcast_to(row, (50, 40)), np.tile(row, (50, 1)))
     )
-    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(first, other)
 
 
 def test_equal_gradients_are_guessed_and_none_is_missed_without_noise(gradients: NDArray[np.float64]) -> None:
@@ -162,12 +162,12 @@ def test_the_same_bytes_and_common_noise(gradients: NDArray[np.float64]) -> None
     """Those of one noise do not depend on which others are asked about."""
     sets, target = trials(4, 50, range(TEXTS))
 
-    def asked(*noises: TrainingNoise) -> list[NDArray[np.float64]]:
+    def scored(*noises: TrainingNoise) -> list[NDArray[np.float64]]:
         return [*Candidates().log_likelihoods([pool(gradients)], sets, target, noises, np.random.default_rng(8))]
 
     for noise in (GaussianNoise(0.4), DirectionalNoise(9.0)):
-        alone, among = asked(noise)[0], asked(DirectionalNoise(3.0), noise, GaussianNoise(1.0))[1]
-        assert alone.tobytes() == asked(noise)[0].tobytes() == among.tobytes()
+        alone, among = scored(noise)[0], scored(DirectionalNoise(3.0), noise, GaussianNoise(1.0))[1]
+        assert alone.tobytes() == scored(noise)[0].tobytes() == among.tobytes()
     assert BLOCK == 2048  # drawn numbers depend on it
 
 

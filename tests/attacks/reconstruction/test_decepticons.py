@@ -51,15 +51,17 @@ def test_published_recovers_every_token_that_lies_alone_in_its_bin(bert: Path) -
     ready = Decepticons(variant="published").prepare(model, knows(PUBLIC))
     assert isinstance(ready, bins.Bins)
     ids = model.encode([PUBLIC[0], PUBLIC[0], "w3 w14 w15 w9 w26 w5"])  # twins share their bins
-    given: list[list[torch.Tensor]] = [[] for _ in range(ready.blocks)]
+    inputs: list[list[torch.Tensor]] = [[] for _ in range(ready.blocks)]
     layers = ready.model.network.bert.encoder.layer[: ready.blocks]
-    for states, layer in zip(given, layers, strict=True):
-        layer.intermediate.dense.register_forward_pre_hook(lambda _, one, to=states: to.append(one[0][0].detach()))
+    for states, layer in zip(inputs, layers, strict=True):
+        layer.intermediate.dense.register_forward_pre_hook(
+            lambda _, states_in, to=states: to.append(states_in[0][0].detach())
+        )
     with torch.no_grad():
-        for one in ids:
-            ready.model.network(input_ids=torch.tensor([one]))
+        for text in ids:
+            ready.model.network(input_ids=torch.tensor([text]))
     alone = []
-    for states, layer in zip(given, layers, strict=True):
+    for states, layer in zip(inputs, layers, strict=True):
         every = torch.cat(states)
         is_open = layer.intermediate.dense(every) > 0  # [tokens, rows]
         inside = is_open[:, :-1] & ~is_open[:, 1:]
@@ -89,7 +91,7 @@ def test_aware_reads_every_word_without_noise(bert: Path) -> None:
     ready = Decepticons(batch=3).prepare(model, knows(PUBLIC))
     ids = model.encode(["w1 w2 w3 w4 w5", "w2 w2 w9 w40", "w59 w58 w3 w0 w1"])
     reconstruction = ready.reconstruct(answer(ready.model, ids, [0, 1, 1]), knows([]).generator)
-    assert reconstruction.ids == tuple(tuple(model.plain(one)) for one in ids)
+    assert reconstruction.ids == tuple(tuple(model.plain(text)) for text in ids)
 
 
 def test_aware_reads_gpt2(gpt2: Path) -> None:

@@ -53,29 +53,29 @@ def written_out(model: SharedModel, sent: Sent, texts: list[torch.Tensor], kind:
 @pytest.mark.parametrize("kind", ["cos", "tag"])
 def test_losses_are_those_of_gradients_written_out(model: SharedModel, sent: Sent, kind: Loss) -> None:
     matching = Matching(model, sent, kind)
-    given = embedded(model, ["w9 w1 w3 w4", "w5 w8 w2"])
-    assert float(matching.loss(given)) == pytest.approx(written_out(model, sent, given, kind), rel=1e-3)
+    embeddings = embedded(model, ["w9 w1 w3 w4", "w5 w8 w2"])
+    assert float(matching.loss(embeddings)) == pytest.approx(written_out(model, sent, embeddings, kind), rel=1e-3)
     candidates = torch.stack(embedded(model, ["w2 w5 w6", "w1 w1 w1", "w6 w2 w5"]))
-    losses = matching.losses(given, 1, candidates)
-    for one, loss in zip(candidates, losses, strict=True):
+    losses = matching.losses(embeddings, 1, candidates)
+    for candidate, loss in zip(candidates, losses, strict=True):
         # Gradients of unlike labels nearly cancel, so float32's rounding shows.
-        assert float(loss) == pytest.approx(written_out(model, sent, [given[0], one], kind), rel=0.02)
+        assert float(loss) == pytest.approx(written_out(model, sent, [embeddings[0], candidate], kind), rel=0.02)
 
 
 @pytest.mark.parametrize("kind", ["cos", "tag"])
 def test_the_true_text_is_a_fixed_point(model: SharedModel, sent: Sent, kind: Loss) -> None:
     """Its loss is zero, no step leads away from it, and no rearrangement is better."""
     matching = Matching(model, sent, kind)
-    true = [one.requires_grad_() for one in embedded(model, TEXTS)]
+    true = [embeddings.requires_grad_() for embeddings in embedded(model, TEXTS)]
     loss = matching.loss(true, create_graph=True)
     assert abs(float(loss.detach())) < 1e-4
-    other = [one.requires_grad_() for one in embedded(model, ["w4 w3 w2 w1", "w6 w7 w5"])]
+    other = [embeddings.requires_grad_() for embeddings in embedded(model, ["w4 w3 w2 w1", "w6 w7 w5"])]
     away = torch.autograd.grad(matching.loss(other, create_graph=True), other)
     if kind == "cos":  # absolute differences have no derivative at 0
         at = torch.autograd.grad(loss, true)
-        assert max(float(one.abs().max()) for one in at) < 0.02 * max(float(one.abs().max()) for one in away)
+        assert max(float(slope.abs().max()) for slope in at) < 0.02 * max(float(slope.abs().max()) for slope in away)
     orders = moves(4, 30, np.random.default_rng(1))
-    whole = [one.detach() for one in true]
+    whole = [embeddings.detach() for embeddings in true]
     places = torch.from_numpy(np.pad(orders + 1, ((0, 0), (1, 1)), constant_values=(0, 5)))
     losses = matching.losses(whole, 0, whole[0][places])
     assert int(losses.argmin()) in np.flatnonzero((orders == np.arange(4)).all(1))
@@ -86,7 +86,7 @@ def test_moves_rearrange_and_the_first_does_not() -> None:
     assert 60 < len(every) <= 300
     assert (np.sort(every, 1) == np.arange(7)).all()
     assert (every[0] == np.arange(7)).all()
-    assert len({tuple(one) for one in every}) == len(every)
+    assert len({tuple(move) for move in every}) == len(every)
     assert moves(1, 5, np.random.default_rng(0)).tolist() == [[0]]
 
 
@@ -95,8 +95,8 @@ def test_it_answers_words_in_the_lengths_given_and_repeats_itself(model: SharedM
     ready = settings.prepare(model, NOTHING)
     first, again = (ready.reconstruct(sent, np.random.default_rng(5)) for _ in range(2))
     assert first == again
-    assert [len(one) for one in first.ids] == [4, 3]
-    assert not {i for one in first.ids for i in one} & model.special
+    assert [len(text) for text in first.ids] == [4, 3]
+    assert not {i for text in first.ids for i in text} & model.special
     assert ready.model is model
 
 

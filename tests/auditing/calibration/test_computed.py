@@ -38,10 +38,10 @@ def test_the_interval_holds_the_epsilon_and_says_what_the_error_leaves_open(
 
 def test_it_asks_for_few_figures() -> None:
     """A curve that bends: guess loss of randomised response on 20 texts, met at 2.90048."""
-    asked = []
+    visited = []
 
     def figure(epsilon: float) -> tuple[float, float]:
-        asked.append(epsilon)
+        visited.append(epsilon)
         q = 1 / (1 + 19 * math.exp(-epsilon))
         right = q + (1 - q) * 9 / 19
         loss = math.inf if right >= 1 else math.log(right / (1 - right))
@@ -51,7 +51,7 @@ def test_it_asks_for_few_figures() -> None:
     assert met.status == FOUND
     assert met.low < 2.90048 < met.high
     assert met.best == pytest.approx(2.90048, rel=0.002)
-    assert len(asked) == len(set(asked)) <= 12
+    assert len(visited) == len(set(visited)) <= 12
 
 
 @pytest.mark.parametrize(

@@ -50,11 +50,11 @@ class Simulated:
 
     def __init__(self, seed: int, *shares: float) -> None:
         self.rng, self.shares, self.trials = np.random.default_rng(seed), shares or (1.0,), 0
-        self.asked: Counter[int] = Counter()
+        self.batches: Counter[int] = Counter()
 
     def __call__(self, epsilon: float, first: int, count: int, attacks: Sequence[int]) -> Sequence[Batch]:
         self.trials += count
-        self.asked.update(attacks)
+        self.batches.update(attacks)
         shares = [self.shares[i] for i in attacks]
         return [Batch(int(self.rng.binomial(count, 0.5 + share * (success(epsilon) - 0.5)))) for share in shares]
 
@@ -92,7 +92,7 @@ def test_of_several_attacks_the_strongest_counts() -> None:
         total = 0.0
         for outcome in itertools.product(range(n + 1), repeat=2):
             evidence = _Evidence(_Curves(1.0, 2, 0.05, 8), 2, 8, 99.0)
-            evidence.add(place, [0, 1], [coins(one, n) for one in outcome])
+            evidence.add(place, [0, 1], [coins(chance, n) for chance in outcome])
             total += math.exp(evidence.wealth[cell]) * float(np.prod(stats.binom.pmf(outcome, n, chances)))
         assert total <= 1 + 1e-9
 
@@ -214,8 +214,8 @@ def test_the_wealth_by_posteriors_is_a_martingale(side: int) -> None:
 def test_a_sampler_that_departs_from_its_law_is_calibrated_by_hits() -> None:
     """Log odds 0.7 too large: posteriors would put 0.9 nats at twice the epsilon. Fixed seeds, 0.01 each."""
     outcomes = [calibrate(Lawful(seed, 0.5, excess=0.7), Goal(0.9, 1.0, 40.0), lawful=True) for seed in range(3)]
-    assert [(one.by, one.departs) for one in outcomes] == [(HITS, True)] * 3
-    apart = 2 * stats.norm.ppf(expit(0.5 * np.array([[one.low, one.high] for one in outcomes]) / TRUE))
+    assert [(outcome.by, outcome.departs) for outcome in outcomes] == [(HITS, True)] * 3
+    apart = 2 * stats.norm.ppf(expit(0.5 * np.array([[outcome.low, outcome.high] for outcome in outcomes]) / TRUE))
     odds = stats.norm.ppf((np.arange(2000) + 0.5) / 2000)[:, None, None] * apart + apart**2 / 2
     low, high = expit(np.abs(odds) + 0.7).mean(axis=0).T  # the success rates at the ends
     assert (low < success_bound(0.9, 2)).all()
@@ -249,8 +249,8 @@ def test_the_model_of_the_curve_costs_trials_and_no_validity() -> None:
         lambda e: 0.5 + 0.5 * float(expit(8 * math.log(e / TRUE) + math.log(0.4621 / 0.5379))),
     ]
     outcomes = [calibrate(curved(curve, seed), Goal(1.0, 1.0, 40.0)) for curve in curves for seed in range(10)]
-    assert all(one.status == FOUND for one in outcomes)
-    assert sum(not one.low <= TRUE <= one.high for one in outcomes) <= 3
+    assert all(outcome.status == FOUND for outcome in outcomes)
+    assert sum(not outcome.low <= TRUE <= outcome.high for outcome in outcomes) <= 3
 
 
 def curved(curve: Callable[[float], float], seed: int) -> Measure:
@@ -329,7 +329,7 @@ def test_the_strongest_of_several_attacks() -> None:
     both = calibrate(two, Goal(1.0, 1.0, 40.0), attacks=2)
     assert alone.low < TRUE < alone.high
     assert both.low < TRUE < both.high
-    assert two.asked[0] < two.asked[1] / 2  # the weak one is known to be so early
+    assert two.batches[0] < two.batches[1] / 2  # the weak one is known to be so early
 
 
 def test_targets_out_of_reach_and_out_of_budget() -> None:
@@ -398,9 +398,9 @@ def test_no_claim_changes_the_answer() -> None:
     texts = ["the meeting is on", "the meeting is off"]
 
     class Tight:
-        def rewrite(self, given: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        def rewrite(self, sources: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
             stays = noise.uniforms()[:, 0] < success_bound(epsilon, 2, 0.1)
-            return Rewrites([t if s else texts[1 - texts.index(t)] for t, s in zip(given, stays, strict=True)])
+            return Rewrites([t if s else texts[1 - texts.index(t)] for t, s in zip(sources, stays, strict=True)])
 
         def guarantee(self, epsilon: float) -> Guarantee:
             return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=min(0.9, 0.1 * epsilon))

@@ -16,7 +16,7 @@ SIZE, TRIALS = 5, 4
 
 def sets(rng: np.random.Generator, count: int) -> list[TextSet]:
     vectors = rng.standard_normal((count, SIZE, 6))
-    return [TextSet.of_all_pairs(one / np.linalg.norm(one, axis=1, keepdims=True)) for one in vectors]
+    return [TextSet.of_all_pairs(vector / np.linalg.norm(vector, axis=1, keepdims=True)) for vector in vectors]
 
 
 def coin(rng: np.random.Generator, texts: TextSet, loss: float) -> float:
@@ -35,11 +35,11 @@ def test_it_exceeds_the_exact_loss_no_more_often_than_alpha() -> None:
     The mechanism keeps nearly all that is possible, so that most audits prove something.
     """
     rng = np.random.default_rng(0)
-    pool = [(one, frontier(one)) for one in sets(rng, 60)]
+    pool = [(texts, frontier(texts)) for texts in sets(rng, 60)]
     proved = []
     for _ in range(200):
         sampled = [pool[i] for i in rng.integers(len(pool), size=200)]
-        worths = np.array([coin(rng, one, 1.0) for one, _ in sampled])
+        worths = np.array([coin(rng, texts, 1.0) for texts, _ in sampled])
         proved.append(proved_loss([bounds for _, bounds in sampled], worths, alpha=0.1))
     assert sum(loss > 1.0 for loss in proved) <= 40
     assert np.median(proved) > 0.3
@@ -48,14 +48,14 @@ def test_it_exceeds_the_exact_loss_no_more_often_than_alpha() -> None:
 @pytest.mark.parametrize("count", [100, 400])
 def test_it_grows_with_the_sets_where_texts_are_released(count: int) -> None:
     rng = np.random.default_rng(1)
-    bounds = [frontier(one) for one in sets(rng, 25)] * (count // 25)
+    bounds = [frontier(texts) for texts in sets(rng, 25)] * (count // 25)
     few, many = (proved_loss(bounds[:n], np.ones(n)) for n in (count // 2, count))
     assert 0 < few < many < math.inf
 
 
 def test_little_worth_proves_nothing() -> None:
     rng = np.random.default_rng(2)
-    bounds = [frontier(one) for one in sets(rng, 20)]
+    bounds = [frontier(texts) for texts in sets(rng, 20)]
     assert proved_loss(bounds, np.zeros(20)) == 0
     assert proved_loss(bounds, np.full(20, np.nan)) == 0
 

@@ -86,9 +86,9 @@ def test_words_that_come_out_unchanged_are_not_reassuring(words: Path, epsilon: 
     assert f"{finding.testable:.2f}" in finding.reason
     low = extra_epsilons(mechanism, epsilon)
     assert len(low) == 2
-    checked = [check_claim(mechanism, one) for one in low]
-    assert {one.verdict for one in checked} == {VIOLATED}
-    assert all(one.claimed < 3.1 < one.worst == pytest.approx(one.testable) for one in checked)
+    checked = [check_claim(mechanism, epsilon) for epsilon in low]
+    assert {finding.verdict for finding in checked} == {VIOLATED}
+    assert all(finding.claimed < 3.1 < finding.worst == pytest.approx(finding.testable) for finding in checked)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -110,7 +110,7 @@ def test_the_ceiling_is_what_the_best_outcome_proves(words: Path) -> None:
     best = [
         float(np.log(low) - np.log1p(-low)) for tests in range(1, 13) for low in [beta.ppf(0.01 / (2 * tests), 1000, 1)]
     ]
-    assert min(abs(finding.testable - one) for one in best) < 1e-9
+    assert min(abs(finding.testable - loss) for loss in best) < 1e-9
     assert finding.worst == pytest.approx(finding.testable)
 
 

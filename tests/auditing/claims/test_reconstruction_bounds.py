@@ -41,7 +41,7 @@ def test_many_dimensions_are_nearly_gaussian() -> None:
     sigma = np.sqrt(dimension) / kappa
     for blind in (1e-4, 0.1):
         directional, gaussian = (
-            exact_match(one, blind) for one in (VonMisesFisher(kappa, (dimension,)), Gaussian(sigma))
+            exact_match(release, blind) for release in (VonMisesFisher(kappa, (dimension,)), Gaussian(sigma))
         )
         assert directional == pytest.approx(gaussian, rel=0.01)
     near = pair_success(VonMisesFisher(kappa, (dimension,)), [0.0, 0.7, 1.9])
@@ -76,6 +76,6 @@ def test_no_match_is_likelier_than_the_bound_between_two() -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(UserError, match=r"in \(0, 1\], got 0"):
         exact_match(Gaussian(1.0), 0)
-    for work in (lambda one: exact_match(one, 0.1), lambda one: pair_success(one, 1.0)):
+    for work in (lambda release: exact_match(release, 0.1), lambda release: pair_success(release, 1.0)):
         with pytest.raises(UserError, match="not of draws by parts"):
             work(VonMisesFisher(1.0, (10, 20)))

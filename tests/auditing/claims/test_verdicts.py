@@ -222,9 +222,9 @@ def test_true_claims_are_seldom_violated() -> None:
     level = alpha / divisor(smallest, alpha)
     assert divisor(smallest, alpha) == 20
     successes = rng.binomial(trials, allowed, (4000, 30))
-    known = {(s, q): p_value(int(s), trials, trials * q) for q in allowed for s in range(trials + 1)}
+    p_values = {(s, q): p_value(int(s), trials, trials * q) for q in allowed for s in range(trials + 1)}
     alarms = [
-        any(verdict(known[s, q], level, p) == VIOLATED for s, q, p in zip(audit, allowed, smallest, strict=True))
+        any(verdict(p_values[s, q], level, p) == VIOLATED for s, q, p in zip(audit, allowed, smallest, strict=True))
         for audit in successes.tolist()
     ]
     assert 120 < sum(alarms) <= 462

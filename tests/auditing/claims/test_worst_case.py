@@ -163,20 +163,20 @@ def test_sampling_catches_too_little_noise(tmp_path: Path) -> None:
 
 
 def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--vectors", str(folder / "vectors.npz"), "--json"]
-    cli_result(["claims", "tem", "--epsilon", "5", "--as-published", *given])
+    options = ["--vectors", str(folder / "vectors.npz"), "--json"]
+    cli_result(["claims", "tem", "--epsilon", "5", "--as-published", *options])
     published = json.loads(capsys.readouterr().out)
     assert published["verdict"] == VIOLATED
     assert published["worst"] > published["claimed"]
     assert set(published["witness"]) == {"x", "x'", "y"}
-    cli_result(["claims", "tem", "--vocabulary", "50", *given])
+    cli_result(["claims", "tem", "--vocabulary", "50", *options])
     sound = json.loads(capsys.readouterr().out)
     assert (sound["verdict"], sound["inputs"]) == (NOT_REFUTED, 50)
     for wrong, complaint in (
         (["claims", "tem", "--vocabulary", "1"], "at least 2"),
         (["claims", "tem", "--epsilon", "-1"], "> 0"),
         (["claims", "santext", "--as-published"], "as_published"),
-        (["claims", "dp_mlm", *given], "--set resource"),
+        (["claims", "dp_mlm", *options], "--set resource"),
         (["claims", "identity"], "no claim"),
     ):
         if complaint == "no claim":

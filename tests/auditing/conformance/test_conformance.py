@@ -47,9 +47,9 @@ def test_sound_components_pass() -> None:
 def goes_without_settings(name: str) -> bool:
     """Whether a mechanism needs nothing that only its user has: auxiliaries, a translation model, an endpoint."""
     definition = find("mechanisms", name, "rewrite")
-    given = {"resource"} if hasattr(definition, "default_resource") or hasattr(definition, "among_texts") else set()
+    defaults = {"resource"} if hasattr(definition, "default_resource") or hasattr(definition, "among_texts") else set()
     needed = {n for n, p in inspect.signature(definition).parameters.items() if p.default is p.empty}
-    return needed <= given
+    return needed <= defaults
 
 
 SMALL = {"privrewrite": {"k": 3, "max_new_tokens": 8}}  # every rule, on shorter candidates
@@ -106,8 +106,8 @@ def test_counts_of_the_batch_are_caught() -> None:
 
         def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
             zeros = np.zeros(len(texts), np.int64)
-            asked = np.array([text not in texts[:i] for i, text in enumerate(texts)]).astype(np.int64)
-            return Rewrites(list(texts), outcomes=Outcomes([NOTHING] * len(texts), zeros, zeros, asked, zeros))
+            questions = np.array([text not in texts[:i] for i, text in enumerate(texts)]).astype(np.int64)
+            return Rewrites(list(texts), outcomes=Outcomes([NOTHING] * len(texts), zeros, zeros, questions, zeros))
 
         def guarantee(self, epsilon: float) -> None:
             return None

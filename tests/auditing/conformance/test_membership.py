@@ -105,7 +105,7 @@ class OneThreshold(ByLoss):
     ],
 )
 def test_what_is_broken_is_caught(attack: Any, rule: str) -> None:
-    assert any(one.startswith(rule) for one in failed(attack))
+    assert any(rule_failed.startswith(rule) for rule_failed in failed(attack))
 
 
 def test_a_sound_attack_passes() -> None:

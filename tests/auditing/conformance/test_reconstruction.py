@@ -104,7 +104,7 @@ class Overwrites(Guesses):
 )
 def test_what_is_broken_is_caught(attack: Any, rule: str, model: SharedModel) -> None:
     """Global's two texts are alike by chance once in 60^5."""
-    assert [one for one in failed(attack, model) if one.startswith(rule)]
+    assert [broken for broken in failed(attack, model) if broken.startswith(rule)]
 
 
 def test_sound_attacks_pass(model: SharedModel) -> None:

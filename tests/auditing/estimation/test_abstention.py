@@ -28,8 +28,8 @@ def response(
     trials: int, epsilon: float, candidates: int, rng: np.random.Generator, delta: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Randomised response that gives the source away with probability delta; what is given away is surest."""
-    given = rng.random(trials) < delta
-    return given | (rng.random(trials) < success_bound(epsilon, candidates)), given.astype(float)
+    revealed = rng.random(trials) < delta
+    return revealed | (rng.random(trials) < success_bound(epsilon, candidates)), revealed.astype(float)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
@@ -101,10 +101,10 @@ class Last(ByScore):
         first = np.array([text[0] for text in contexts[0].texts])
         return [
             np.array(
-                [[text.count(x) for x in row] for text, row in zip(one.texts, first[candidates], strict=True)],
+                [[text.count(x) for x in row] for text, row in zip(output.texts, first[candidates], strict=True)],
                 float,
             )
-            for one in rewrites
+            for output in rewrites
         ]
 
 

@@ -77,9 +77,9 @@ def test_the_test_of_the_law_is_exact() -> None:
     rng = np.random.default_rng(2)
     for count in (1, 2, 7, 300):
         p = rng.random(count)
-        known = stats.poisson_binom(p)
+        law = stats.poisson_binom(p)
         for hits in {0, count // 2, count}:
-            expected = min(1.0, 2 * min(known.cdf(hits), known.sf(hits - 1)))
+            expected = min(1.0, 2 * min(law.cdf(hits), law.sf(hits - 1)))
             assert departure(hits, p) == pytest.approx(expected, abs=1e-12)
     assert departure(1, np.array([1.0, 1.0])) < 1e-12
     assert departure(1, np.array([0.5, math.nan])) == 0  # impossible under every candidate
@@ -249,13 +249,13 @@ def test_the_likelihood_attack_finds_the_same_with_and_without_the_shared_likeli
     (table,) = computed(mechanism, TEXTS, candidates, [rewrites], epsilons=[0.5])
     plain = Context(TEXTS, mechanism, 0.5, Noise.named(40, "attack"))
     shared = Context(TEXTS, mechanism, 0.5, Noise.named(40, "attack"), log_likelihoods=table)
-    one, other = (
+    first, other = (
         guess_and_score(LikelihoodAttack(), [rewrites], candidates, [context])[0] for context in (plain, shared)
     )
-    assert (one.slots == other.slots).all()
-    assert one.posteriors is None
+    assert (first.slots == other.slots).all()
+    assert first.posteriors is None
     assert other.posteriors is not None
-    np.testing.assert_allclose(one.scores, np.log(other.posteriors / (1 - other.posteriors)), atol=2e-6)
+    np.testing.assert_allclose(first.scores, np.log(other.posteriors / (1 - other.posteriors)), atol=2e-6)
 
 
 @pytest.mark.parametrize("count", [1023, 1024, 5000])

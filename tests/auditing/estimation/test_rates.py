@@ -54,7 +54,7 @@ def test_the_area_is_covered(mu: float, n: int, m: int) -> None:
     """DeLong's interval is one for many examples: at these few a tenth may become an eighth, not more."""
     rng, truth = np.random.default_rng(2), norm.cdf(mu / math.sqrt(2))
     intervals = [area(gaussian_scores(mu, n, m, rng), ALPHA) for _ in range(RUNS)]
-    misses = sum(not one.low <= truth <= one.high for one in intervals)
+    misses = sum(not interval.low <= truth <= interval.high for interval in intervals)
     assert misses <= allowed(0.125)
     assert misses >= binom.ppf(FALSE_ALARM, RUNS, 0.08)  # nor is it much wider than it says
 
@@ -88,7 +88,7 @@ def test_rates_are_covered_at_thresholds_of_other_examples(fpr: float) -> None:
         threshold = threshold_at(fpr, chosen.outside)
         truth = norm.sf(threshold - 1), norm.sf(threshold)
         intervals = rates(measured, threshold, ALPHA)
-        misses += [not one.low <= t <= one.high for one, t in zip(intervals, truth, strict=True)]
+        misses += [not interval.low <= t <= interval.high for interval, t in zip(intervals, truth, strict=True)]
     assert (misses <= allowed(ALPHA)).all()
 
 
@@ -130,12 +130,12 @@ def test_the_loss_is_below_the_truth() -> None:
     rng, misses, shown, runs = np.random.default_rng(7), 0, [], 200
     for _ in range(runs):
         chosen, measured = halves(gaussian_scores(1.5, 600, 600, rng), rng)
-        one = loss(chosen, measured, ALPHA)
-        above = norm.sf(one.threshold - 1.5), norm.sf(one.threshold)
-        truth = above[0] / above[1] if one.named == MEMBERS else (1 - above[1]) / (1 - above[0])
-        misses += one.loss > math.log(truth)
-        shown.append(one.loss)
-        assert one.loss <= min(one.point, one.ceiling)
+        bound = loss(chosen, measured, ALPHA)
+        above = norm.sf(bound.threshold - 1.5), norm.sf(bound.threshold)
+        truth = above[0] / above[1] if bound.named == MEMBERS else (1 - above[1]) / (1 - above[0])
+        misses += bound.loss > math.log(truth)
+        shown.append(bound.loss)
+        assert bound.loss <= min(bound.point, bound.ceiling)
     assert misses <= binom.isf(FALSE_ALARM, runs, ALPHA / 2)
     assert np.median(shown) > 1.2  # of about 2.5 at the thresholds that 300 examples a side allow
 
@@ -149,10 +149,10 @@ def test_the_loss_of_randomised_response_is_its_epsilon(named: str) -> None:
     scores = Scores(inside.astype(float), outside.astype(float))
     if named == OTHERS:
         scores = Scores(1 - scores.outside, 1 - scores.inside)
-    one = loss(*halves(scores, rng), alpha=1e-4)  # false alarm below 5e-5
-    assert one.named == named
-    assert 1.4 < one.loss < 2 < one.ceiling
-    assert one.loss == pytest.approx(loss_at_the_threshold(scores, one.named), abs=0.6)
+    bound = loss(*halves(scores, rng), alpha=1e-4)  # false alarm below 5e-5
+    assert bound.named == named
+    assert 1.4 < bound.loss < 2 < bound.ceiling
+    assert bound.loss == pytest.approx(loss_at_the_threshold(scores, bound.named), abs=0.6)
 
 
 def loss_at_the_threshold(scores: Scores, named: str) -> float:

@@ -155,8 +155,8 @@ def test_randomised_response_among_the_likeliest_reaches_the_bound_under_a_prior
 
 def test_a_uniform_prior_changes_nothing() -> None:
     for k, delta in [(2, 0.0), (5, 0.02)]:
-        one, other = estimate(70, 100, k, delta=delta), estimate(70, 100, k, delta=delta, prior=(1 / k,) * k)
+        plain, other = estimate(70, 100, k, delta=delta), estimate(70, 100, k, delta=delta, prior=(1 / k,) * k)
         for name in ("loss", "point", "upper", "ceiling"):
-            assert getattr(other, name) == pytest.approx(getattr(one, name), abs=1e-12)
+            assert getattr(other, name) == pytest.approx(getattr(plain, name), abs=1e-12)
     assert estimate(100, 100, prior=(0.7, 0.3)).point == math.inf
     assert estimate(690, 1000, prior=(0.7, 0.3)).point == 0  # naming the likelier one, unseen

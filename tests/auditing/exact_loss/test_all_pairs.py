@@ -131,9 +131,9 @@ def test_blocks_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = unit_laws.unit_laws(table, np.arange(8), [1.0, 2.0])
     monkeypatch.setattr(unit_laws, "_CELLS", 2 * 2 * 3 * 8)  # three rows at a time
     monkeypatch.setattr(unit_laws, "_CACHE", 8)
-    for one, other in zip(whole, unit_laws.unit_laws(table, np.arange(8), [1.0, 2.0]), strict=True):
-        assert one.largest.tobytes() == other.largest.tobytes()
-        np.testing.assert_allclose(one.log_overlap, other.log_overlap, atol=1e-14)  # sums of another shape
+    for law, other in zip(whole, unit_laws.unit_laws(table, np.arange(8), [1.0, 2.0]), strict=True):
+        assert law.largest.tobytes() == other.largest.tobytes()
+        np.testing.assert_allclose(law.log_overlap, other.log_overlap, atol=1e-14)  # sums of another shape
 
 
 def test_the_pairs_of_a_corpus_are_in_order() -> None:

@@ -70,7 +70,7 @@ class Hidden:
 
     def log_likelihoods(self, texts, candidates, rewrites, epsilons):
         laws = [np.array([self._log_p(text, epsilon) for text in texts]) for epsilon in epsilons]
-        return [law[candidates, one.units.values[:, None]] for law, one in zip(laws, rewrites, strict=True)]
+        return [law[candidates, output.units.values[:, None]] for law, output in zip(laws, rewrites, strict=True)]
 
 
 def error(log_p: Sequence[NDArray[np.float64]]) -> float:
@@ -89,8 +89,8 @@ def truth(sets: CandidateSets, epsilon: float, lawful: Lawful | None = None) -> 
     each, k = [], sets.numbers.shape[1]
     for numbers in sets.numbers:
         of = [listed(TEXTS[i], epsilon, lawful or Lawful()) for i in numbers]
-        outputs = sorted({y for one in of for y in one})
-        each.append(error([np.array([one.get(y, -np.inf) for y in outputs]) for one in of]))
+        outputs = sorted({y for law in of for y in law})
+        each.append(error([np.array([law.get(y, -np.inf) for y in outputs]) for law in of]))
     e = float(sets.weights @ each)
     return math.log((k - 1) * (1 - e) / e)
 

@@ -44,13 +44,13 @@ class Likely(Spelled):
 
     def log_likelihoods(self, texts: Any, candidates: NDArray[np.integer], rewrites: Any, epsilons: Any) -> list[Any]:
         tables = []
-        for one, epsilon in zip(rewrites, epsilons, strict=True):
-            law, units = self.at(epsilon), [one.units.row(i) for i in range(len(candidates))]
-            known = [[self.inputs.index(letter) for letter in text.split()] for text in texts]
+        for output, epsilon in zip(rewrites, epsilons, strict=True):
+            law, units = self.at(epsilon), [output.units.row(i) for i in range(len(candidates))]
+            letters = [[self.inputs.index(letter) for letter in text.split()] for text in texts]
             tables.append(
                 np.array(
                     [
-                        [sum(law[known[j], y]) if len(known[j]) == len(y) else -math.inf for j in sets]
+                        [sum(law[letters[j], y]) if len(letters[j]) == len(y) else -math.inf for j in sets]
                         for sets, y in zip(candidates, units, strict=True)
                     ]
                 )
@@ -76,7 +76,7 @@ def of_sets(k: int, texts: list[str], epsilon: float = 1.0) -> float:
 
 
 def missed(intervals: list[Bracket[float]], truth: float) -> int:
-    return sum(not one.low <= truth <= one.high for one in intervals)
+    return sum(not interval.low <= truth <= interval.high for interval in intervals)
 
 
 def test_the_interval_over_pairs_covers_the_average_of_all() -> None:
@@ -93,7 +93,7 @@ def test_the_interval_over_pairs_covers_the_average_of_all() -> None:
         intervals.append(over_all(log_error, trials, brackets[-1]))
     assert missed(intervals, truth.low) <= stats.binom.isf(FALSE_ALARM, 400, ALPHA)
     assert missed(brackets, truth.low) == 400
-    assert np.median([one.high - one.low for one in intervals]) < 2.5
+    assert np.median([interval.high - interval.low for interval in intervals]) < 2.5
 
 
 def test_trials_that_end_with_so_many_pairs_of_one_length_cover_it_too() -> None:
@@ -124,7 +124,7 @@ def test_the_interval_over_sets_covers_the_average_of_all(k: int, kind: type[Spe
         epsilon = 1.0 + seed * 1e-12  # another stream of draws
         intervals.append(over_sets(mechanism, texts, sets, epsilon, most=150))
     assert missed(intervals, truth) <= stats.binom.isf(FALSE_ALARM, 100, ALPHA)
-    assert np.median([one.high - one.low for one in intervals]) < 2.5
+    assert np.median([interval.high - interval.low for interval in intervals]) < 2.5
 
 
 def test_draws_between_drawn_pairs_cover_the_average_of_all() -> None:

@@ -177,8 +177,8 @@ def test_whole_texts_keep_the_claims_of_corrected_mechanisms(
     words: dict[str, Path], name: str, resource: str, settings: dict[str, Any]
 ) -> None:
     texts = sentences(words[resource])
-    given = {"resource": words[resource], **settings}
-    table = epsilometer.exact_loss(texts, name, [0.3, 5.0, 30.0], given, design=UNIFORM).filter(pairs="equal length")
+    chosen = {"resource": words[resource], **settings}
+    table = epsilometer.exact_loss(texts, name, [0.3, 5.0, 30.0], chosen, design=UNIFORM).filter(pairs="equal length")
     assert table["verdict"].to_list() == [NOT_REFUTED] * 3
     assert table["delta_at_claim"].to_list() == [0] * 3
     assert table["relative_method"].unique().to_list() == ["all pairs"]
@@ -198,8 +198,8 @@ def test_published_forms_whose_supports_differ_lose_without_bound(
     words: dict[str, Path], name: str, resource: str, settings: dict[str, Any]
 ) -> None:
     texts = [*sentences(words[resource]), "the flibbertigibbet", "the quartzalcoatl"]
-    given = {"resource": words[resource], "as_published": True, **settings}
-    table = epsilometer.exact_loss(texts, name, [5.0], given, design=UNIFORM).filter(pairs="equal length")
+    chosen = {"resource": words[resource], "as_published": True, **settings}
+    table = epsilometer.exact_loss(texts, name, [5.0], chosen, design=UNIFORM).filter(pairs="equal length")
     assert table["relative_epsilon"].to_list() == [math.inf]
     assert table["verdict"].to_list() == [VIOLATED]
     assert table["delta_at_claim"][0] > 0.1
@@ -258,10 +258,10 @@ def test_bad_input_is_one_clear_error(
 @pytest.mark.slow
 def test_the_average_lies_inside_the_interval_of_a_sampled_audit(words: dict[str, Path]) -> None:
     """At 99.9 %: a false alarm has a probability of .001 for each budget; fixed seed."""
-    texts, given = sentences(words["vectors"], 10), {"resource": words["vectors"]}
-    exact = epsilometer.exact_loss(texts, "tem", [3.0, 8.0], given, design=UNIFORM).filter(pairs="all")
+    texts, chosen = sentences(words["vectors"], 10), {"resource": words["vectors"]}
+    exact = epsilometer.exact_loss(texts, "tem", [3.0, 8.0], chosen, design=UNIFORM).filter(pairs="all")
     design = Design(temperature=0, alpha=0.001)
-    sampled = epsilometer.audit(texts, "tem", [3.0, 8.0], ["likelihood"], 100_000, given, design=design)
+    sampled = epsilometer.audit(texts, "tem", [3.0, 8.0], ["likelihood"], 100_000, chosen, design=design)
     for low, high, loss, upper in zip(
         exact["average_low"], exact["average_high"], sampled["loss"], sampled["upper"], strict=True
     ):

@@ -50,9 +50,9 @@ def laws(logits: NDArray[np.float64] = LOGITS) -> Laws:
     return Laws(Ragged.of(TEXTS), OUTPUTS, log_probabilities)
 
 
-def listed(text: int, epsilon: float, known: Laws) -> NDArray[np.float64]:
+def listed(text: int, epsilon: float, table: Laws) -> NDArray[np.float64]:
     """ln P of every output of a text of three units: [outputs^3]."""
-    (log_p,) = known.log_probabilities(known.rows.row(text), [epsilon])
+    (log_p,) = table.log_probabilities(table.rows.row(text), [epsilon])
     every = np.array(list(itertools.product(range(OUTPUTS), repeat=len(log_p))))
     return log_p[np.arange(len(log_p)), every].sum(axis=1)
 
@@ -68,8 +68,8 @@ def stream(numbers: NDArray[np.int64]) -> Noise:
     return Noise.named(numbers, "importance")
 
 
-def of(pairs: Sequence[Sequence[int]], epsilon: float, known: Laws | None = None):
-    return lambda numbers, noise: tilted(known or laws(), np.array(pairs)[numbers], epsilon, noise)[1]
+def of(pairs: Sequence[Sequence[int]], epsilon: float, table: Laws | None = None):
+    return lambda numbers, noise: tilted(table or laws(), np.array(pairs)[numbers], epsilon, noise)[1]
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 3.0, 9.0])
@@ -97,10 +97,10 @@ def test_products_against_enumeration(epsilon: float) -> None:
 def test_long_products_against_their_convolution() -> None:
     """150 units, some 25 nats, which no enumeration reaches; the bracket of the convolution lies in the interval."""
     rng, units = np.random.default_rng(5), 150
-    known = replace(laws(), rows=Ragged.of(rng.integers(0, 5, (2, units)).tolist()))
-    (log_p,) = known.log_probabilities(np.arange(5), [2.0])
-    exact = by_laws.product(log_p, known.rows.values.reshape(2, units).T, 0.01).log_error()
-    (result,) = sampled(of([(0, 1)], 2.0, known), 1, stream, Sampling(width=0.5, draws=6400, alpha=SURE))
+    table = replace(laws(), rows=Ragged.of(rng.integers(0, 5, (2, units)).tolist()))
+    (log_p,) = table.log_probabilities(np.arange(5), [2.0])
+    exact = by_laws.product(log_p, table.rows.values.reshape(2, units).T, 0.01).log_error()
+    (result,) = sampled(of([(0, 1)], 2.0, table), 1, stream, Sampling(width=0.5, draws=6400, alpha=SURE))
     assert result.method == IMPORTANCE
     assert result.log_error.low <= exact.low <= exact.high <= result.log_error.high
     assert exact.high < -20
@@ -205,10 +205,10 @@ def test_draws_that_cannot_settle_it_say_at_least() -> None:
 
 def test_stopping_at_a_width_costs_no_coverage() -> None:
     """2,000 losses, each stopped when its interval is narrow: misses beyond alpha = 0.1 by chance once in 10^9."""
-    known, alpha, runs = laws(), 0.1, 2000
+    table, alpha, runs = laws(), 0.1, 2000
     error = math.log(truth((0, 1), 2.0) / 2)
     results = sampled(
-        of([(0, 1)] * runs, 2.0, known), runs, stream, Sampling(width=0.6, first=20, draws=640, alpha=alpha)
+        of([(0, 1)] * runs, 2.0, table), runs, stream, Sampling(width=0.6, first=20, draws=640, alpha=alpha)
     )
     assert len({result.draws for result in results}) > 2
     missed = sum(not result.log_error.low <= error <= result.log_error.high for result in results)

@@ -88,9 +88,9 @@ def test_laplace_noise_against_quadrature(distances: list[float]) -> None:
     assert (truths <= curve.high + 2e-6).all()
     assert (curve.high - curve.low).max() < 4e-4
     for level, truth in zip(levels, truths, strict=True):
-        one = laplace.delta(t, level, 0.02)
-        assert one.low - 2e-6 <= truth <= one.high + 2e-6
-        assert one.high - one.low <= 0.2 * one.high
+        bracket = laplace.delta(t, level, 0.02)
+        assert bracket.low - 2e-6 <= truth <= bracket.high + 2e-6
+        assert bracket.high - bracket.low <= 0.2 * bracket.high
     assert laplace.delta(t, sum(distances) + 1e-9, 1e-3).high == 0
 
 
@@ -118,10 +118,10 @@ def test_laplace_noise_by_its_transform_and_on_a_grid(count: int, size: float) -
     assert (curve.low <= other.high + 1e-5).all()
     assert (other.low <= curve.high + 1e-5).all()
     for level in levels[1::4]:  # tiny ones too
-        one, two = laplace.delta(distances, float(level), 1e-3), grid.delta(float(level))
-        assert one.low <= two.high * 1.001
-        assert two.low <= one.high * 1.001
-        assert one.high < 1.05 * one.low
+        by_transform, two = laplace.delta(distances, float(level), 1e-3), grid.delta(float(level))
+        assert by_transform.low <= two.high * 1.001
+        assert two.low <= by_transform.high * 1.001
+        assert by_transform.high < 1.05 * by_transform.low
 
 
 def test_many_small_coordinates_of_laplace_noise_act_as_gaussian_noise() -> None:

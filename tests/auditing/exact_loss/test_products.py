@@ -173,12 +173,12 @@ def test_a_longer_text_is_told_apart_more_easily() -> None:
     texts = [
         of_laws(np.concatenate([first, second]), np.array([(i, 6 + i) for i in range(n)]), 0.001) for n in range(7)
     ]
-    errors = [one.log_error() for one in texts]
+    errors = [text.log_error() for text in texts]
     assert all(more.low <= less.high for less, more in pairwise(errors))
     assert errors[6].high < errors[0].low - 1
-    deltas = [one.deltas(LEVELS) for one in texts]
+    deltas = [text.deltas(LEVELS) for text in texts]
     assert all(np.all(less.low <= more.high) for less, more in pairwise(deltas))
-    losses = [one.pure_loss for one in texts]
+    losses = [text.pure_loss for text in texts]
     assert losses == sorted(losses)
 
 

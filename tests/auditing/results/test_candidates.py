@@ -32,17 +32,22 @@ def test_rows_have_the_law_within_their_interval_and_the_bound_above(pool: Gradi
     """Each interval misses with probability 1e-6, and the bound lies above all but for as much."""
     noises = {0.5: GaussianNoise(0.5), 20.0: DirectionalNoise(20.0)}
     estimates = rows(pool, dict(noises))
-    assert [(one["level"], one["candidates"]) for one in estimates] == [(0.5, 2), (20.0, 2), (0.5, 16), (20.0, 16)]
-    for one in estimates:
-        low, high = clopper_pearson(int(one["successes"]), 6000, 1e-6)  # type: ignore[call-overload]
-        if one["candidates"] == 2:
-            assert low < one["law"] < high  # type: ignore[operator]
+    assert [(estimate["level"], estimate["candidates"]) for estimate in estimates] == [
+        (0.5, 2),
+        (20.0, 2),
+        (0.5, 16),
+        (20.0, 16),
+    ]
+    for estimate in estimates:
+        low, high = clopper_pearson(int(estimate["successes"]), 6000, 1e-6)  # type: ignore[call-overload]
+        if estimate["candidates"] == 2:
+            assert low < estimate["law"] < high  # type: ignore[operator]
         else:
-            assert one["law"] is None
-        assert low < one["bound"]  # type: ignore[operator]
-        assert one["posterior_loss"] is not None  # hits are what the posteriors say: the law is the sampler's
-        assert 0 < one["loss"] < one["ceiling"]  # type: ignore[operator]
-    assert [one["verdict"] for one in estimates if one["level"] == 0.5] == ["no claim", "no claim"]
+            assert estimate["law"] is None
+        assert low < estimate["bound"]  # type: ignore[operator]
+        assert estimate["posterior_loss"] is not None  # hits are what the posteriors say: the law is the sampler's
+        assert 0 < estimate["loss"] < estimate["ceiling"]  # type: ignore[operator]
+    assert [estimate["verdict"] for estimate in estimates if estimate["level"] == 0.5] == ["no claim", "no claim"]
 
 
 @pytest.mark.parametrize("noise", [GaussianNoise(0.5), DirectionalNoise(20.0)])
@@ -56,11 +61,11 @@ def test_the_share_of_right_guesses_varies_about_the_law_of_its_pairs_like_indep
     """
     every = []
     for run in range(40):
-        asked = trials(30, 2, 3 * BLOCK, (run,))
-        (guessed,) = guesses([pool], asked, [noise], seed=(run,))
-        law = pair_law([pool], *asked.candidates.T, noise=noise)
+        sampled = trials(30, 2, 3 * BLOCK, (run,))
+        (guessed,) = guesses([pool], sampled, [noise], seed=(run,))
+        law = pair_law([pool], *sampled.candidates.T, noise=noise)
         assert law is not None
-        every.append(((guessed.slots == asked.target) - law).sum() / np.sqrt((law * (1 - law)).sum()))
+        every.append(((guessed.slots == sampled.target) - law).sum() / np.sqrt((law * (1 - law)).sum()))
     assert abs(np.sum(every)) < norm.isf(5e-7) * np.sqrt(40)
     assert chi2.ppf(5e-7, 40) < np.square(every).sum() < chi2.isf(5e-7, 40)
 
@@ -77,7 +82,7 @@ def test_a_draws_claim_is_tested_where_it_could_be_refuted(pool: GradientPool) -
 def test_more_noise_proves_less_on_the_same_trials(pool: GradientPool) -> None:
     noises: dict[float | None, TrainingNoise] = {None: NoNoise(1.0)} | {s: GaussianNoise(s) for s in (0.2, 1.0, 5.0)}
     estimates = rows(pool, noises, sizes=(2,))
-    hits = [int(one["successes"]) for one in estimates]  # type: ignore[call-overload]
+    hits = [int(estimate["successes"]) for estimate in estimates]  # type: ignore[call-overload]
     assert hits[0] == 6000
     assert hits == sorted(hits, reverse=True)
     again = rows(pool, noises, sizes=(2,))
@@ -87,4 +92,4 @@ def test_more_noise_proves_less_on_the_same_trials(pool: GradientPool) -> None:
 
 def test_sizes_beyond_the_pool_are_left_out(pool: GradientPool) -> None:
     estimates = rows(pool, {1.0: GaussianNoise(1.0)}, sizes=(2, 30, 31), trials=50)
-    assert [one["candidates"] for one in estimates] == [2, 30]
+    assert [estimate["candidates"] for estimate in estimates] == [2, 30]

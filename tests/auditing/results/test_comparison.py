@@ -56,8 +56,8 @@ def test_the_strongest_of_several_attacks_keeps_the_error() -> None:
     """Two mechanisms that leak alike under unlike attacks, 3 on each: beyond 5 % of 400 runs once in 10^6."""
     rng, wrong = np.random.default_rng(1), 0
     for _ in range(400):
-        one, other = simulated(rng, [0.6, 0.7, 0.7], 300), simulated(rng, [0.7, 0.7, 0.5], 300)
-        wrong += compare_strongest(one, other).p_value <= 0.05
+        first, other = simulated(rng, [0.6, 0.7, 0.7], 300), simulated(rng, [0.7, 0.7, 0.5], 300)
+        wrong += compare_strongest(first, other).p_value <= 0.05
     assert wrong <= stats.binom.isf(1e-6, 400, 0.05)
 
 

@@ -139,15 +139,15 @@ def test_the_law_of_a_word_mechanism_describes_the_released_text() -> None:
     from epsilometer.mechanisms.words.tem import TEM
 
     attack = LikelihoodAttack()
-    given = {
+    mechanisms = {
         "tem": TEM(resource="vectors.npz"),
         "adept": ADePT(resource="model"),
         "full": PrivRewrite(resource="model"),
         "em": Exponential(resource="vectors.npz"),
     }
-    seen = {name: sees(attack, mechanism) for name, mechanism in given.items()}
+    seen = {name: sees(attack, mechanism) for name, mechanism in mechanisms.items()}
     assert seen == {"tem": UNITS, "adept": LATENTS, "full": "provider", "em": UNITS}
-    released = {name for name, mechanism in given.items() if seen[name] in releases(mechanism)}
+    released = {name for name, mechanism in mechanisms.items() if seen[name] in releases(mechanism)}
     assert released == {"tem", "em"}
 
 

@@ -35,7 +35,7 @@ def curves(means: list[float], seed: int, spread: float = 0.2) -> np.ndarray:
 def test_flat_curves_are_seldom_said_to_move(which: str) -> None:
     """200 flat curves at level .1: more rejections come by chance once in 10^6."""
     p = [getattr(paired(curves([0.0] * LEVELS, seed)), which) for seed in range(200)]
-    assert sum(one <= 0.1 for one in p) <= stats.binom.isf(1e-6, 200, 0.1)
+    assert sum(p_value <= 0.1 for p_value in p) <= stats.binom.isf(1e-6, 200, 0.1)
 
 
 def test_a_falling_curve_falls_and_one_with_a_hump_is_not_monotone() -> None:
@@ -60,9 +60,9 @@ def test_intervals_of_the_stated_level_say_the_same() -> None:
 
 
 def test_many_curves_are_corrected_together() -> None:
-    one = Moves(0.004, 1.0)
-    assert verdicts([one], 0.01) == [FALLS]
-    assert verdicts([one] * 5, 0.01) == [NO_MESSAGE] * 5
+    curve = Moves(0.004, 1.0)
+    assert verdicts([curve], 0.01) == [FALLS]
+    assert verdicts([curve] * 5, 0.01) == [NO_MESSAGE] * 5
 
 
 def test_figures_without_a_spread_are_taken_as_they_are() -> None:
@@ -87,7 +87,7 @@ def test_equal_areas_on_the_same_examples_seldom_differ() -> None:
     """
     rng = np.random.default_rng(1)
     moves = [by_covariance(areas(scored([0.5] * LEVELS, rng), MEMBERS)) for _ in range(400)]
-    falls, rises = (sum(getattr(one, which) <= 0.05 for one in moves) for which in ("fall", "rise"))
+    falls, rises = (sum(getattr(move, which) <= 0.05 for move in moves) for which in ("fall", "rise"))
     assert stats.binom.ppf(1e-6, 400, 0.02) <= falls <= stats.binom.isf(1e-6, 400, 0.065)
     assert rises <= stats.binom.isf(1e-6, 400, 0.065)
 
@@ -101,8 +101,8 @@ def test_a_fall_is_seen_that_independent_levels_would_hide() -> None:
         levels = scored([0.6, 0.45, 0.35, 0.25], rng, seeds=1)
         by_pairs += by_covariance(areas(levels, MEMBERS)).fall <= alpha
         intervals = [area(Scores.of(scores[0], MEMBERS), alpha) for scores in levels]
-        ends = [one.low for one in intervals], [one.high for one in intervals]
-        alone += by_intervals([one.value for one in intervals], *ends, alpha).fall <= alpha
+        ends = [interval.low for interval in intervals], [interval.high for interval in intervals]
+        alone += by_intervals([interval.value for interval in intervals], *ends, alpha).fall <= alpha
     assert by_pairs >= 50
     assert alone <= 10
 
@@ -120,8 +120,8 @@ def test_the_covariance_is_that_of_areas_on_further_examples() -> None:
     rng = np.random.default_rng(4)
     repeats = [areas(scored([0.6, 0.3], rng), MEMBERS) for _ in range(1000)]
     covariance, said = (
-        np.cov(np.array([one.values for one in repeats]).T),
-        np.mean([one.covariance for one in repeats], axis=0),
+        np.cov(np.array([repeat.values for repeat in repeats]).T),
+        np.mean([repeat.covariance for repeat in repeats], axis=0),
     )
     assert np.abs(said / covariance - 1).max() < 0.2
     assert covariance[0, 1] > 0.5 * covariance[0, 0]

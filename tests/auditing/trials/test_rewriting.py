@@ -91,10 +91,10 @@ def test_all_rewrites_come_in_the_order_of_trials(public: Path) -> None:
 
 def test_a_plain_function_gets_a_generator_of_its_own() -> None:
     function = FunctionMechanism(lambda text, epsilon, rng: f"{rng.integers(10**9)}")
-    one = rewrite_all(function, job())
+    first = rewrite_all(function, job())
     again = rewrite_all(function, job())
-    assert one[0].texts == again[0].texts
-    assert len(set(one[0].texts)) == 300
+    assert first[0].texts == again[0].texts
+    assert len(set(first[0].texts)) == 300
 
 
 class Careless:
@@ -217,8 +217,8 @@ def test_long_work_says_early_how_long_and_what_would_be_shorter(
         note,
     )
     shown = [parse(line) for line in lines]
-    assert all(one is not None and one.total == 100 for one in shown)
-    assert [one.left for one in shown if one] == sorted((one.left for one in shown if one), reverse=True)
+    assert all(state is not None and state.total == 100 for state in shown)
+    assert [state.left for state in shown if state] == sorted((state.left for state in shown if state), reverse=True)
 
 
 def test_what_trials_share_is_known(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,8 +269,8 @@ def test_steps_within_long_work_do_not_begin_progress_anew(
     rewrite_all(ByStep(str), Job(TEXTS * 5, np.arange(100), [1.0], [Noise.named(100)]), paced=True)
     shown = [parse(line) for line in capsys.readouterr().err.splitlines() if not line.startswith("note")]
     assert len(shown) > 5
-    assert {one.label for one in shown if one} == {"rewrite, %"}
-    assert [one.done for one in shown if one] == sorted(one.done for one in shown if one)
+    assert {state.label for state in shown if state} == {"rewrite, %"}
+    assert [state.done for state in shown if state] == sorted(state.done for state in shown if state)
 
 
 def test_short_work_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
@@ -285,10 +285,10 @@ class _Marks:
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         changed = np.array([int(text.split()[-1]) % 3 == 0 for text in texts])
-        status = [FOUND if one else NOTHING for one in changed]
-        words, asked = np.full(len(texts), 3), np.array([len(text) for text in texts])
-        rewrites = [f"{text}!" if one else text for text, one in zip(texts, changed, strict=True)]
-        return Rewrites(rewrites, outcomes=Outcomes(status, changed.astype(int), words, asked, 0 * asked))
+        status = [FOUND if differs else NOTHING for differs in changed]
+        words, questions = np.full(len(texts), 3), np.array([len(text) for text in texts])
+        rewrites = [f"{text}!" if differs else text for text, differs in zip(texts, changed, strict=True)]
+        return Rewrites(rewrites, outcomes=Outcomes(status, changed.astype(int), words, questions, 0 * questions))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         return None
@@ -298,11 +298,11 @@ def test_outcomes_stay_with_their_texts_through_blocks() -> None:
     work = job(60)
     whole = rewrite_all(_Marks(), work)[0]
     assert whole.outcomes is not None
-    for number, text, status, asked in zip(
+    for number, text, status, questions in zip(
         work.source, whole.texts, whole.outcomes.status, whole.outcomes.asked, strict=True
     ):
         assert (status == FOUND) == (number % 3 == 0) == text.endswith("!")
-        assert asked == len(TEXTS[number])
+        assert questions == len(TEXTS[number])
     for block in rewrite_blocks(_Marks, work, 7):
         assert block.rewrites[0].outcomes is not None
         assert block.rewrites[0].outcomes.table().equals(whole.outcomes.take(block.rows).table())

@@ -86,9 +86,9 @@ def test_few_trials_may_leave_a_group_out() -> None:
 
 def test_same_seed_same_trials_and_other_seed_others() -> None:
     vectors = embeddings(50)
-    one, again, other = (sample(vectors, 100, seed=s).candidates for s in (0, 0, 1))
-    np.testing.assert_array_equal(one, again)
-    assert not np.array_equal(one, other)
+    first, again, other = (sample(vectors, 100, seed=s).candidates for s in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
 
 
 def one_by_one(vectors: np.ndarray, count: int, k: int, temperature: float) -> np.ndarray:

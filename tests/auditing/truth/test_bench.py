@@ -21,7 +21,7 @@ from epsilometer.auditing.truth.samples import Samples, samples
 from epsilometer.core.errors import UserError
 from tests.support.places import ROOT
 
-EVERY = {known.name: known for known in every()}
+EVERY = {mechanism.name: mechanism for mechanism in every()}
 
 
 # Of which a million samples prove 95 % of the pure loss: every output, or one that is frequent enough, shows all of it.
@@ -29,11 +29,11 @@ SURE = [name for name in EVERY if re.match(r"(GRR|SS|SUE|OUE|BLH) .*epsilon=(1|4
 SURE += ["epsilon halved", "randomized_response epsilon=2"]
 
 
-@pytest.mark.parametrize("known", EVERY.values(), ids=EVERY.keys())
-def test_the_exact_loss_is_the_truth_to_its_stated_error(known: KnownMechanism) -> None:
+@pytest.mark.parametrize("mechanism", EVERY.values(), ids=EVERY.keys())
+def test_the_exact_loss_is_the_truth_to_its_stated_error(mechanism: KnownMechanism) -> None:
     """Products of the laws of parts by tilted convolution, beside sums over all outputs."""
-    law, exact = known.law(), exact_figure(known)
-    assert exact.low - 1e-9 <= loss_at(1 - law.error, 2, known.delta) <= exact.high + 1e-9
+    law, exact = mechanism.law(), exact_figure(mechanism)
+    assert exact.low - 1e-9 <= loss_at(1 - law.error, 2, mechanism.delta) <= exact.high + 1e-9
     assert exact.high - exact.low < 2e-4 or math.isinf(exact.high)
     assert exact.pure == pytest.approx(law.pure, abs=1e-6)
 
@@ -46,11 +46,11 @@ def test_bounds_above_the_truth_are_counted() -> None:
 
 
 def test_samples_are_named_by_mechanism_and_seed() -> None:
-    known = EVERY["SUE k=2 epsilon=1"]
-    one, again, other = samples(known, 100, 1), samples(known, 100, 1), samples(known, 100, 2)
-    assert (one.outputs == again.outputs).all()
-    assert (one.guess == again.guess).all()
-    assert (one.first != other.first).any()
+    mechanism = EVERY["SUE k=2 epsilon=1"]
+    first, again, other = samples(mechanism, 100, 1), samples(mechanism, 100, 1), samples(mechanism, 100, 2)
+    assert (first.outputs == again.outputs).all()
+    assert (first.guess == again.guess).all()
+    assert (first.first != other.first).any()
 
 
 def test_guesses_follow_the_likelihood_ratio() -> None:
@@ -80,10 +80,10 @@ def test_ones_own_auditor_joins_ours(tmp_path: Path, monkeypatch: pytest.MonkeyP
     table = bench([Size(5000, 2)], tmp_path / "mine.py")
     assert dict(table.schema) == TRUTH
     mine = table.filter(estimator="mine")
-    assert mine["mechanism"].to_list() == [known.name for known in chosen]
+    assert mine["mechanism"].to_list() == [mechanism.name for mechanism in chosen]
     assert (mine["bound"] > 0).to_list() == [True, True, False]
     assert mine["above"].sum() == 0
-    assert mine["truth"].to_list() == [truths(known)["pure"] for known in chosen]
+    assert mine["truth"].to_list() == [truths(mechanism)["pure"] for mechanism in chosen]
 
 
 def test_a_file_that_holds_no_auditor_is_refused_before_any_work(tmp_path: Path) -> None:

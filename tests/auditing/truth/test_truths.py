@@ -17,7 +17,7 @@ from epsilometer.auditing.truth.law import Law, cells, together
 from epsilometer.auditing.truth.samples import samples
 from epsilometer.auditing.truth.sparse_vector import QUERIES, Threshold, numbered, places
 
-EVERY = {known.name: known for known in mechanisms.every()}
+EVERY = {mechanism.name: mechanism for mechanism in mechanisms.every()}
 
 # ln(TPR / FPR) at a false-positive rate of 1 %, and the pure loss of the pair; of the others DP-Sniper's own lower
 # bounds (the larger of two, at confidence .9) must not be above the truth.
@@ -57,22 +57,22 @@ def test_lower_bounds_of_dp_sniper_are_below_the_truth(name: str, bound: float) 
     assert bound < law.at_rate(0.01) < law.pure + 1e-9
 
 
-@pytest.mark.parametrize("known", EVERY.values(), ids=EVERY.keys())
-def test_draws_have_the_losses_of_the_law(known: KnownMechanism) -> None:
+@pytest.mark.parametrize("mechanism", EVERY.values(), ids=EVERY.keys())
+def test_draws_have_the_losses_of_the_law(mechanism: KnownMechanism) -> None:
     """The sampler follows the algorithm and the law its formula; both inputs' losses must have its distribution.
 
     Dvoretzky, Kiefer, Wolfowitz and Massart: 1e-6 each, so a false alarm of at most 2e-4 over all mechanisms. The null
     one with scores has no loss of its own to compare.
     """
-    if known.name == "null, with scores":
+    if mechanism.name == "null, with scores":
         return
     count, near = 10_000, 1e-6
-    law, rng = known.law(), np.random.default_rng(1)
+    law, rng = mechanism.law(), np.random.default_rng(1)
     order = np.argsort(law.losses)
     reach = math.sqrt(math.log(2 / 1e-6) / (2 * count))
     for which, chance in enumerate((law.first, law.other)):
         assert chance.sum() == pytest.approx(1, abs=2e-6)
-        losses = np.sort(known.loss(known.draw(which, count, rng)))
+        losses = np.sort(mechanism.loss(mechanism.draw(which, count, rng)))
         below = np.cumsum(chance[order])
         low = np.searchsorted(losses, law.losses[order] - near, side="left") / count
         high = np.searchsorted(losses, law.losses[order] + near, side="right") / count
@@ -98,8 +98,8 @@ def test_laplace_noise_by_its_closed_forms() -> None:
         law = additive.laplace("", "", ([0], [1]), 1 / epsilon, epsilon).law()
         assert law.error == pytest.approx(math.exp(-epsilon / 2) / 2, rel=1e-6)
         assert law.delta(epsilon / 3) == pytest.approx(1 - math.exp(-epsilon / 3), rel=1e-6)
-    known = additive.laplace_with_delta("", 1.0, 0.01)
-    assert known.law().epsilon(0.01) == pytest.approx(known.claim, abs=1e-6)
+    mechanism = additive.laplace_with_delta("", 1.0, 0.01)
+    assert mechanism.law().epsilon(0.01) == pytest.approx(mechanism.claim, abs=1e-6)
 
 
 def test_noisy_maxima_by_counting_in_closed_form() -> None:
@@ -140,14 +140,14 @@ def test_losses_of_the_sparse_vector_technique_without_noise() -> None:
 def test_the_protocols_by_listing_all_sets() -> None:
     """Unary encoding and randomised response of three values, every output by itself."""
     for epsilon in (0.5, 1.0, 4.0):
-        for name, (one, zero) in {
+        for name, (set_bit, zero) in {
             "SUE": (1 / (1 + math.exp(-epsilon / 2)), 1 / (1 + math.exp(epsilon / 2))),
             "OUE": (0.5, 1 / (math.exp(epsilon) + 1)),
         }.items():
             chances, named = np.zeros((2, 2, 2)), np.zeros(2)
             for bits in product((0, 1), repeat=3):
                 chance = math.prod(
-                    (one if b else 1 - one) if i == 0 else (zero if b else 1 - zero) for i, b in enumerate(bits)
+                    (set_bit if b else 1 - set_bit) if i == 0 else (zero if b else 1 - zero) for i, b in enumerate(bits)
                 )
                 chances[bits] = chance
                 for value in (0, 1):
@@ -226,9 +226,9 @@ def test_texts_by_a_loop_over_all_rewrites() -> None:
 
 
 def test_laws_released_together_by_all_pairs_of_groups() -> None:
-    one, two = Law(np.array([0.75, 0.25]), np.array([0.25, 0.75])), Law(np.array([0.9, 0.1]), np.array([0.1, 0.9]))
-    both = together(one, two, step=math.log(3))  # of which their losses are multiples
-    whole = Law(np.outer(one.first, two.first).ravel(), np.outer(one.other, two.other).ravel())
+    first, two = Law(np.array([0.75, 0.25]), np.array([0.25, 0.75])), Law(np.array([0.9, 0.1]), np.array([0.1, 0.9]))
+    both = together(first, two, step=math.log(3))  # of which their losses are multiples
+    whole = Law(np.outer(first.first, two.first).ravel(), np.outer(first.other, two.other).ravel())
     assert both.error == pytest.approx(whole.error)
     assert both.pure == pytest.approx(3 * math.log(3))
     assert both.delta(0.5) == pytest.approx(whole.delta(0.5))
@@ -242,8 +242,8 @@ def test_groups_of_outputs_never_show_more_than_outputs_do() -> None:
 
 
 def test_without_any_difference_nothing_is_shown() -> None:
-    for known in mechanisms.nothing():
-        law = known.law()
+    for mechanism in mechanisms.nothing():
+        law = mechanism.law()
         assert (law.pure, law.guess_loss, law.at_rate(0.01), law.delta(0.0)) == pytest.approx((0, 0, 0, 0))
 
 
@@ -257,9 +257,9 @@ def test_symmetric_unary_encoding_shows_half_by_success_and_all_by_abstention() 
 
 def test_the_low_bits_of_laplace_noise_prove_a_loss_that_is_not_on_paper() -> None:
     """Mironov 2012, found by the bench: ranked by unrounded likelihood ratios, guesses prove 20 times epsilon."""
-    known = EVERY["Laplace"]
-    sample = samples(known, 10_000, 0)
-    raw = np.abs(known.loss(sample.outputs))
+    mechanism = EVERY["Laplace"]
+    sample = samples(mechanism, 10_000, 0)
+    raw = np.abs(mechanism.loss(sample.outputs))
     assert worst_output(sample.right, raw, 2, 0.001) > 2 > 0.1
     assert worst_output(sample.right, np.abs(sample.loss), 2, 0.001) <= 0.1
 

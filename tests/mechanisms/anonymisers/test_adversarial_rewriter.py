@@ -166,9 +166,9 @@ def test_what_cannot_be_trained_is_refused(
 ) -> None:
     with pytest.raises(UserError, match=message):
         train(bart, parallel(count), how, tmp_path / "out", tmp_path / "kept")
-    one = Parallel(["a"] * 60, ["a"] * 60, ["x"] * 60)
+    single_class = Parallel(["a"] * 60, ["a"] * 60, ["x"] * 60)
     with pytest.raises(UserError, match="texts of at least two classes"):
-        train(bart, one, HOW, tmp_path / "out", tmp_path / "kept")
+        train(bart, single_class, HOW, tmp_path / "out", tmp_path / "kept")
 
 
 def test_a_folder_without_a_rewriter_is_refused(bart: Path) -> None:

@@ -86,12 +86,12 @@ def test_a_linear_bag_of_embeddings_is_exact(bag: Any, steps: int) -> None:
     assert not incomplete.any()
     number = bag.tokenizer.convert_tokens_to_ids
     table, head = bag.network.words.weight.detach().numpy(), bag.network.head.weight.detach().numpy()
-    for one, of_words, part in zip(cut, scores, _pieces(bag, cut), strict=True):
-        assert list(of_words) == list(one.places)
+    for of_text, of_words, part in zip(cut, scores, _pieces(bag, cut), strict=True):
+        assert list(of_words) == list(of_text.places)
         ids = torch.from_numpy(part.ids)[None]
         wanted = int(bag.network(ids, torch.ones_like(ids)).logits.argmax())
         for word, score in of_words.items():
-            exact = (table[number(word)] - table[0]) @ head[wanted] * len(one.places[word])
+            exact = (table[number(word)] - table[0]) @ head[wanted] * len(of_text.places[word])
             assert score == pytest.approx(exact, abs=1e-5)
 
 
@@ -112,10 +112,10 @@ def test_completeness_on_the_embedded_transformer() -> None:
         empty = torch.from_numpy(np.where(part.special, part.ids, padding))[None]
         ids = torch.from_numpy(part.ids)[None]
         with torch.inference_mode():
-            one, other = (classifier.network(input_ids=i).logits[0, wanted].item() for i in (ids, empty))
+            full, other = (classifier.network(input_ids=i).logits[0, wanted].item() for i in (ids, empty))
         total = _alone(classifier, part).scores(np.array([wanted]), 50).sum()
-        assert total == pytest.approx(one - other, rel=0.05), text
-    assert all(set(one.places) == set(of_words) for one, of_words in zip(cut, scores, strict=True))
+        assert total == pytest.approx(full - other, rel=0.05), text
+    assert all(set(of_text.places) == set(of_words) for of_text, of_words in zip(cut, scores, strict=True))
 
 
 @pytest.mark.parametrize("steps", [3, 16])
@@ -220,11 +220,11 @@ def test_padding_and_batch_change_nothing(bert: Transformer) -> None:
 
 @pytest.mark.parametrize("text", ["My husband likes the camera, and the battery.", "The camera is the camera."])
 def test_occlusion_equals_two_forward_passes(bert: Transformer, text: str) -> None:
-    one = spans(text)
+    of_text = spans(text)
     scores = attributions(bert, ["unrelated", text], Attribution("occlusion")).scores[1]
     before = bert.probabilities([text])[0]
-    for word, places in one.places.items():
-        after = bert.probabilities([edited(one, dict.fromkeys(places, ""))])[0]
+    for word, places in of_text.places.items():
+        after = bert.probabilities([edited(of_text, dict.fromkeys(places, ""))])[0]
         assert scores[word] == before[before.argmax()] - after[before.argmax()]
 
 

@@ -56,11 +56,11 @@ def test_what_is_made_is_what_is_read(tmp_path: Path) -> None:
 def test_they_are_the_same_bytes_again(tmp_path: Path) -> None:
     for name in "ab":
         make(tmp_path / name, songs(), PLAN, VECTORS)
-    one, two = (
+    first, two = (
         {str(p.relative_to(tmp_path / name)): p.read_bytes() for p in (tmp_path / name).rglob("*") if p.is_file()}
         for name in "ab"
     )
-    assert one == two
+    assert first == two
     assert Auxiliaries(tmp_path / "a").relations is None
     with pytest.raises(UserError, match="which need word relations"):
         _ = Auxiliaries(tmp_path / "a").counter_fitted
@@ -107,12 +107,12 @@ def test_one_class_and_vectors_of_other_words_are_refused(tmp_path: Path) -> Non
 def test_other_labels_and_other_folders_are_refused(tmp_path: Path) -> None:
     auxiliaries = make(tmp_path / "here", songs(), PLAN, VECTORS)
     auxiliaries.check(["speaker"], ["mood"], ["linear"])
-    for asked, complaint in (
+    for needs, complaint in (
         ((["age"], [], []), "unknown attribute of the auxiliaries in .* 'age'"),
         (([], ["speaker"], []), "unknown task"),
         (([], [], ["encoder"]), "unknown kind"),
     ):
         with pytest.raises(UserError, match=complaint):
-            auxiliaries.check(*asked)
+            auxiliaries.check(*needs)
     with pytest.raises(UserError, match="holds no auxiliaries"):
         _ = Auxiliaries(tmp_path).attributes

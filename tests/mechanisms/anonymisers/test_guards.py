@@ -81,15 +81,15 @@ def test_fluency_is_the_largest_fall_at_a_changed_word(fill_mask: FillMask, monk
     def fall(text: str, candidate: str, word: str, new: str) -> float:
         before, after = text.index(word), candidate.index(new)
         places = [Place(0, before, before + len(word)), Place(1, after, after + len(new))]
-        one, other = fill_mask.log_probabilities([text, candidate], places)
-        return float(one - other)
+        log_before, other = fill_mask.log_probabilities([text, candidate], places)
+        return float(log_before - other)
 
     both = BETTER.replace("camera", "elephant")
     worse, better = fall(TEXT, WORSE, "camera", "elephant"), fall(TEXT, BETTER, "great", "nice")
     largest = max(fall(TEXT, both, "camera", "elephant"), fall(TEXT, both, "great", "nice"))
     pairs = [(TEXT, WORSE), (TEXT, BETTER), (TEXT, both), (TEXT, TEXT)]
     for limit in (worse, better, largest, worse - 0.01, better - 0.01, largest - 0.01):
-        expected = [one <= limit for one in (worse, better, largest)]
+        expected = [fall <= limit for fall in (worse, better, largest)]
         assert Fluency(limit)(pairs)[:3] == expected
     assert Fluency(0.0)([(TEXT, TEXT)]) == [True]
     assert Fluency(1e9)([("A 🙂 camera.", "A camera camera.")]) == [True]

@@ -83,8 +83,8 @@ def tagger(monkeypatch: pytest.MonkeyPatch) -> ByShape:
     return ByShape()
 
 
-def rewrites(one: IDT, texts: Sequence[str], epsilon: float = NO_BUDGET, seed: int = 0) -> Rewrites:
-    return one.rewrite(texts, epsilon, Noise.named(len(texts), "test", seed))
+def rewrites(mechanism: IDT, texts: Sequence[str], epsilon: float = NO_BUDGET, seed: int = 0) -> Rewrites:
+    return mechanism.rewrite(texts, epsilon, Noise.named(len(texts), "test", seed))
 
 
 def predicted(folder: Path, label: str, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -92,8 +92,8 @@ def predicted(folder: Path, label: str, texts: Sequence[str]) -> NDArray[np.int6
 
 
 def tags(tagger: Upos, text: str) -> list[tuple[str, ...]]:
-    one = spans(text)
-    return tagger.upos([[one.tokens[i] for i in places] for places in one.sentences])
+    cut = spans(text)
+    return tagger.upos([[cut.tokens[i] for i in places] for places in cut.sentences])
 
 
 def check(folder: Path, tagger: Upos, before: Sequence[str], output: Rewrites, hidden: Sequence[str]) -> None:
@@ -104,14 +104,16 @@ def check(folder: Path, tagger: Upos, before: Sequence[str], output: Rewrites, h
     )
     task = predicted(folder, "rating", before) == predicted(folder, "rating", output.texts)
     for i, (old, new) in enumerate(zip(before, output.texts, strict=True)):
-        one, other = spans(old), spans(new)
-        assert other.parts[::2] == one.parts[::2]
-        changed = [k for k, token in enumerate(one.tokens) if other.tokens[k] != token]
-        assert all(k in one.words and in_case_of(other.tokens[k], one.tokens[k]) == other.tokens[k] for k in changed)
+        original, other = spans(old), spans(new)
+        assert other.parts[::2] == original.parts[::2]
+        changed = [k for k, token in enumerate(original.tokens) if other.tokens[k] != token]
+        assert all(
+            k in original.words and in_case_of(other.tokens[k], original.tokens[k]) == other.tokens[k] for k in changed
+        )
         assert tags(tagger, new) == tags(tagger, old)
         status = output.outcomes.status[i]
         assert output.outcomes.changed[i] == len(changed)
-        assert output.outcomes.words[i] == len(one.words)
+        assert output.outcomes.words[i] == len(original.words)
         assert (status in UNCHANGED) == (not changed)
         assert (status == FOUND) <= bool(wrong[i] and task[i])
         assert (status == PART) <= bool(task[i])
@@ -136,9 +138,9 @@ def test_what_every_released_text_keeps(folder: Path, texts: list[str]) -> None:
 
 
 def test_guards_hold_of_every_released_text(folder: Path, texts: list[str], tagger: ByShape) -> None:
-    one = IDT(resource=folder, attributes=("gender",), names="kept", antonyms="refused", similarity=0.7, k=10)
+    mechanism = IDT(resource=folder, attributes=("gender",), names="kept", antonyms="refused", similarity=0.7, k=10)
     before = texts[:12]
-    output = rewrites(one, before)
+    output = rewrites(mechanism, before)
     check(folder, tagger, before, output, ["gender"])
     assert output.outcomes is not None
     assert FOUND in output.outcomes.status
@@ -173,12 +175,12 @@ def test_which_words_may_change() -> None:
 def test_the_same_bytes_whatever_runs_beside(
     folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch, published: bool
 ) -> None:
-    one = IDT(resource=folder, attributes=("gender",), as_published=published, k=5, q=2)
+    mechanism = IDT(resource=folder, attributes=("gender",), as_published=published, k=5, q=2)
     few = [*texts[:6], texts[0], texts[2]]  # two texts twice, each with a stream of its own
     noise = Noise.named(len(few), "same")
-    together = one.rewrite(few, NO_BUDGET, noise)
+    together = mechanism.rewrite(few, NO_BUDGET, noise)
     monkeypatch.setattr(idt, "_GROUP", 2)
-    parts = [one.rewrite(few[i : i + 3], NO_BUDGET, noise[i : i + 3]) for i in range(0, len(few), 3)]
+    parts = [mechanism.rewrite(few[i : i + 3], NO_BUDGET, noise[i : i + 3]) for i in range(0, len(few), 3)]
     assert together.texts == [text for part in parts for text in part.texts]
     assert together.outcomes is not None
     columns = [part.outcomes.table() for part in parts if part.outcomes is not None]
@@ -210,17 +212,17 @@ def test_a_sentence_is_read_once_and_to_forget_it_changes_nothing(
 def test_questions_are_those_that_the_classifiers_count(
     folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch, attribution: str
 ) -> None:
-    asked: set[tuple[int, str]] = set()
+    questions: set[tuple[int, str]] = set()
     plain = Linear.probabilities
 
     def counted(self: Linear, texts: Sequence[str]) -> NDArray[np.float64]:
-        asked.update((id(self), text) for text in texts)
+        questions.update((id(self), text) for text in texts)
         return plain(self, texts)
 
     monkeypatch.setattr(Linear, "probabilities", counted)
     output = rewrites(IDT(resource=folder, attribution=attribution, k=3), [texts[1]])
     assert output.outcomes is not None
-    assert output.outcomes.asked.tolist() == [len(asked)]
+    assert output.outcomes.asked.tolist() == [len(questions)]
     assert output.outcomes.asked_victim.tolist() == [0]
 
 
@@ -233,8 +235,8 @@ def test_what_is_released_where_nothing_is_found(folder: Path, texts: list[str])
     assert PART in status["best"]
     assert {*status["original"]} <= {MISSED, NOTHING}
     assert by["original"].texts == texts[:5]
-    changeable = [one != NOTHING for one in status["original"]]
-    assert [one == WITHHELD for one in status["withhold"]] == changeable
+    changeable = [outcome != NOTHING for outcome in status["original"]]
+    assert [outcome == WITHHELD for outcome in status["withhold"]] == changeable
     assert [not text for text in by["withhold"].texts] == changeable
 
 
@@ -250,8 +252,8 @@ def test_an_edit_that_costs_the_task_is_no_success(folder: Path, texts: list[str
             target.write_bytes(path.read_bytes())
     for path in (folder / "gender-linear").iterdir():
         (same / "rating-linear" / path.name).write_bytes(path.read_bytes())
-    one = IDT(resource=same, attributes=("gender",), k=5, unsaved="original")
-    output = rewrites(one, texts[:8])
+    mechanism = IDT(resource=same, attributes=("gender",), k=5, unsaved="original")
+    output = rewrites(mechanism, texts[:8])
     assert output.texts == texts[:8]
     assert output.outcomes is not None
     assert {*output.outcomes.status} <= {UTILITY_LOST, MISSED, NOTHING}
@@ -260,8 +262,8 @@ def test_an_edit_that_costs_the_task_is_no_success(folder: Path, texts: list[str
 
 @pytest.mark.usefixtures("tagger")
 def test_hide_brings_the_auxiliary_near_the_shares(folder: Path, texts: list[str]) -> None:
-    one = IDT(resource=folder, attributes=("gender",), aim="hide", margin=0.3, k=10)
-    output = rewrites(one, texts[:15])
+    mechanism = IDT(resource=folder, attributes=("gender",), aim="hide", margin=0.3, k=10)
+    output = rewrites(mechanism, texts[:15])
     auxiliary = Auxiliaries(folder)
     shares = np.log(auxiliary.shares["gender"])
     far = np.abs(np.log(auxiliary.classifiers["gender"]["linear"].probabilities(output.texts)) - shares).max(axis=1)
@@ -273,26 +275,26 @@ def test_hide_brings_the_auxiliary_near_the_shares(folder: Path, texts: list[str
 
 
 def test_randomised_response_has_a_budget_and_the_stated_law(folder: Path) -> None:
-    one = IDT(resource=folder, attributes=("age_group",), aim="random")
-    assert has_budget(one)
-    assert one.guarantee(1.0) is None
+    mechanism = IDT(resource=folder, attributes=("age_group",), aim="random")
+    assert has_budget(mechanism)
+    assert mechanism.guarantee(1.0) is None
     assert not has_budget(IDT(resource=folder))
     own = np.full(30_000, 1)
-    shown = np.bincount(np.array(one._shown(own, 1.0, Noise.named(len(own), "shown"))), minlength=3) / len(own)
+    shown = np.bincount(np.array(mechanism._shown(own, 1.0, Noise.named(len(own), "shown"))), minlength=3) / len(own)
     p = np.array([1, np.e, 1]) / (np.e + 2)
     assert (np.abs(shown - p) < 4.9 * np.sqrt(p * (1 - p) / len(own))).all()  # fails with probability 3e-6
-    exactly = one._shown(np.zeros(2000, np.int64), 50.0, Noise.operating_system(2000))
+    exactly = mechanism._shown(np.zeros(2000, np.int64), 50.0, Noise.operating_system(2000))
     assert set(exactly) == {0}  # another class has probability 2 e^-50
 
 
 @pytest.mark.usefixtures("tagger")
 def test_random_shows_the_drawn_class_and_edits_its_own_too(folder: Path, texts: list[str]) -> None:
-    one = IDT(resource=folder, attributes=("gender",), aim="random", k=10, unsaved="original")
+    mechanism = IDT(resource=folder, attributes=("gender",), aim="random", k=10, unsaved="original")
     few = texts[:20]
     noise = Noise.named(len(few), "random")
     own = predicted(folder, "gender", few)
-    output = one.rewrite(few, 0.5, noise)
-    shown = np.array(one._shown(own, 0.5, noise))
+    output = mechanism.rewrite(few, 0.5, noise)
+    shown = np.array(mechanism._shown(own, 0.5, noise))
     assert output.outcomes is not None
     hidden = np.array([status == FOUND for status in output.outcomes.status])
     assert (predicted(folder, "gender", output.texts) == shown)[hidden].all()
@@ -316,8 +318,8 @@ ODD = {
 @pytest.mark.parametrize("kind", ODD)
 def test_odd_texts_come_out_whole(folder: Path, tagger: ByShape, kind: str) -> None:
     for published in (False, True):
-        one = IDT(resource=folder, attributes=("gender",), k=3, q=2, as_published=published)
-        output = rewrites(one, [ODD[kind]])
+        mechanism = IDT(resource=folder, attributes=("gender",), k=3, q=2, as_published=published)
+        output = rewrites(mechanism, [ODD[kind]])
         check(folder, tagger, [ODD[kind]], output, ["gender"])
         if kind in ("empty", "marks", "emoji", "numbers"):
             assert output.outcomes is not None
@@ -326,8 +328,8 @@ def test_odd_texts_come_out_whole(folder: Path, tagger: ByShape, kind: str) -> N
 
 def test_a_text_of_10_000_characters(folder: Path, texts: list[str], tagger: ByShape) -> None:
     long = " ".join(texts)[:10_000]
-    one = IDT(resource=folder, attributes=("gender",), k=1, q=1)
-    check(folder, tagger, [long], rewrites(one, [long]), ["gender"])
+    mechanism = IDT(resource=folder, attributes=("gender",), k=1, q=1)
+    check(folder, tagger, [long], rewrites(mechanism, [long]), ["gender"])
 
 
 @pytest.mark.usefixtures("tagger")

@@ -67,7 +67,7 @@ def statuses(rewrites: Rewrites) -> list[str]:
 
 def replying(server: Server, reply: Callable[[str, str], str]) -> None:
     """Answers by the system's message and the user's; one request at a time."""
-    server.reply = lambda message: reply(server.asked[-1][2]["messages"][0]["content"], message)
+    server.reply = lambda message: reply(server.requests[-1][2]["messages"][0]["content"], message)
 
 
 def test_the_request_names_the_classes_that_auxiliaries_predict(auxiliaries: Path, server: Server) -> None:
@@ -79,7 +79,7 @@ def test_the_request_names_the_classes_that_auxiliaries_predict(auxiliaries: Pat
     assert rewrites.outcomes.changed.tolist() == [1, 0, 1, 1]
     assert rewrites.outcomes.words.tolist() == [3] * 4
     assert rewrites.outcomes.asked.tolist() == [2] * 4  # one for each label
-    assert [body["messages"][0]["content"] for _, _, body in server.asked] == [
+    assert [body["messages"][0]["content"] for _, _, body in server.requests] == [
         f"You need to rewrite a text. Turn the gender of the author different from {gender}, but keep the mood of the "
         f"text as {mood}. {FORM}"
         for gender, mood in (("F", "good"), ("M", "bad"), ("F", "bad"))
@@ -89,7 +89,7 @@ def test_the_request_names_the_classes_that_auxiliaries_predict(auxiliaries: Pat
 @pytest.mark.parametrize("name", [name for name in PROMPTS if name != "any"])
 def test_published_requests_are_filled_in(auxiliaries: Path, server: Server, name: str) -> None:
     rewrite(LLMRewrite(**remote(auxiliaries), prompt=name), TEXTS[:1])
-    request = server.asked[0][2]["messages"][0]["content"]
+    request = server.requests[0][2]["messages"][0]["content"]
     assert request.startswith(PROMPTS[name][:30])
     assert "different from F, but keep" in request
     assert " good" in request
@@ -110,10 +110,10 @@ def test_only_public_texts_pass_the_http_boundary(auxiliaries: Path, server: Ser
     for mechanism in (LLMRewrite(**remote(auxiliaries)), LLMAdversarial(**remote(auxiliaries))):
         with pytest.raises(UserError, match="must not reach an endpoint"):
             mechanism.rewrite(private, NO_BUDGET, Noise.named(2, "x"))
-    assert not server.asked
+    assert not server.requests
     rewrite(LLMRewrite(**remote(auxiliaries)))
-    assert {message for message, _, _ in server.asked} == {*TEXTS}
-    assert not any("private" in json.dumps(body) for _, _, body in server.asked)
+    assert {message for message, _, _ in server.requests} == {*TEXTS}
+    assert not any("private" in json.dumps(body) for _, _, body in server.requests)
 
 
 def inferred(named: str, because: str = "she") -> str:
@@ -137,9 +137,9 @@ def test_it_infers_and_rewrites_until_nothing_is_inferred(auxiliaries: Path, ser
     assert statuses(rewrites) == [FOUND, NOTHING, MISSED]
     assert rewrites.outcomes is not None
     assert rewrites.outcomes.asked.tolist() == [3, 1, 4]
-    requests = [body["messages"][0]["content"] for _, _, body in server.asked if "rewrite" in str(body)]
+    requests = [body["messages"][0]["content"] for _, _, body in server.requests if "rewrite" in str(body)]
     assert 'A reader inferred: gender F, because of "its pronoun".' in requests[0]
-    assert {body["temperature"] for _, _, body in server.asked} == {0.1}
+    assert {body["temperature"] for _, _, body in server.requests} == {0.1}
 
 
 def test_what_is_unusable_in_a_later_round_leaves_the_rewrite_before(auxiliaries: Path, server: Server) -> None:
@@ -169,7 +169,7 @@ def test_an_inference_of_another_form_is_unusable(auxiliaries: Path, server: Ser
     server.reply = lambda message: answer
     rewrites = rewrite(LLMAdversarial(**remote(auxiliaries)), TEXTS[:1])
     assert (rewrites.texts, statuses(rewrites)) == ([""], [UNUSABLE])
-    assert [REMINDER in body["messages"][0]["content"] for _, _, body in server.asked] == [False, True]
+    assert [REMINDER in body["messages"][0]["content"] for _, _, body in server.requests] == [False, True]
 
 
 def test_a_drawn_class_is_named_whatever_is_inferred(auxiliaries: Path, server: Server) -> None:

@@ -24,13 +24,13 @@ def test_the_nearest_by_cosine_without_itself() -> None:
     cosines = units @ units.T
     np.fill_diagonal(cosines, -2)
     neighbours = NearestWords(WordVectors(vectors.words, vectors.vectors * np.arange(1, 41)[:, None]))
-    asked = ["w3", "W7", "unknown", "w3"]
+    questions = ["w3", "W7", "unknown", "w3"]
     for k in (1, 5, 39, 100):
         exact = [[f"w{j}" for j in np.argsort(-cosines[i])[: min(k, 39)]] for i in (3, 7)]
-        assert neighbours.of(asked, k) == [exact[0], exact[1], [], exact[0]]
+        assert neighbours.of(questions, k) == [exact[0], exact[1], [], exact[0]]
     near = neighbours.of(["w3"], 39, least=0.5)[0]
     assert near == [f"w{j}" for j in np.argsort(-cosines[3]) if cosines[3, j] >= 0.5]
-    assert neighbours.has(asked).tolist() == [True, True, False, True]
+    assert neighbours.has(questions).tolist() == [True, True, False, True]
     assert neighbours.of([], 3) == []
 
 
@@ -108,12 +108,12 @@ def test_fewer_antonyms_among_the_nearest(shared: Path) -> None:
     for a, b, _ in relations.filter(pl.col("relation") == "antonym").iter_rows():
         opposed.setdefault(a, set()).add(b)
         opposed.setdefault(b, set()).add(a)
-    known = {*vectors.words}
-    asked = sorted(word for word in opposed if word in known and opposed[word] & known)
+    vocabulary = {*vectors.words}
+    words = sorted(word for word in opposed if word in vocabulary and opposed[word] & vocabulary)
 
     def share(of: WordVectors) -> float:
-        nearest = NearestWords(of).of(asked, 10)
-        return float(np.mean([bool({*near} & opposed[word]) for word, near in zip(asked, nearest, strict=True)]))
+        nearest = NearestWords(of).of(words, 10)
+        return float(np.mean([bool({*near} & opposed[word]) for word, near in zip(words, nearest, strict=True)]))
 
-    assert len(asked) > 300
+    assert len(words) > 300
     assert share(counter_fit(vectors, relations)) < share(vectors) / 5

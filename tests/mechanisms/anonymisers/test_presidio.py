@@ -38,8 +38,8 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> str:
 
     nlp = spacy.blank("en")
     ruler = nlp.add_pipe("entity_ruler")
-    known = [("PERSON", "Lee Hewitt"), ("PERSON", "Anna"), ("GPE", "Paris"), ("CARDINAL", "twice")]
-    ruler.add_patterns([{"label": label, "pattern": pattern} for label, pattern in known])
+    names = [("PERSON", "Lee Hewitt"), ("PERSON", "Anna"), ("GPE", "Paris"), ("CARDINAL", "twice")]
+    ruler.add_patterns([{"label": label, "pattern": pattern} for label, pattern in names])
     folder = tmp_path_factory.mktemp("pipeline") / "names"
     nlp.to_disk(folder)
     return str(folder)
@@ -93,8 +93,8 @@ def test_a_person_has_one_invented_name_within_a_text() -> None:
 
 
 def test_surrogates_keep_the_form_of_numbers() -> None:
-    known = [(PERSON, "Anna"), ("PHONE_NUMBER", "(01632) 960262"), ("ORDER_NUMBER", "AB-12345-x"), ("US_SSN", "1")]
-    invented = surrogates(known, np.random.default_rng(0))
+    entities = [(PERSON, "Anna"), ("PHONE_NUMBER", "(01632) 960262"), ("ORDER_NUMBER", "AB-12345-x"), ("US_SSN", "1")]
+    invented = surrogates(entities, np.random.default_rng(0))
     assert ("US_SSN", "1") not in invented  # stays <US_SSN>
     phone, order = invented["PHONE_NUMBER", "(01632) 960262"], invented["ORDER_NUMBER", "AB-12345-x"]
     assert phone != "(01632) 960262"

@@ -123,10 +123,10 @@ def test_exhaustive_search_equals_brute_force(toy: Toy) -> None:
     minimal = {edit for edit in passing if len(edit) == least}
     assert edit in minimal
     assert toy.confidence(edit) == pytest.approx(max(map(toy.confidence, minimal)))
-    for one in sorted(minimal)[:4]:  # a guard that lets one text pass alone: every minimal one is found
-        text = toy.source.text(one)
+    for minimal_edit in sorted(minimal)[:4]:  # a guard that lets one text pass alone: every minimal one is found
+        text = toy.source.text(minimal_edit)
         search = toy.searching(guards=[lambda pairs, text=text: [after == text for _, after in pairs]])
-        assert run(begun(search, search.search("exhaustive", "fewest", 1, 4**6))) == one
+        assert run(begun(search, search.search("exhaustive", "fewest", 1, 4**6))) == minimal_edit
     surest = run(begun(search := toy.searching(), search.search("exhaustive", "confidence", 1, 4**6)))
     assert toy.confidence(surest) == pytest.approx(max(map(toy.confidence, passing)))
 
@@ -164,11 +164,11 @@ def enumerated(toy: Toy) -> set[Edit]:
 def test_published_candidates_are_the_enumerated_ones_and_the_surest_is_released(toy: Toy) -> None:
     candidates = enumerated(toy)
     search = toy.searching()
-    toy.attribute.asked.clear()
+    toy.attribute.questions.clear()
     edit = run(begun(search, search.published(MANY)))
     # A chain of 3 words is one of 48: missed by all draws with probability 5e-19.
-    assert {*toy.attribute.asked} == {toy.source.text(one) for one in (*candidates, ())}
-    passing = [one for one in candidates if toy.passes(one)]
+    assert {*toy.attribute.questions} == {toy.source.text(edit) for edit in (*candidates, ())}
+    passing = [candidate for candidate in candidates if toy.passes(candidate)]
     if not passing:
         assert edit is None
         return

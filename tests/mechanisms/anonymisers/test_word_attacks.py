@@ -55,15 +55,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return auxiliaries(tmp_path_factory.mktemp("auxiliaries"), WEIGHTS, vectors)
 
 
-def rewrites(one: WordSearch, texts: Sequence[str]) -> Rewrites:
-    return one.rewrite(texts, np.nan, Noise.named(len(texts), "test"))
+def rewrites(search: WordSearch, texts: Sequence[str]) -> Rewrites:
+    return search.rewrite(texts, np.nan, Noise.named(len(texts), "test"))
 
 
-def candidates(one: WordSearch, text: str, position: int, edits: dict[int, str] | None = None) -> list[str]:
+def candidates(mechanism: WordSearch, text: str, position: int, edits: dict[int, str] | None = None) -> list[str]:
     draft = Draft(0, spans(text), np.random.default_rng(0), edits or {})
 
     def search() -> Search[list[str]]:
-        return (yield from one.candidates(draft, position))
+        return (yield from mechanism.candidates(draft, position))
 
     return in_step([search()])[0]
 
@@ -76,9 +76,9 @@ def tagged(monkeypatch: pytest.MonkeyPatch, tags: dict[str, str]) -> None:
 
 
 def test_textfoolers_candidates_are_near_words_from_a_cosine_of_a_half(folder: Path) -> None:
-    one = TextFooler(resource=folder)
-    assert candidates(one, "a Dress", 1) == ["Gown", "Skirt", "Suit"]  # trousers are at a cosine of .485
-    assert candidates(one, "the unknown", 1) == []
+    search = TextFooler(resource=folder)
+    assert candidates(search, "a Dress", 1) == ["Gown", "Skirt", "Suit"]  # trousers are at a cosine of .485
+    assert candidates(search, "the unknown", 1) == []
 
 
 def test_textfoolers_order_threshold_and_stop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,8 +86,8 @@ def test_textfoolers_order_threshold_and_stop(folder: Path, monkeypatch: pytest.
     that fools nothing, so the next word, wedding, becomes party, and lovely is not reached.
     """
     tagged(monkeypatch, {"suit": "ADJ"})
-    one = TextFooler(resource=folder, similarity="free")
-    done = rewrites(one, ["dress for the lovely wedding", "dress, dress", "lovely"])
+    search = TextFooler(resource=folder, similarity="free")
+    done = rewrites(search, ["dress for the lovely wedding", "dress, dress", "lovely"])
     assert list(done.texts) == ["skirt for the lovely party", "skirt, skirt", "lovely"]
     assert done.outcomes is not None
     assert list(done.outcomes.status) == [FOUND, PART, MISSED]
@@ -96,16 +96,16 @@ def test_textfoolers_order_threshold_and_stop(folder: Path, monkeypatch: pytest.
 
 def test_of_equally_important_words_the_first_is_changed_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tagged(monkeypatch, {})
-    one = TextFooler(resource=folder, similarity="free")
-    assert rewrites(one, ["dress lovely dress"]).texts[0] == "suit lovely dress"
+    search = TextFooler(resource=folder, similarity="free")
+    assert rewrites(search, ["dress lovely dress"]).texts[0] == "suit lovely dress"
 
 
 def test_nouns_and_verbs_stand_for_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tagged(monkeypatch, {"suit": "VERB"})
-    one = TextFooler(resource=folder, similarity="free")
-    assert rewrites(one, ["dress"]).texts[0] == "suit"
+    search = TextFooler(resource=folder, similarity="free")
+    assert rewrites(search, ["dress"]).texts[0] == "suit"
     tagged(monkeypatch, {"suit": "ADV"})
-    assert rewrites(one, ["dress"]).texts[0] == "skirt"
+    assert rewrites(search, ["dress"]).texts[0] == "skirt"
 
 
 def test_the_least_similarity_is_the_published_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,11 +164,11 @@ def _glyphs(word: str) -> list[str]:
 
 def test_textbugger_draws_from_the_texts_stream(folder: Path) -> None:
     """Rows of one text have bugs of their own; a word with a space in it is one changed word."""
-    one = TextBugger(resource=folder, similarity="free")
-    done = rewrites(one, ["lovely"] * 30)
+    search = TextBugger(resource=folder, similarity="free")
+    done = rewrites(search, ["lovely"] * 30)
     assert {*done.texts} <= {*bugs_of("lovely")}
     assert any(" " in text for text in done.texts) or len({*done.texts}) > 1
-    assert list(rewrites(one, ["lovely"] * 30).texts) == list(done.texts)
+    assert list(rewrites(search, ["lovely"] * 30).texts) == list(done.texts)
     assert done.outcomes is not None
     assert {*done.outcomes.changed.tolist()} == {1}
 
@@ -202,14 +202,14 @@ def test_homoglyphs_are_other_letters() -> None:
 
 def test_baes_candidates_are_expected_words_where_the_text_now_stands(folder: Path) -> None:
     text, edited = "She bought a lovely dress for the party", "She bought a splendid dress for the party"
-    one, model = BAE(resource=folder), FillMask(masked_lm())
+    search, model = BAE(resource=folder), FillMask(masked_lm())
     place = Place(0, edited.index("dress"), edited.index(" for"))
     outputs, _ = model.likeliest([edited], [place], 80)
     words = [model.outputs[o] for o in outputs[0] if model.outputs[o].isalpha()]
-    assert candidates(one, text, 4, {3: "splendid"}) == [w for w in words[:50] if w != "dress"]
+    assert candidates(search, text, 4, {3: "splendid"}) == [w for w in words[:50] if w != "dress"]
     published = candidates(BAE(resource=folder, as_published=True), text, 4)
     whole = {name for name, is_whole in zip(model.outputs, model.whole, strict=True) if is_whole}
-    assert {*candidates(one, text, 4)} <= whole
+    assert {*candidates(search, text, 4)} <= whole
     assert len(published) >= 49
 
 
@@ -218,19 +218,19 @@ def test_on_real_networks_a_text_is_rewritten_alone_and_questions_are_the_victim
     mechanism: type[WordSearch], folder: Path
 ) -> None:
     texts = ["She bought a lovely dress.", "A wedding, lovely!", "42 ...", "She bought a lovely dress."]
-    one = mechanism(resource=folder, asks="victim", victims=victims(folder))
-    together = rewrites(one, texts)
+    search = mechanism(resource=folder, asks="victim", victims=victims(folder))
+    together = rewrites(search, texts)
     assert together.outcomes is not None
     assert {*together.outcomes.status} <= {FOUND, PART, MISSED, NOTHING}
     assert together.outcomes.status[2] == NOTHING
     assert not together.outcomes.asked.any()
-    noise, victim = Noise.named(len(texts), "test"), one.classifier
+    noise, victim = Noise.named(len(texts), "test"), search.classifier
     for i in (0, 1):
         counting = Counting(victim)
-        vars(one)["classifier"] = counting
-        alone = one.rewrite([texts[i]], np.nan, noise[i : i + 1])
+        vars(search)["classifier"] = counting
+        alone = search.rewrite([texts[i]], np.nan, noise[i : i + 1])
         assert alone.texts[0] == together.texts[i]
-        assert len(counting.asked) == len({*counting.asked}) == together.outcomes.asked_victim[i]
+        assert len(counting.questions) == len({*counting.questions}) == together.outcomes.asked_victim[i]
 
 
 @pytest.mark.slow
@@ -244,11 +244,11 @@ class Counting:
     """A classifier that remembers what it was asked."""
 
     def __init__(self, classifier: Any) -> None:
-        self._classifier, self.asked = classifier, list[str]()
+        self._classifier, self.questions = classifier, list[str]()
         self.classes, self.kind = classifier.classes, classifier.kind
 
     def probabilities(self, texts: Sequence[str]) -> Any:
-        self.asked += texts
+        self.questions += texts
         return self._classifier.probabilities(texts)
 
 

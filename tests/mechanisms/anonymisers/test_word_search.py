@@ -58,13 +58,13 @@ class Networks(Inspector):
 
 
 def toy(victim: Weighted, **chosen: Any) -> Toy:
-    one = Toy(resource=Path("nowhere"), **chosen)
-    vars(one).update(classifier=victim, _inspector=Networks(one.limits))
-    return one
+    mechanism = Toy(resource=Path("nowhere"), **chosen)
+    vars(mechanism).update(classifier=victim, _inspector=Networks(mechanism.limits))
+    return mechanism
 
 
-def rewrites(one: WordSearch, texts: Sequence[str]) -> Rewrites:
-    return one.rewrite(texts, np.nan, Noise.named(len(texts), "test"))
+def rewrites(search: WordSearch, texts: Sequence[str]) -> Rewrites:
+    return search.rewrite(texts, np.nan, Noise.named(len(texts), "test"))
 
 
 @st.composite
@@ -90,29 +90,29 @@ def test_it_is_the_plain_loop_and_every_question_counts(
     for i, text in enumerate(texts):
         questions, rewrite = plainly(text, Weighted("pqr", weights), networks, budget)
         assert done.texts[i] == rewrite
-        asked = (done.outcomes.asked_victim if asks == "victim" else done.outcomes.asked)[i]
+        count = (done.outcomes.asked_victim if asks == "victim" else done.outcomes.asked)[i]
         if asks == "victim" or budget is not None:  # candidates are checked before they are asked about
-            assert asked == questions
-            assert budget is None or asked <= budget
+            assert count == questions
+            assert budget is None or count <= budget
         else:
-            assert asked >= questions
+            assert count >= questions
 
 
 def plainly(text: str, victim: Weighted, networks: Networks, budget: int | None) -> tuple[int, str]:
     """How many different questions the plain loop asks, and its rewrite."""
     questions = set[str]()
 
-    def ask(asked: str) -> NDArray[np.float64] | None:
-        if asked not in questions and budget is not None and len(questions) >= budget:
+    def ask(question: str) -> NDArray[np.float64] | None:
+        if question not in questions and budget is not None and len(questions) >= budget:
             return None
-        questions.add(asked)
-        return np.asarray(victim.probabilities([asked])[0])
+        questions.add(question)
+        return np.asarray(victim.probabilities([question])[0])
 
     def similarity(before: str, after: str, candidate: str) -> float | None:
         if networks.tags([(candidate,)])[0][0] == "ADJ":
             return None
-        one, other = networks.vectors([before, after])
-        cosine = min(1.0, float(one.astype(np.float64) @ other.astype(np.float64)))
+        first, other = networks.vectors([before, after])
+        cosine = min(1.0, float(first.astype(np.float64) @ other.astype(np.float64)))
         return cosine if cosine >= 0.5 else None
 
     rewrite = plain_search(text, ask, OPTIONS.__getitem__, similarity)
@@ -133,7 +133,7 @@ def test_the_ledger_agrees_with_a_victim_that_counts_itself(
         assert together.outcomes is not None
         assert alone.outcomes is not None
         assert alone.texts[0] == together.texts[i]
-        assert len(victim.asked) == len({*victim.asked}) == alone.outcomes.asked_victim[0]
+        assert len(victim.questions) == len({*victim.questions}) == alone.outcomes.asked_victim[0]
         assert alone.outcomes.table().equals(together.outcomes.take(np.array([i])).table())
 
 
@@ -179,11 +179,11 @@ def test_of_several_successes_the_most_similar_is_taken_and_without_similarity_t
 
 @pytest.mark.parametrize("metric", ["angular", "cosine"])
 def test_similarities_are_angular_or_cosines(metric: Any) -> None:
-    one, other = np.array([1.0, 0.0], np.float32), np.array([np.cos(0.3), np.sin(0.3)], np.float32)
+    first, other = np.array([1.0, 0.0], np.float32), np.array([np.cos(0.3), np.sin(0.3)], np.float32)
     expected = 1 - 0.3 / np.pi if metric == "angular" else np.cos(0.3)
-    assert Similarity(0.5, metric).of(one, other) == pytest.approx(expected, abs=1e-6)
-    assert Similarity(0.5, metric).of(one, one) == 1
-    assert Similarity(0.5, metric).of(one, -one) == pytest.approx(0 if metric == "angular" else -1)
+    assert Similarity(0.5, metric).of(first, other) == pytest.approx(expected, abs=1e-6)
+    assert Similarity(0.5, metric).of(first, first) == 1
+    assert Similarity(0.5, metric).of(first, -first) == pytest.approx(0 if metric == "angular" else -1)
 
 
 NUMBERED = " ".join(f"w{i}x," for i in range(20))
@@ -195,11 +195,11 @@ def draft(text: str, edits: Mapping[int, str] | None = None) -> Draft:
 
 def test_windows_are_words_wide_and_stay_in_the_text() -> None:
     """Positions count marks: word i stands at 2 i."""
-    one = draft(NUMBERED)
-    assert one.window(20, 15, {}) == ", ".join(f"w{i}x" for i in range(3, 18))
-    assert one.window(2, 15, {}) == ", ".join(f"w{i}x" for i in range(15))
-    assert one.window(38, 15, {}) == ", ".join(f"w{i}x" for i in range(5, 20))
-    assert one.window(20, 3, {18: "new", 20: "er", 0: "far"}) == "new, er, w11x"
+    at_start = draft(NUMBERED)
+    assert at_start.window(20, 15, {}) == ", ".join(f"w{i}x" for i in range(3, 18))
+    assert at_start.window(2, 15, {}) == ", ".join(f"w{i}x" for i in range(15))
+    assert at_start.window(38, 15, {}) == ", ".join(f"w{i}x" for i in range(5, 20))
+    assert at_start.window(20, 3, {18: "new", 20: "er", 0: "far"}) == "new, er, w11x"
     assert draft("one two").window(0, 15, {2: "x"}) == "one two"
 
 
@@ -225,12 +225,15 @@ def test_windows_of_changed_words_nearby_count_unless_as_published() -> None:
 
 
 def test_as_published_tags_are_read_at_the_first_of_equal_words() -> None:
-    one = draft("w0 the bank saw the river bank there today")
+    at_start = draft("w0 the bank saw the river bank there today")
     around = ("bank", "saw", "the", "river")
-    assert one.context(6, "lake") == ((*around, "lake", "there", "today"), 4)
-    assert one.context(6, "river") == ((*around, "river", "there", "today"), 3)  # which is not its own place
-    assert one.context(1, "a") == (("w0", "a", "bank", "saw", "the"), 1)
-    assert one.sentence(6, {5: "lake"}) == (("w0", "the", "bank", "saw", "the", "lake", "bank", "there", "today"), 6)
+    assert at_start.context(6, "lake") == ((*around, "lake", "there", "today"), 4)
+    assert at_start.context(6, "river") == ((*around, "river", "there", "today"), 3)  # which is not its own place
+    assert at_start.context(1, "a") == (("w0", "a", "bank", "saw", "the"), 1)
+    assert at_start.sentence(6, {5: "lake"}) == (
+        ("w0", "the", "bank", "saw", "the", "lake", "bank", "there", "today"),
+        6,
+    )
 
 
 def test_a_victim_that_is_not_there_is_refused(tmp_path: Path) -> None:

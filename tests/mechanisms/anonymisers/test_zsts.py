@@ -30,8 +30,8 @@ def mechanism(**settings: float | bool) -> ZSTS:
     return ZSTS(resource=masked_lm(), **settings)
 
 
-def rewrite(one: ZSTS, texts: list[str] = TEXTS, seed: int = 0) -> list[str]:
-    return list(one.rewrite(texts, np.nan, Noise.named(len(texts), seed)).texts)
+def rewrite(mechanism: ZSTS, texts: list[str] = TEXTS, seed: int = 0) -> list[str]:
+    return list(mechanism.rewrite(texts, np.nan, Noise.named(len(texts), seed)).texts)
 
 
 def test_at_p_0_it_is_the_identity() -> None:

@@ -261,8 +261,8 @@ def test_frozen_word_vectors(folder: Path) -> None:
     assert set(model.vocabulary) == {*WHO, *WHERE}
     assert record["vocabulary"] == 10
     row = model.words.weight[model.number["paris"]].numpy()
-    given = vectors.vectors[vectors.words.index("paris")]
-    assert np.corrcoef(row, given)[0, 1] == pytest.approx(1)
+    vector = vectors.vectors[vectors.words.index("paris")]
+    assert np.corrcoef(row, vector)[0, 1] == pytest.approx(1)
     with pytest.raises(UserError, match="of 16 numbers"):
         train(TEXTS, Shape(dimensions=8), Training(steps=1), vectors)
     with pytest.raises(UserError, match="hold no word"):

@@ -232,7 +232,7 @@ def slowly(model: Seq2Seq, state: torch.Tensor, longest: int, beams: int) -> str
             logits = (logits[0, -1].float() * 1024).round() / 1024
             law = logits[torch.from_numpy(model.outputs)].log_softmax(-1).tolist()
             continuations += [(score + p, [*row, int(i)]) for i, p in zip(model.outputs, law, strict=True)]
-        continuations = sorted(continuations, key=lambda one: -one[0])[: 2 * beams]
+        continuations = sorted(continuations, key=lambda beam: -beam[0])[: 2 * beams]
         for score, row in continuations[:beams]:
             if row[-1] == model.end and len(ended) < beams:
                 ended.append((score / step, row[:-1]))
@@ -241,7 +241,7 @@ def slowly(model: Seq2Seq, state: torch.Tensor, longest: int, beams: int) -> str
             break
     if len(ended) < beams:
         ended += [(score / longest, row) for score, row in running]
-    return model.text(max(ended, key=lambda one: one[0])[1])
+    return model.text(max(ended, key=lambda beam: beam[0])[1])
 
 
 @pytest.mark.parametrize("name", ["bart", "t5", "berts"])

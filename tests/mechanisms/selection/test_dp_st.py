@@ -55,7 +55,7 @@ class Numbered:
         return self.vectors[[int(triple.subject) for triple in triples]]
 
 
-def known(private: NDArray[np.float32], kind: type[DPST] = DPST, **settings: Any) -> DPST:
+def seeing(private: NDArray[np.float32], kind: type[DPST] = DPST, **settings: Any) -> DPST:
     """DP-ST over 30 triples of 3 dimensions in 5 clusters, one of them empty, for private triples of known vectors."""
     vectors, centroids, members = public()
     triples = [Triple(f"s{i}", "r", "o") for i in range(30)]
@@ -95,7 +95,7 @@ def worst(slots: int, epsilon: float, kind: type[DPST] = DPST) -> float:
     aimed = np.concatenate([vectors, unit(centroids)])
     private = np.concatenate([aimed, -aimed, unit(np.random.default_rng(1).normal(size=(200, 3)))])
     texts = ["", *(" ".join([str(i)] * slots) for i in range(len(private)))]
-    log_p = law(known(private, kind, triples=slots), texts, epsilon)
+    log_p = law(seeing(private, kind, triples=slots), texts, epsilon)
     assert log_p.shape == (len(texts), slots, 30)
     return float((log_p.max(axis=0) - log_p.min(axis=0)).max(axis=1).sum())
 
@@ -104,7 +104,7 @@ def worst(slots: int, epsilon: float, kind: type[DPST] = DPST) -> float:
 @pytest.mark.parametrize("epsilon", [0.5, 10.0, 400.0])
 def test_the_claim_holds_for_texts_as_wholes(slots: int, epsilon: float) -> None:
     """Exact."""
-    claim = known(np.zeros((1, 3), np.float32), triples=slots).guarantee(epsilon)
+    claim = seeing(np.zeros((1, 3), np.float32), triples=slots).guarantee(epsilon)
     assert claim is not None
     assert worst(slots, epsilon) <= claim.epsilon + 1e-9
     assert worst(slots, epsilon) > 0.49 * epsilon  # the check would see a law that is flat by mistake
@@ -136,12 +136,12 @@ def test_a_wrong_budget_is_seen(broken: type[DPST]) -> None:
 
 
 def test_a_text_falls_into_its_triples() -> None:
-    assert known(public()[0]).tokens("3 5") == ["3 is 3.", "5 is 5."]
+    assert seeing(public()[0]).tokens("3 5") == ["3 is 3.", "5 is 5."]
 
 
 def test_the_law_is_the_slow_one() -> None:
     private = unit(np.random.default_rng(2).normal(size=(4, 3)))
-    mechanism, epsilon = known(private, triples=2), 30.0
+    mechanism, epsilon = seeing(private, triples=2), 30.0
     vectors, centroids, members = public()
     probabilities = np.exp(law(mechanism, ["0 1", "2 3 1", "3", ""], epsilon))
 
@@ -164,7 +164,7 @@ def test_the_law_is_the_slow_one() -> None:
 
 @pytest.mark.parametrize("settings", [{"triples": 2}, {"as_published": True}])
 def test_single_entries_are_the_laws(settings: dict[str, Any]) -> None:
-    mechanism = known(unit(np.random.default_rng(2).normal(size=(5, 3))), **settings)
+    mechanism = seeing(unit(np.random.default_rng(2).normal(size=(5, 3))), **settings)
     laws = mechanism.laws(["0 1", "2", "", "4 3 1", "  "])
     rows = np.unique(laws.rows.values)
     (log_p,) = laws.log_probabilities(rows, [20.0])
@@ -178,7 +178,7 @@ def test_single_entries_are_the_laws(settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize("settings", [{"triples": 2}, {"as_published": True}])
 def test_draws_follow_the_law(settings: dict[str, Any]) -> None:
     """Chi-square at 1e-6 for each of two slots: false alarm 2e-6, at a fixed seed."""
-    mechanism, count, epsilon = known(unit(np.random.default_rng(3).normal(size=(2, 3))), **settings), 6000, 12.0
+    mechanism, count, epsilon = seeing(unit(np.random.default_rng(3).normal(size=(2, 3))), **settings), 6000, 12.0
     rewrites = mechanism.rewrite(["0 1"] * count, epsilon, Noise.named(count, "law"))
     assert rewrites.units is not None
     sequences = rewrites.units.values.reshape(count, 2)
@@ -199,7 +199,7 @@ def test_the_likelihood_attack_keeps_below_the_claim_and_catches_the_release() -
     texts = ["0", "1"]
     rates = []
     for settings in ({"triples": 1}, {"as_published": True}):
-        mechanism = known(private, **settings)
+        mechanism = seeing(private, **settings)
         rewrites = mechanism.rewrite([texts[i] for i in source], 1.0, Noise.named(count, "audit"))
         context = Context(texts, mechanism, 1.0, Noise.named(count, "attack"), None)
         guess = LikelihoodAttack().guess(rewrites, np.tile([0, 1], (count, 1)), context)
@@ -289,13 +289,13 @@ def test_the_released_form_writes_as_long_as_its_text(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_published: bool, limits: list[int]
 ) -> None:
     """So a long output rules a short text out, which no budget pays for; without the form the limit is public."""
-    asked: list[list[int]] = []
-    monkeypatch.setattr(Writer, "write", lambda self, notes, limits: asked.append(limits) or [*notes])
+    requests: list[list[int]] = []
+    monkeypatch.setattr(Writer, "write", lambda self, notes, limits: requests.append(limits) or [*notes])
     model = str(tiny_models.save_llama(tmp_path))
     texts = ["The driver lost my parcel.", "The driver lost my parcel and it was raining all day long in the garden."]
     mechanism = DPST(resource=folder, writer=model, prompt="the {}", longest=20, as_published=as_published)
     mechanism.rewrite(texts, 0.1, Noise.named(2, "length"))
-    assert asked == [limits]
+    assert requests == [limits]
 
 
 @pytest.mark.parametrize("name", tiny_models.SAVE)

@@ -75,7 +75,7 @@ def test_draws_follow_the_law() -> None:
 
 @pytest.mark.parametrize("law", LAWS)
 def test_it_conforms(law: str) -> None:
-    assert [one for one in check_mechanism(mechanism(law), 2.0, PRIVATE[:4]) if one.problem] == []
+    assert [check for check in check_mechanism(mechanism(law), 2.0, PRIVATE[:4]) if check.problem] == []
 
 
 def test_an_audit_stays_below_the_claim_and_near_the_exact_loss() -> None:

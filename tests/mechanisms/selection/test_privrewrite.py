@@ -377,13 +377,13 @@ def test_a_trial_depends_on_no_other_and_a_text_without_words_asks_nobody() -> N
 def test_candidates_are_a_function_of_text_and_number(tmp_path: Path) -> None:
     """At temperature 0.75 of a real architecture; the first of more are the fewer."""
     folder = tiny_models.save_gpt2(tmp_path / "model")
-    one, other = (Local(folder, None, 0.75, 12) for _ in range(2))
+    first, other = (Local(folder, None, 0.75, 12) for _ in range(2))
     texts = ["a b c", "d e f g", "a b c"]
-    few, more = one.candidates(texts, 2), other.candidates(texts[::-1], 5)[::-1]
-    assert [some[:2] for some in more] == few == one.candidates(texts, 2)
+    few, more = first.candidates(texts, 2), other.candidates(texts[::-1], 5)[::-1]
+    assert [some[:2] for some in more] == few == first.candidates(texts, 2)
     assert few[0] == few[2]
     assert len({y for some in more for y in some}) > 5
-    assert one.candidates(["a b " * 100], 1)  # cut to the model's window
+    assert first.candidates(["a b " * 100], 1)  # cut to the model's window
     cold = Local(folder, None, 0.01, 12).candidates(texts, 5)
     assert len({y for some in cold for y in some}) < len({y for some in more for y in some})
 
@@ -428,15 +428,15 @@ def test_the_provider_sees_sanitised_texts_alone(server: Server, remote: PrivRew
     rewrites = remote.rewrite(private * 10, 2.0, Noise.named(20, "http"))
     assert rewrites.units is not None
     sanitised = small().sanitiser.rewrite(private * 10, 1.0, Noise.named(20, "http")).texts  # phase 1 alone
-    assert {message for message, _, _ in server.asked} == {INSTRUCTION.replace("{}", z) for z in sanitised}
+    assert {message for message, _, _ in server.requests} == {INSTRUCTION.replace("{}", z) for z in sanitised}
     assert set(sanitised) != {"fine fine fine bad", *private}
-    for _, _, body in server.asked:
+    for _, _, body in server.requests:
         assert set(body) == {"messages", "max_tokens", "temperature", "seed", "model"}
         assert (body["temperature"], body["max_tokens"], body["model"]) == (0.75, 50, "m")
         words = body["messages"][0]["content"].rpartition("Text: ")[2].split()
         assert set(words) <= set(WORDS)
         assert len(body["messages"]) == 1
-    assert sorted(body["seed"] for _, _, body in server.asked) == sorted([0, 1, 2] * len(set(sanitised)))
+    assert sorted(body["seed"] for _, _, body in server.requests) == sorted([0, 1, 2] * len(set(sanitised)))
     assert all(text == " ".join(z.split()[::-1]) for text, z in zip(rewrites.texts, sanitised, strict=True))
 
 
@@ -462,13 +462,13 @@ def test_after_every_fault_nothing_is_lost_and_nothing_is_asked_twice(
     texts, noise = ["good bad fine poor"] * 16, Noise.named(16, "faults")
     first = remote.rewrite(texts, 1.0, noise)
     assert set(met.values()) == set(FAULTS)
-    asked = sum(server.answered.values())
-    assert asked == 3 * len(met)
+    requests = sum(server.answered.values())
+    assert requests == 3 * len(met)
     again = endpoint().rewrite(texts, 1.0, noise)  # another process would read the same store
     assert again.texts == first.texts
     more = endpoint(k=4)
     more.rewrite(texts, 1.0, noise)
-    assert sum(server.answered.values()) == asked * 4 // 3  # one more of each, none anew
+    assert sum(server.answered.values()) == requests * 4 // 3  # one more of each, none anew
 
 
 def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
@@ -598,10 +598,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     """`epsilometer rewrite` with a small local model, and its line among the mechanisms."""
     folder = tiny_models.save_gpt2(tmp_path / "model")
     (tmp_path / "texts.txt").write_text("a good day\n\nshow me flights\n")
-    given = ["--mechanism", "privrewrite", "--epsilon", "40", "--seed", "1"]
+    options = ["--mechanism", "privrewrite", "--epsilon", "40", "--seed", "1"]
     settings = [f"resource={folder}", "k=2", "max_new_tokens=6"]
     with pytest.raises(SystemExit, match="0"):
-        main(["rewrite", str(tmp_path / "texts.txt"), *given, *(part for s in settings for part in ("--set", s))])
+        main(["rewrite", str(tmp_path / "texts.txt"), *options, *(part for s in settings for part in ("--set", s))])
     written = capsys.readouterr().out.split("\n")
     assert [bool(line) for line in written] == [True, False, True, False]
     with pytest.raises(SystemExit, match="0"):

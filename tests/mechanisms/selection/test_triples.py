@@ -55,14 +55,14 @@ def test_reading_that_was_killed_goes_on_to_the_same_bytes(
 ) -> None:
     """Killed twice between parts of two texts; what was read is not read again."""
     monkeypatch.setattr(shared_triples, "_PART", 2)
-    whole, asked, left = Tagger.triples, list[str](), 2
+    whole, parsed, left = Tagger.triples, list[str](), 2
 
     def mortal(reader: Tagger, texts: Sequence[str]) -> list[list[Triple]]:
         nonlocal left
         if not left:
             raise KeyboardInterrupt
         left -= 1
-        asked.extend(texts)
+        parsed.extend(texts)
         return whole(reader, texts)
 
     monkeypatch.setattr(Tagger, "triples", mortal)
@@ -74,7 +74,7 @@ def test_reading_that_was_killed_goes_on_to_the_same_bytes(
         build(SENTENCES, folder, Clustering([2, 4], dimensions=16))
     left = 100
     build(SENTENCES, folder, Clustering([2, 4], dimensions=16))
-    assert asked == SENTENCES
+    assert parsed == SENTENCES
     assert [path.name for path in tmp_path.iterdir()] == ["triples"]
     assert (folder / "triples.parquet").read_bytes() == (corpus / "triples.parquet").read_bytes()
     assert (folder / "meta.json").read_bytes() == (corpus / "meta.json").read_bytes()
@@ -203,16 +203,16 @@ def test_an_index_that_was_killed_goes_on_to_the_same_bytes(
     whole = stand_ins(texts, 0.7, 5)
     work, nearest = getattr(near_duplicates._Index, step), near_duplicates._Index.nearest
 
-    def counting(index: Any, *given: Any) -> Any:
+    def counting(index: Any, *arguments: Any) -> Any:
         parts[-1] += 1
-        return nearest(index, *given)
+        return nearest(index, *arguments)
 
-    def mortal(index: Any, *given: Any) -> Any:
+    def mortal(index: Any, *arguments: Any) -> Any:
         if parts[-1] >= 3 and killed < 3:
             if step == "_append":  # half a part's numbers are written
-                work(index, given[0], given[1][: len(given[1]) // 2])
+                work(index, arguments[0], arguments[1][: len(arguments[1]) // 2])
             raise KeyboardInterrupt
-        return counting(index, *given) if step == "nearest" else work(index, *given)
+        return counting(index, *arguments) if step == "nearest" else work(index, *arguments)
 
     monkeypatch.setattr(near_duplicates._Index, "nearest", counting)
     monkeypatch.setattr(near_duplicates._Index, step, mortal)

@@ -125,16 +125,16 @@ def test_where_laws_stay_on_the_device_draws_and_likelihoods_are_the_same(
     assert here.draw is None
     assert here.entries is None
     published = DPMLM(resource=mechanism.resource, as_published=True)
-    for one in (mechanism, published):
-        monkeypatch.setattr(one._model, "device", "elsewhere")
+    for form in (mechanism, published):
+        monkeypatch.setattr(form._model, "device", "elsewhere")
     assert published.laws(TEXTS).draw is None  # words that stay have laws of their own
     there = mechanism.laws(TEXTS)
     assert there.draw is not None
     sequences = sample(here, source, epsilons, noises)
-    for one, other in zip(sequences, sample(there, source, epsilons, noises), strict=True):
-        assert one.values.tolist() == other.values.tolist()
-    known, again = (log_likelihood(laws, source, sequences, epsilons) for laws in (here, there))
-    np.testing.assert_allclose(known, again, rtol=0, atol=1e-6)  # numpy clips logits in float32, torch in float64
+    for form, other in zip(sequences, sample(there, source, epsilons, noises), strict=True):
+        assert form.values.tolist() == other.values.tolist()
+    likelihoods, again = (log_likelihood(laws, source, sequences, epsilons) for laws in (here, there))
+    np.testing.assert_allclose(likelihoods, again, rtol=0, atol=1e-6)  # numpy clips logits in float32, torch in float64
 
 
 def test_kept_stop_words_are_kept_and_nothing_is_claimed(mechanism: DPMLM) -> None:

@@ -144,12 +144,12 @@ def test_prompts(folders: dict[str, Path]) -> None:
         return DPPrompt(resource=folders[name], clip=CLIP, max_new_tokens=4, **settings).prompts([text])[0]
 
     words = {word: len(tiny_models.SPECIAL) + i for i, word in enumerate(tiny_models.WORDS)}
-    asked = [words[word] for word in prompt("a b").lower().split()]
+    ids_of_prompt = [words[word] for word in prompt("a b").lower().split()]
     assert prompt("a b") == "Document : a b\nParaphrase of the document :"
-    assert ids("t5", "A b") == [*asked, 1]  # closed by the encoder's end
-    assert ids("gpt2", "A b") == asked  # a causal model without a template gets the plain prompt, left open
-    assert ids("qwen", "A b") == [2, *asked, 2]  # "<user>" and "<reply>" are unknown words to this tokeniser
-    assert ids("qwen", "A b", chat=False) == asked
+    assert ids("t5", "A b") == [*ids_of_prompt, 1]  # closed by the encoder's end
+    assert ids("gpt2", "A b") == ids_of_prompt  # a causal model without a template gets the plain prompt, left open
+    assert ids("qwen", "A b") == [2, *ids_of_prompt, 2]  # "<user>" and "<reply>" are unknown words to this tokeniser
+    assert ids("qwen", "A b", chat=False) == ids_of_prompt
 
 
 def test_special_tokens_written_in_a_text_are_characters(tmp_path: Path) -> None:
@@ -194,10 +194,10 @@ def test_embedded_model() -> None:
     low, high = mechanism.law.low, mechanism.law.high
     assert low < 0 < high
     model = mechanism.model
-    (asked,) = model.tokens([prompt("The staff were rude [SEP]")])
+    (ids,) = model.tokens([prompt("The staff were rude [SEP]")])
     uncased = "document : the staff were rude [ sep ] paraphrase of the document :"
-    assert asked == model.tokens([uncased])[0]
-    assert asked.count(model.end) == 1  # "[SEP]" written in a text is text
+    assert ids == model.tokens([uncased])[0]
+    assert ids.count(model.end) == 1  # "[SEP]" written in a text is text
     assert len(model.outputs) == 12_000
     texts = ["show me the cheapest flight from boston to denver", "the staff were rude"]
     rewrites = mechanism.rewrite(texts, 500.0, Noise.named(2, "embedded"))
@@ -263,12 +263,12 @@ def test_a_text_falls_into_what_the_model_would_write(mechanism: DPPrompt) -> No
 
 @pytest.mark.parametrize("kind", ["t5", "gpt2"])
 def test_the_first_tokens_law_is_that_of_rewrites_of_one_token(folders: dict[str, Path], kind: str) -> None:
-    one = DPPrompt(resource=folders[kind], clip=CLIP, max_new_tokens=1)
-    outputs = len(one.model.outputs)
-    (tokens,) = one.first_tokens(TEXTS[2], [4.0], outputs)
+    mechanism = DPPrompt(resource=folders[kind], clip=CLIP, max_new_tokens=1)
+    outputs = len(mechanism.model.outputs)
+    (tokens,) = mechanism.first_tokens(TEXTS[2], [4.0], outputs)
     assert sum(p for _, p in tokens) == pytest.approx(1)
     assert [p for _, p in tokens] == sorted((p for _, p in tokens), reverse=True)
-    units = [Ragged.of([[int(i)] for i in one.model.outputs])]
+    units = [Ragged.of([[int(i)] for i in mechanism.model.outputs])]
     rewrites = [Rewrites([""] * outputs, units[0])]
-    (likelihoods,) = one.log_likelihoods(TEXTS, np.full((outputs, 1), 2), rewrites, [4.0])
+    (likelihoods,) = mechanism.log_likelihoods(TEXTS, np.full((outputs, 1), 2), rewrites, [4.0])
     np.testing.assert_allclose(sorted(np.exp(likelihoods[:, 0]), reverse=True), [p for _, p in tokens], atol=1e-9)

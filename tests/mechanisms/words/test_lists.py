@@ -93,6 +93,6 @@ def test_wrong_input_is_refused(tmp_path: Path) -> None:
 
 
 def test_sources_without_a_common_word_are_refused() -> None:
-    one, two = (WordVectors([f"{name}{i}" for i in range(3)], np.eye(3)) for name in "ab")
+    first, two = (WordVectors([f"{name}{i}" for i in range(3)], np.eye(3)) for name in "ab")
     with pytest.raises(UserError, match="share 0 words"):
-        WordLists.build([one, two])
+        WordLists.build([first, two])

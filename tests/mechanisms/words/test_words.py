@@ -358,8 +358,8 @@ def test_words_draw_alike_in_whatever_order_they_came(folder: Path, key: str) ->
     late = mechanism_of(folder, key, "clustered")
     late.rewrite(words[::-2], 12.0, Noise.named(len(words[::-2]), "first"))
     grids = [m.rewrite_grid(texts, epsilons, noises) for m in (late, mechanism_of(folder, key, "clustered"))]
-    for one, other in zip(*grids, strict=True):
-        assert list(one.texts) == list(other.texts)
+    for first, other in zip(*grids, strict=True):
+        assert list(first.texts) == list(other.texts)
     for table in late._tables.values():
         assert np.array_equal(np.sort(table.place), np.arange(len(words)))  # a row for each, none twice
 
@@ -399,17 +399,17 @@ def test_claims_and_distances(folder: Path, key: str) -> None:
         if key == "mahalanobis":  # ||M^(-1/2) (x - y)||
             s = np.cov(v, rowvar=False, ddof=0)
             v = v @ np.linalg.cholesky(np.linalg.inv(0.2 * s / np.diag(s).mean() + 0.8 * np.eye(20)))
-        one, two = np.linalg.norm(v[100] - v[20]), np.linalg.norm(v[3] - v[150])
+        near, two = np.linalg.norm(v[100] - v[20]), np.linalg.norm(v[3] - v[150])
         far = np.linalg.norm(v[3] - v[0])  # a word outside the vocabulary is its first word
         assert claim.metric == ("Mahalanobis distance" if key == "mahalanobis" else "L2 distance")
     else:
         place = mechanism.lists.place.tolist()
         gamma = {"tem_1": 2 / 0.5 * np.log(999 * 199), "tem_3": 2.5}
-        one, two, far = (
+        near, two, far = (
             min(gamma.get(key, np.inf), max(abs(p[i] - p[j]) for p in place)) for i, j in ((100, 20), (3, 150), (3, 0))
         )
         assert claim.metric == "largest list distance"
-    np.testing.assert_allclose(d, [one, two, one + two, np.inf, 0, np.inf, 0, far], rtol=1e-12)
+    np.testing.assert_allclose(d, [near, two, near + two, np.inf, 0, np.inf, 0, far], rtol=1e-12)
     assert mechanism.distance(texts, np.empty((0, 2), int), 0.5).shape == (0,)
 
 
@@ -483,8 +483,8 @@ def test_vickrey_prices_the_two_nearest_words(folder: Path) -> None:
     points = np.random.default_rng(1).normal(size=(50, 20))
     d = np.linalg.norm(points[:, None] - mechanism.vectors.exact, axis=2)
     order = np.argsort(d, axis=1)[:, :2]
-    one, two = np.take_along_axis(d, order, 1).T
-    price = two / (one + two)  # t = 1/2
+    nearest, two = np.take_along_axis(d, order, 1).T
+    price = two / (nearest + two)  # t = 1/2
     assert mechanism.chosen(points, price - 1e-9, order[:, 0]).tolist() == order[:, 0].tolist()
     assert mechanism.chosen(points, price + 1e-9, order[:, 0]).tolist() == order[:, 1].tolist()
     points = points[:5]
@@ -499,10 +499,10 @@ def published_vickrey_in_one_dimension(epsilon: float, words: np.ndarray, privat
     order = np.argsort(d, axis=1)
     first = (order[:, 0] == private).astype(int)
     rows = np.arange(len(grid))
-    one, two = order[rows, first], order[rows, first + 1]
+    nearest, two = order[rows, first], order[rows, first + 1]
     density = epsilon / 2 * np.exp(-epsilon * np.abs(grid)) * (grid[1] - grid[0])
-    price = 1 / (1 + np.exp(np.minimum(d[rows, one] ** 2, 700)))
-    return np.bincount(one, density * price, 3) + np.bincount(two, density * (1 - price), 3)
+    price = 1 / (1 + np.exp(np.minimum(d[rows, nearest] ** 2, 700)))
+    return np.bincount(nearest, density * price, 3) + np.bincount(two, density * (1 - price), 3)
 
 
 def test_the_released_vickrey_breaks_the_claim(tmp_path: Path) -> None:
@@ -628,8 +628,8 @@ def test_keeping_the_layout_drops_the_claim(folder: Path, key: str) -> None:
         mechanism_of(folder, key, "clustered").rewrite(texts, 9.0, noise),
         with_layout.rewrite(texts, 9.0, noise),
     )
-    one, two, three = plain.texts[0].split()
-    assert list(laid.texts) == [f"{one.upper()},  ({two})! {three.upper()}?", "", "..."]
+    first, two, three = plain.texts[0].split()
+    assert list(laid.texts) == [f"{first.upper()},  ({two})! {three.upper()}?", "", "..."]
     assert laid.units.values.tolist() == plain.units.values.tolist()
 
 

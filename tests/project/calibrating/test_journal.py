@@ -84,9 +84,9 @@ def test_a_line_that_was_cut_off_is_measured_again(tmp_path: Path) -> None:
     journal = Journal(path)
     journal["lexical", 1.5, 0, 200], journal["lexical", 1.5, 200, 200] = Batch(101), Batch(150, np.array([0.1, 1 / 3]))
     path.write_text(path.read_text()[:-3])
-    known = Journal(path)
-    assert dict(known) == {("lexical", 1.5, 0, 200): Batch(101)}
-    known["lexical", 1.5, 200, 200] = journal["lexical", 1.5, 200, 200]
+    opened = Journal(path)
+    assert dict(opened) == {("lexical", 1.5, 0, 200): Batch(101)}
+    opened["lexical", 1.5, 200, 200] = journal["lexical", 1.5, 200, 200]
     again = Journal(path)
     assert again["lexical", 1.5, 200, 200].posteriors.tolist() == [0.1, 1 / 3]
     assert [batch.successes for batch in again.values()] == [101, 150]

@@ -46,8 +46,8 @@ def vectors(count: int = 40) -> NDArray[np.float64]:
 
 
 def searched(capsys: pytest.CaptureFixture[str], measure: str, *options: object) -> dict[str, dict[str, Any]]:
-    asked = ("--training", "toy", "--target", TARGET, "--measure", measure, "--json", *options)
-    code, out, err = call(capsys, "calibrate", *asked)
+    command = ("--training", "toy", "--target", TARGET, "--measure", measure, "--json", *options)
+    code, out, err = call(capsys, "calibrate", *command)
     assert code == 0, err
     return {row["noise"]: row for row in json.loads(out)}
 
@@ -161,7 +161,7 @@ def test_levels_around_a_mean_score() -> None:
     values = [scores(mean) for mean in means]
     assert between(values, levels, 0.3, 0.01) == (FOUND, 0.3, 0.1)
     assert between(values, levels, 0.9, 0.01) == (UNDECIDED, 0.03, None)
-    assert between([one[:2] for one in values], levels, 0.3, 0.01)[0] == UNDECIDED
+    assert between([value[:2] for value in values], levels, 0.3, 0.01)[0] == UNDECIDED
     assert between(values[::-1], levels, 0.3, 0.01)[0] == NOT_MONOTONE
 
 
@@ -220,8 +220,8 @@ def test_a_budget_must_be_able_to_show_the_target(
     """Bets on successes multiply wealth by at most 1 / p* each: .65^-11 > 1 / alpha = 100 > .65^-10."""
     write_sent("toy", vectors())
     target = -np.log(1 / 0.65 - 1)
-    asked = ("--training", "toy", "--target", target, "--budget", budget)
-    assert call(capsys, "calibrate", *asked)[0] == code
+    command = ("--training", "toy", "--target", target, "--budget", budget)
+    assert call(capsys, "calibrate", *command)[0] == code
 
 
 def test_an_entry_without_a_pool_is_refused(project: None, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,10 +248,10 @@ def test_gradients_of_an_entry_that_was_edited_since_are_refused(
 
 def test_a_training_without_noise_is_searched_like_others(project: None, capsys: pytest.CaptureFixture[str]) -> None:
     write_features()
-    asked = ("--training", "songs", "--target", 0.3, "--measure", "average", "--json")
-    noisy = call(capsys, "calibrate", *asked)[1]
+    command = ("--training", "songs", "--target", 0.3, "--measure", "average", "--json")
+    noisy = call(capsys, "calibrate", *command)[1]
     write_params(Path(), private_training={"songs": {**CELL, "noise": "none"}})
-    assert call(capsys, "calibrate", *asked) == (0, noisy, "")
+    assert call(capsys, "calibrate", *command) == (0, noisy, "")
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,10 @@ def test_areas_are_compared_by_what_they_have_in_common(
     monkeypatch.chdir(tmp_path)
     content = yaml.safe_load((ROOT / "params.yaml").read_text()) | SECTIONS | {"root": str(ROOT)}
     Path("params.yaml").write_text(yaml.safe_dump(content))
-    known = {"attack": "rmia", "models": 1, "pairs": 100}
+    common_columns = {"attack": "rmia", "models": 1, "pairs": 100}
     rows = [
-        known | {"level": 1000.0, "auc": 0.65, "covariance": [0.001, common]},
-        known | {"level": 10.0, "auc": 0.58, "covariance": [common, 0.001]},
+        common_columns | {"level": 1000.0, "auc": 0.65, "covariance": [0.001, common]},
+        common_columns | {"level": 10.0, "auc": 0.58, "covariance": [common, 0.001]},
     ]
     table = pl.DataFrame(rows, schema=dict(MEMBERSHIP_AREAS))
     tables.write(table, "data/membership/cell.areas.parquet", MEMBERSHIP_AREAS)

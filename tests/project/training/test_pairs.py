@@ -38,12 +38,12 @@ def test_pairs_and_their_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "parts": cell({"kind": "vmf", "parts": True}, [9822]),
         "faster": cell("scaled", [0.445], rate=0.1),
     }
-    known = [
+    budgets = [
         {"cell": name, "level": level, "effective_sigma": sigma, "accountant": accountant}
         for (name, level), sigma in SIGMAS.items()
         for accountant in ("loss distribution", "pure")
     ]
-    tables.write(pl.DataFrame(known, schema=dict(BUDGETS)), budgets_path(), BUDGETS)
+    tables.write(pl.DataFrame(budgets, schema=dict(BUDGETS)), budgets_path(), BUDGETS)
     for name in cells:
         rows = [
             {"level": level, "seed": seed, "split": split, "metric": "mcc", "value": value + 0.001 * seed**2}

@@ -112,26 +112,26 @@ def test_the_best_method_at_half_the_loss_of_clean_texts_is_named_or_none_is() -
 
 
 def test_what_several_texts_of_an_author_and_a_detector_add() -> None:
-    one, five = (attackers(("idt", AUTHOR, accuracy, 0.5)) for accuracy in (0.7, 0.9))
-    both = pl.concat([one, five.with_columns(texts_each=pl.lit(5, pl.Int64))])
+    single, five = (attackers(("idt", AUTHOR, accuracy, 0.5)) for accuracy in (0.7, 0.9))
+    both = pl.concat([single, five.with_columns(texts_each=pl.lit(5, pl.Int64))])
     grouped, alone = ({"reviews": Dataset(source="reviews.csv", group=group)} for group in ("author", ()))
     (sentence,) = anonymity.author_sentence(both, grouped)
     assert sentence.startswith("Who reads several texts of one author on reviews tells gender")
     assert "70.0\N{NO-BREAK SPACE}% with 1 and 90.0\N{NO-BREAK SPACE}% with 5" in sentence
     (sentence,) = anonymity.author_sentence(both, alone)
     assert sentence.startswith("Who reads several texts of one class on reviews")  # they stand for those of an author
-    assert anonymity.author_sentence(one, grouped) == []
+    assert anonymity.author_sentence(single, grouped) == []
     (shows,) = anonymity.detector_sentence(hidden())
     assert "66.0\N{NO-BREAK SPACE}% of cases (idt) to 90.0\N{NO-BREAK SPACE}% (textfooler)" in shows
 
 
 def further() -> pl.DataFrame:
     """What reads five texts of an author, detects, and is asked: half of whose answers cannot be used."""
-    one, five = (attackers(("idt", AUTHOR, accuracy, 0.5)) for accuracy in (0.7, 0.9))
-    asked = attackers(("idt", LLM, 0.4, 0.0)).with_columns(unusable=pl.lit(0.5), top_3=pl.lit(0.625))
+    first, five = (attackers(("idt", AUTHOR, accuracy, 0.5)) for accuracy in (0.7, 0.9))
+    of_llm = attackers(("idt", LLM, 0.4, 0.0)).with_columns(unusable=pl.lit(0.5), top_3=pl.lit(0.625))
     detectors = attackers(("idt", DETECTOR, 0.66, 0.6), ("textfooler", DETECTOR, 0.9, 2.0), label=REWRITTEN)
     single = hidden().filter(pl.col("attacker") != DETECTOR)
-    return pl.concat([single, one, five.with_columns(texts_each=pl.lit(5, pl.Int64)), asked, detectors])
+    return pl.concat([single, first, five.with_columns(texts_each=pl.lit(5, pl.Int64)), of_llm, detectors])
 
 
 def test_authors_detectors_and_unusable_answers_stand_beside_each_method() -> None:

@@ -50,7 +50,7 @@ def test_the_ends_of_what_is_allowed_are_drawn() -> None:
 
 
 def test_pictures_stand_alone_and_the_page_has_one_legend() -> None:
-    (figure,) = [one for one in curves.section(bare(estimates())).figures if one.name == "curves-queries"]
+    (figure,) = [figure for figure in curves.section(bare(estimates())).figures if figure.name == "curves-queries"]
     assert figure.saved is not None
     assert "identity (control)" in svg(figure.saved)
     assert "identity (control)" not in svg(figure.specification)

@@ -159,8 +159,8 @@ def test_of_generated_text_the_mean_alone_is_known() -> None:
 def test_losses_to_compare_are_all_over_texts_of_equal_length() -> None:
     table = frame(SURE, ("queries", "dp_bart", 5.0, "embedding", 900, None, NO_CLAIM), equal=(100, 70))
     law = losses({("queries", "mvc", 5.0): 8.0})
-    sampled, known = comparable(table, law, 0.01).sort("mechanism").to_dicts()
-    assert (known["exact"], known["point"], known["loss"], known["upper"]) == (True, 8.0, 7.99, 8.01)
+    sampled, by_law = comparable(table, law, 0.01).sort("mechanism").to_dicts()
+    assert (by_law["exact"], by_law["point"], by_law["loss"], by_law["upper"]) == (True, 8.0, 7.99, 8.01)
     own = estimate(70, 100)
     assert (sampled["exact"], sampled["loss"], sampled["upper"]) == (False, own.loss, own.upper)
     inside = losses({("queries", "mvc", 5.0): 8.0}, latents=["mvc"])

@@ -39,7 +39,7 @@ def test_the_first_trials_of_public_data_are_shown() -> None:
         (0.5, "flights to boston", "planes & trains"),
         (0.5, "play jazz", HOSTILE),
     ]
-    private = {name: one.model_copy(update={"public": False}) for name, one in settings().datasets.items()}
+    private = {name: dataset.model_copy(update={"public": False}) for name, dataset in settings().datasets.items()}
     assert examples.section(audit(settings(datasets=private))) is None
 
 

@@ -25,8 +25,8 @@ def test_quartiles_are_trials() -> None:
         (0.75, 4),
     ]
     assert table.filter(mechanism="identity")["trial"].to_list() == [1, 2, 3]  # equal cosines: in their order
-    one = quartiles(each().filter(trial=1))
-    assert one["trial"].to_list() == [1] * 9
+    first = quartiles(each().filter(trial=1))
+    assert first["trial"].to_list() == [1] * 9
     assert quartiles(each().clear()).is_empty()
 
 
@@ -95,11 +95,11 @@ def test_the_section_trusts_no_text_and_shows_all() -> None:
     assert "cosine, perplexity" in text
     assert "25 % (" in text
     assert "15 of 20 are on the corpus's record" in text
-    assert [one.name for one in section.figures] == ["kept-queries"]
+    assert [figure.name for figure in section.figures] == ["kept-queries"]
 
 
 def test_texts_of_private_data_are_left_out() -> None:
-    private = {name: one.model_copy(update={"public": False}) for name, one in settings().datasets.items()}
+    private = {name: dataset.model_copy(update={"public": False}) for name, dataset in settings().datasets.items()}
     results = audit(settings(datasets=private), **similarity_tables())
     assert with_texts(quartiles(each()), results).is_empty()
     assert "Texts at the quartiles" not in text_of(similarity.section(results), results)

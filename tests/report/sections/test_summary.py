@@ -23,7 +23,7 @@ NOTHING = pl.DataFrame(schema=dict(OUTPUTS))
 NO_EXACT = pl.DataFrame(schema=dict(EXACT))
 
 
-def known(loss: float) -> pl.DataFrame:
+def measured(loss: float) -> pl.DataFrame:
     """What was found where the truth is one nat."""
     return pl.DataFrame([(1.0, 1000, loss, 1.0, 2.0, 7.0)], schema=dict(INSTRUMENT), orient="row")
 
@@ -37,7 +37,7 @@ def of(
     exact: pl.DataFrame = NO_EXACT,
 ) -> Summary:
     verdicts = overall(estimates, checks() if claims is None else claims, exact)
-    check = known(0.9) if instrument is None else instrument
+    check = measured(0.9) if instrument is None else instrument
     chances = risks(curves(exact), {"queries": 500, "reviews": 8})
     return summary(
         estimates,
@@ -328,7 +328,7 @@ def test_controls_are_drawn_and_never_counted_ranked_or_advised() -> None:
 
 def test_a_failed_known_loss_check_comes_first() -> None:
     table = frame(("queries", "mvc", 1.0, "embedding", 800, None, NO_CLAIM))
-    overview = of(table, instrument=known(1.1))
+    overview = of(table, instrument=measured(1.1))
     assert overview.parts[0] == ("Look here first", ["The audit reported more than the truth at 1 nats."])
     assert overview.alarm
 

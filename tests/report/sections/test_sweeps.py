@@ -26,7 +26,7 @@ def test_the_best_value_of_a_setting_is_named() -> None:
     assert "mvc on queries: &lt;beta&gt; from 1 to 2; the cosine is largest, 0.200, at 2" in html
     assert "smallest, 0.100, at 1." in html
     assert sweeps.sentences(table.with_columns(cosine_low=0.05))[0].endswith("at 1; their intervals overlap.")
-    assert [one.name for one in section.figures] == ["sweeps"]
+    assert [figure.name for figure in section.figures] == ["sweeps"]
 
 
 def test_without_sweeps_there_is_no_section() -> None:

@@ -96,11 +96,11 @@ def test_a_mechanism_that_publishes_some_texts_is_never_called_better() -> None:
 
 
 def test_what_is_known_of_the_tail_is_said_by_law_by_latents_and_by_attacks() -> None:
-    known = frame(*(("queries", name, 1.0, "embedding", 900, None, NO_CLAIM) for name in "abcd")).with_columns(
+    sampled = frame(*(("queries", name, 1.0, "embedding", 900, None, NO_CLAIM) for name in "abcd")).with_columns(
         delta_at_4_low=pl.when(mechanism="d").then(None).otherwise(0.25)
     )
     laws = exact_of({("queries", "a", 1.0): 1.0, ("queries", "b", 1.0): 1.0}, latents=["b"])
-    table = tails(known, laws).sort("mechanism")
+    table = tails(sampled, laws).sort("mechanism")
     assert table.select("mechanism", "tail_low", "tail").rows() == [
         ("a", 0.001, 0.002), ("b", None, 0.002), ("c", 0.25, None), ("d", None, None),
     ]  # fmt: skip

@@ -13,16 +13,16 @@ _ROUNDS = 10  # then it is given up
 
 def cosines(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> NDArray[np.float32]:
     """The cosines that were accepted, at most [count]."""
-    one, m, k = np.float32(1), np.float32(dimension - 1), np.float32(kappa)
+    unit, m, k = np.float32(1), np.float32(dimension - 1), np.float32(kappa)
     with np.errstate(all="ignore"):
         b = (np.sqrt(4 * k * k + m * m) - 2 * k) / m
-        x = (one - b) / (one + b)
-        c = k * x + m * np.log(one - x * x)
+        x = (unit - b) / (unit + b)
+        c = k * x + m * np.log(unit - x * x)
         accepted = np.empty(0, np.float32)
         for _ in range(_ROUNDS):
             z = generator.beta((dimension - 1) / 2, (dimension - 1) / 2, count).astype(np.float32)
-            w = (one - (one + b) * z) / (one - (one - b) * z)
-            good = k * w + m * np.log(one - x * w) - c >= np.log(generator.random(count, np.float32))
+            w = (unit - (unit + b) * z) / (unit - (unit - b) * z)
+            good = k * w + m * np.log(unit - x * w) - c >= np.log(generator.random(count, np.float32))
             accepted = np.concatenate([accepted, w[good]])
             if len(accepted) >= count:
                 break

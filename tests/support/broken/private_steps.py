@@ -33,7 +33,9 @@ class ClippedByLayer(GaussianNoise):
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
         every = [gradients.part(i) for i in range(len(gradients.parts))]
-        return np.concatenate([super(ClippedByLayer, self).update(one, expected_batch, generator) for one in every])
+        return np.concatenate(
+            [super(ClippedByLayer, self).update(weights, expected_batch, generator) for weights in every]
+        )
 
 
 @dataclass(frozen=True)

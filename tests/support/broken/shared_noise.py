@@ -24,8 +24,8 @@ class SharedNoise(DPBART):
         before = np.asarray(self.encode(texts))
         grid = []
         for epsilon, noise in zip(epsilons, noises, strict=True):
-            one = add(np.zeros((len(texts), len(self.dimensions)), np.float32), self.law(epsilon), noise)
-            after = before + np.tile(one, self.length)
+            noised = add(np.zeros((len(texts), len(self.dimensions)), np.float32), self.law(epsilon), noise)
+            after = before + np.tile(noised, self.length)
             grid.append(Rewrites(self.decoded(after), latents=Latents(before, after)))
         return grid
 
@@ -36,10 +36,10 @@ class SharedNoise(DPBART):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        known = self.encode(texts)[candidates]
+        latents = self.encode(texts)[candidates]
         scores = []
-        for one in rewrites:
-            assert one.latents is not None
-            left = (one.latents.after[:, None] - known).reshape(*candidates.shape, self.length, -1)
+        for output in rewrites:
+            assert output.latents is not None
+            left = (output.latents.after[:, None] - latents).reshape(*candidates.shape, self.length, -1)
             scores.append(-((left - left.mean(axis=2, keepdims=True)) ** 2).sum(axis=(2, 3), dtype=np.float64))
         return scores
