@@ -264,6 +264,34 @@ EXACT_CURVES: Schema = {  # delta(level), for levels in nats
     "worst_high": pl.Float64,  # the largest over the pairs
 }
 
+SETS: Schema = {"set": pl.Int64, "texts": pl.List(pl.Int32)}  # of which trials are (`ceilings.set_trials`)
+
+CEILINGS: Schema = {  # the largest mean cosine that any mechanism can have on a data set's sets of texts
+    "dataset": pl.String,
+    "nats": pl.Float64,  # the average loss of guessing between two texts of a set
+    "ceiling": pl.Float64,
+}
+
+POSSIBLE: Schema = {  # how much of what is possible a cell keeps on trials of sets (`ceilings.share`)
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "sets": pl.Int64,
+    "trials": pl.Int64,
+    "worth": pl.Float64,  # the mean cosine of text and rewrite
+    "worth_low": pl.Float64,
+    "worth_high": pl.Float64,
+    "loss": pl.Float64,  # of the same trials
+    "by": pl.String,  # by its law that is the loss, by latents an upper end, by attacks a lower one
+    "ceiling": pl.Float64,  # the largest worth that any mechanism can have at that loss
+    "pure_epsilon": pl.Float64,  # claimed between any two texts; null without such a claim
+    "pure_ceiling": pl.Float64,  # the largest worth under it
+    "one_text": pl.Float64,  # the worth of the best public text given to everybody; null without public texts
+    "share": pl.Float64,  # of the possible: (worth - one_text) / (ceiling - one_text)
+    "share_is": pl.String,  # "=", or "≥" or "≤" where the loss is an end
+    "proved": pl.Float64,  # the loss that this worth proves without an attack (`ceilings.certificate`)
+}
+
 FIRST_TOKENS: Schema = {  # the likeliest first tokens of one public text's rewrite, rank 0 first
     "dataset": pl.String,
     "mechanism": pl.String,

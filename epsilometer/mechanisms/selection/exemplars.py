@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from pydantic import PositiveInt, model_validator
 from scipy.special import log_softmax
@@ -57,6 +58,7 @@ class Exemplars:
     """A text becomes one of m public texts.
 
     resource: public texts, as a file that `epsilometer audit` reads or as a list; or a folder of chosen exemplars.
+    split:    of a file with a column `split`, the one whose texts are public: a part that is not audited. None: all.
     m:        how many exemplars are chosen; a folder has its own number. At least 2.
     law:      randomized_response, or exponential, whose claim grows with the distance of two texts.
     encoder:  a public sentence encoder; a folder has its own.
@@ -68,6 +70,7 @@ class Exemplars:
     releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # exemplars differ, so the text says which
 
     resource: Path | tuple[str, ...]
+    split: str | None = None
     m: PositiveInt | None = None
     law: Literal["randomized_response", "exponential"] = "randomized_response"
     encoder: str = ENCODER
@@ -82,12 +85,16 @@ class Exemplars:
     @cached_property
     def chosen(self) -> Chosen:
         """The exemplars. Raises UserError where they cannot be read or chosen."""
+        if self.split is not None and (isinstance(self.resource, tuple) or self.resource.is_dir()):
+            raise UserError(f"split is for a file of texts with a column `split`, got {self.split!r}; leave it out")
         if isinstance(self.resource, tuple):
             return choose(self.resource, self.m or _DEFAULT, self.encoder, self.seed)
         if not self.resource.is_dir():
             table = read(self.resource)
             if "text" not in table.columns:
                 raise UserError(f"{self.resource} has no column `text`, the public texts; rename the column of texts")
+            if self.split is not None:
+                table = self._of_split(table)
             return choose(table["text"].drop_nulls().to_list(), self.m or _DEFAULT, self.encoder, self.seed)
         stored = Chosen.load(self.resource)
         if self.m not in (None, len(stored.texts)):
@@ -96,6 +103,13 @@ class Exemplars:
                 "public texts as resource"
             )
         return stored
+
+    def _of_split(self, table: pl.DataFrame) -> pl.DataFrame:
+        if "split" not in table.columns or self.split not in table["split"]:
+            raise UserError(
+                f"{self.resource} has no text of the split {self.split!r}; leave split out, or name another"
+            )
+        return table.filter(split=self.split)
 
     @property
     def public_texts(self) -> Sequence[str]:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import epsilometer
@@ -45,6 +46,20 @@ def test_the_law_is_the_one_that_is_written_down(law: str) -> None:
         else:
             weights = [math.exp(-epsilon * distance / 2) for distance in apart]
         np.testing.assert_allclose(row, np.array(weights) / sum(weights), rtol=1e-6)
+
+
+def test_of_a_file_with_splits_one_is_public(tmp_path: Path) -> None:
+    """As a data set's prepared texts, of which another split is audited; that split would be refused."""
+    splits = ["test"] * len(PUBLIC) + ["train"] * len(PRIVATE)
+    path = tmp_path / "prepared.parquet"
+    pl.DataFrame({"text": [*PUBLIC, *PRIVATE], "split": splits}).write_parquet(path)
+    built = Exemplars(resource=path, split="test", m=8)
+    assert built.chosen.texts == mechanism().chosen.texts
+    assert sorted(built.public_texts) == sorted(PUBLIC)
+    with pytest.raises(UserError, match="has no text of the split 'dev'"):
+        _ = Exemplars(resource=path, split="dev", m=8).chosen
+    with pytest.raises(UserError, match="split is for a file of texts"):
+        _ = Exemplars(resource=PUBLIC, split="test", m=8).chosen
 
 
 @pytest.mark.parametrize("law", LAWS)

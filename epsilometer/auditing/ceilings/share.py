@@ -1,0 +1,102 @@
+"""How much of what is possible a mechanism keeps, on trials of sets (`set_trials`): rows of `POSSIBLE`.
+
+Worth U is the mean cosine of text and rewrite over the trials; the loss l is that of the same trials. F(l) is the
+largest worth that any mechanism can have at that loss (`frontier.py`), c the worth of the best public text given to
+everybody, and the share of the possible (U - c) / (F(l) - c). A loss by a mechanism's law gives the share itself. A law
+of latents bounds the loss from above, hence F, so that the share is at least what it gives; attacks bound the loss from
+below, and the share is at most that, and may exceed 1. (For a worth below c both turn round.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.ceilings.ceiling import share_of_possible
+from epsilometer.auditing.ceilings.certificate import proved_loss
+from epsilometer.auditing.ceilings.frontier import Frontier, TextSet, frontier, mean, success_of, under_pure_epsilon
+
+BY_LAW, BY_LATENTS, BY_ATTACKS = "law", "latents", "attacks"
+EXACTLY, AT_LEAST, AT_MOST = "=", "≥", "≤"
+NATS = np.concatenate([np.arange(0, 2, 0.05), np.arange(2, 8.01, 0.25)])  # of a curve
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A loss in nats, and what it is known by: of BY_LAW it is the loss, of BY_LATENTS an upper, of BY_ATTACKS a lower
+    end."""
+
+    nats: float
+    by: str
+
+
+@dataclass(frozen=True)
+class Sets:
+    """The sets of an audit and what no mechanism on them can exceed.
+
+    served: of all pairs each. one_text: c, None where no public text is known.
+    """
+
+    served: Sequence[TextSet]
+    one_text: float | None
+
+    @cached_property
+    def frontiers(self) -> list[Frontier]:
+        """F of each set."""
+        return [frontier(texts) for texts in self.served]
+
+    @cached_property
+    def whole(self) -> Frontier:
+        """F of all sets together."""
+        return mean(self.frontiers)
+
+    def curve(self) -> Iterator[dict[str, float]]:
+        """Yields rows of `CEILINGS`: the ceiling at NATS."""
+        for nats, worth in zip(NATS.tolist(), self.whole.ceiling(success_of(NATS)).tolist(), strict=True):
+            yield {"nats": nats, "ceiling": worth}
+
+    def under(self, epsilon: float) -> float:
+        """The ceiling under this pure epsilon between every two texts of a set."""
+        return float(np.mean([under_pure_epsilon(texts, epsilon) for texts in self.served]))
+
+
+def best_text(public: Array, sets: Sequence[TextSet]) -> float | None:
+    """c: the mean cosine of the best of the public texts with the texts of all sets; None without any.
+
+    public: unit embeddings [n, d].
+    """
+    if not len(public):
+        return None
+    return float((public @ np.concatenate([texts.vectors for texts in sets]).mean(axis=0)).max())
+
+
+def row(sets: Sets, worths: Array, lost: Lost, pure_epsilon: float | None, alpha: float) -> dict[str, Any]:
+    """Returns the columns of `POSSIBLE` from `worth` on, without the interval of worth.
+
+    worths: [sets], the cosine in each set's trial. pure_epsilon: between every two texts of a set, by
+    the claim; None without such a claim. alpha: the error of the loss that worth proves.
+    """
+    worth = float(worths.mean())
+    share = None if sets.one_text is None else share_of_possible(worth, lost.nats, sets.whole, sets.one_text)
+    turned = sets.one_text is not None and worth < sets.one_text
+    how = {BY_LAW: EXACTLY, BY_LATENTS: AT_MOST if turned else AT_LEAST, BY_ATTACKS: AT_LEAST if turned else AT_MOST}
+    return {
+        "worth": worth,
+        "loss": lost.nats,
+        "by": lost.by,
+        "ceiling": float(sets.whole.ceiling(success_of(lost.nats))),
+        "pure_epsilon": pure_epsilon,
+        "pure_ceiling": None if pure_epsilon is None else sets.under(pure_epsilon),
+        "one_text": sets.one_text,
+        "share": None if share is None or math.isnan(share) else share,
+        "share_is": how[lost.by],
+        "proved": proved_loss(sets.frontiers, worths, alpha),
+    }
