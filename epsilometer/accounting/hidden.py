@@ -1,10 +1,9 @@
 """How well the other draws of an average hide one, under coins: a lower end for directional noise.
 
-The upper end gives the example's coin away (`steps.py`). What is released is an average, in which N - 1 other
-examples, each with a coin of its own, hide whether this one is there and what it drew. A lower end needs one training
-in which that much is lost. Here it is: in every step the example's gradient is v in the one data set and -v in the
-other, all others' are one direction u at right angles to v. The adversary looks only at the component along v of the
-sum of draws,
+The upper end gives the example's coin away (`steps.py`). The release is an average, in which N - 1 other examples, each
+with a coin of its own, hide whether this one is there and what it drew. A lower end needs one training in which that
+much is lost. Here it is: in every step the example's gradient is v in the one data set and -v in the other, all others'
+are one direction u at right angles to v. The adversary looks only at the component along v of the sum of draws,
 
     Y = b W + sum_j c_j T_j        against        Y = -b W + sum_j c_j T_j,
 

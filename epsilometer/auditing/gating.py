@@ -160,8 +160,10 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
     def measure(first: int, count: int) -> list[int | Sure]:
         every = guesses(of.epsilon, first, count, range(len(of.attacks)))
         scored = [Scored(right, each.scores) for each, right in every]
-        on_losses = [int(np.count_nonzero(one.right)) for one in scored] if on_loss else []
-        return on_losses + [Sure(*one.beyond(score)) for one, score in zip(scored, thresholds, strict=False)]
+        on_losses = [int(np.count_nonzero(of_attack.right)) for of_attack in scored] if on_loss else []
+        return on_losses + [
+            Sure(*of_attack.beyond(score)) for of_attack, score in zip(scored, thresholds, strict=False)
+        ]
 
     verdict = decide(measure, limits, rules.budget - learning, of.design.k, errors=rules.errors)
     return replace(verdict, trials=verdict.trials + learning)
@@ -172,8 +174,8 @@ def _thresholds(of: Subject, trials: int) -> list[float]:
     if not trials:
         return []
     guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate thresholds")
-    scored = [Scored(right, one.scores) for one, right in guesses(of.epsilon, 0, trials, range(len(of.attacks)))]
-    return [threshold(one, of.design.k, of.design.alpha)[0] for one in scored]
+    scored = [Scored(right, each.scores) for each, right in guesses(of.epsilon, 0, trials, range(len(of.attacks)))]
+    return [threshold(of_attack, of.design.k, of.design.alpha)[0] for of_attack in scored]
 
 
 def measure(of: Subject, trials: int = 2000) -> Accepted:

@@ -1,8 +1,8 @@
 """Rewrites for publication: the lines of a file or of a stream, or columns of a table.
 
 They draw from the operating system's randomness, exactly (`epsilometer.core.exact_samplers`), and spend all but a
-millionth of the epsilon: the rest is room for the rounding of what is drawn from. With a seed they are reproducible,
-hence invertible by whoever knows it, and not for publication.
+millionth of the epsilon: the rest is room for the rounding of what is drawn from. With a seed they are reproducible:
+anyone who knows the seed can invert them, so they are not for publication.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Where the law of what a mechanism releases is known, the losses of the pairs are
 without delta, and delta at the claimed loss with another (`Losses.room`). It believes the law that the mechanism
 states; the row `sampled` believes nothing.
 
-What is found is a lower bound on the mechanism's worst pair: another pair may lose more.
+The result is a lower bound on the loss of the mechanism's worst pair: another pair may lose more.
 """
 
 from __future__ import annotations
@@ -244,9 +244,10 @@ def _proved(
 
 
 def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> list[dict[str, Any]]:
-    """The rows of a group whose losses are computed: the pair of the largest, and of those the one of the worst output.
+    """The rows of a group whose losses are computed, each about one pair.
 
-    Where a claim is violated: the pair at which it is exceeded most.
+    It is the pair of the largest loss; of several such pairs, the one with the worst output. Where a claim is violated,
+    it is the pair that exceeds the claim most.
     """
     allowed = [verdicts.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers) for epsilon in epsilons]
     computed = pair_losses(Request(mechanism, pairs.texts, pairs.numbers, epsilons, claims=allowed))

@@ -75,8 +75,9 @@ def anonymize(
 ) -> None:
     """Change texts so that a classifier of an attribute errs and one of a useful label does not.
 
-    No epsilon comes with that: whoever trains a classifier on such rewrites may infer the attribute again, and whoever
-    holds the texts tells which was rewritten. `epsilometer audit --rewrites --attribute` measures both.
+    This guarantees no epsilon: an attacker who trains a classifier on such rewrites may infer the attribute again, and
+    one who has the texts can tell which of them was rewritten. `epsilometer audit --rewrites --attribute` measures
+    both.
     """
     from epsilometer.auditing.trials.unread import unread
     from epsilometer.core.mechanism import budgets

@@ -65,7 +65,7 @@ def rewrite(
     (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
     publisher = Publisher(built, budget, seed)
     if seed is not None:
-        note("with --seed the output can be inverted by whoever knows the seed; it is not for publication")
+        note("with --seed, anyone who knows the seed can invert the output; it is not for publication")
     if file is not None and suffix(file) in TABLES:
         publish_table(publisher, file, out, columns=text, rows=rows, layout=layout)
     else:

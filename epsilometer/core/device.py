@@ -1,7 +1,7 @@
 """The choice of the device that networks compute on, of a process and the workers that it starts.
 
-params.yaml makes it for a project (`device`), the environment variable EPSILOMETER_DEVICE elsewhere. It is looked for
-by what computes (`models/devices.py`).
+params.yaml makes it for a project (`device`), the environment variable EPSILOMETER_DEVICE elsewhere.
+`models/devices.py` reads it.
 """
 
 from __future__ import annotations

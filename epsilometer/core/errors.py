@@ -33,7 +33,7 @@ class UserError(ValueError):
 
 
 class LawError(UserError):
-    """What a mechanism states as its output law is none, or not that of its outputs: no figure can rest on it."""
+    """A mechanism states an output law that is no law, or not the law of its outputs: no figure can rest on it."""
 
 
 def printable(text: str) -> str:

@@ -2,7 +2,7 @@
 
 A seeded audit turns one 53-bit uniform into a draw; an output of probability below 2^-53 then never comes out, and the
 low bits of a sum of floating-point numbers can rule an input out (Mironov 2012, "On significance of the least
-significant bits for differential privacy"). What is published is drawn here instead. No draw is decided by a
+significant bits for differential privacy"). Publications draw from these samplers instead. No draw is decided by a
 floating-point comparison, and no output of positive weight is out of reach.
 
 `laplace` and `gaussian` are algorithms 1 to 3 of Canonne, Kamath and Steinke 2020, "The discrete Gaussian for

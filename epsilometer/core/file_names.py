@@ -1,7 +1,7 @@
 """Names that come from a source of texts: of a file's columns, splits and classes, of a folder's files.
 
-Of a file without a header, or read with another separator, they are somebody's words. So messages quote them on a
-terminal alone; in stages, flows and whatever else is logged they count them.
+Where a file has no header, or is read with another separator, these names are words of private texts. So messages quote
+them on a terminal alone; stages, flows and whatever else is logged count them instead.
 """
 
 from __future__ import annotations

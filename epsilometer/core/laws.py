@@ -5,8 +5,8 @@ context-free mechanisms a row belongs to a word, for contextual ones to a (text,
 demand in chunks and not kept: at a vocabulary of 30,000 they would be gigabytes. Of the rows that a publication draws
 from, the integer weights are kept within bounds (`epsilometer.core.exact_samplers.Table`).
 
-Whoever asks for a row gets one that sums to one, or a LawError: of weights that are no law every loss would come out
-wrong, and still look exact.
+A row sums to one, or a LawError is raised: losses computed from weights that are no law would be wrong and still look
+exact.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Models answer with the logarithms of their class probabilities. A probability itself may underflow to 0, or round to 1;
 reference code that then takes "not 0" for "not trained on", as ml_privacy_meter's RMIA does, counts a model that is
-sure of the wrong class as one that saw the example. Here which model saw what is said beside its answers, and log-odds
-are computed without a subtraction from 1.
+sure of the wrong class as one that saw the example. Here a separate array says which model saw which example, and
+log-odds are computed without a subtraction from 1.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class MembershipAttack(Protocol):
 
 @runtime_checkable
 class Decides(Protocol):
-    """An attack with a rule of its own for whom to call a member, which needs no other examples."""
+    """An attack that sets its own threshold for membership, without other examples."""
 
     def thresholds(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Returns [t]: whoever scores more is called a member of that target's training set."""
+        """Returns [t]: the score above which an example counts as a member of that target's training set."""
         ...
 
 

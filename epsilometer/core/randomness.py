@@ -4,7 +4,7 @@ The generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy
 arrays: the n-th number of a trial is a pure function of (key, trial, n). So the text of a trial cannot depend on batch
 size, order, worker count or on which other trials ran. The key is a hash of the stream's name.
 
-A seeded stream is reproducible, hence invertible by whoever knows the seed: good for audits, not for publication.
+A seeded stream is reproducible, and anyone who knows the seed can invert it: good for audits, not for publication.
 `Noise.operating_system` draws from the operating system instead, and its streams hold exact samplers
 (`epsilometer.core.exact_samplers`), which every mechanism with a claim draws from where the stream has them. Training
 draws from its numpy generators, whose bits are the operating system's too (`epsilometer.core.system`).

@@ -1,8 +1,8 @@
-"""A numpy generator that draws every bit from the operating system, for what is given to others.
+"""A numpy generator that draws every bit from the operating system, for publications.
 
-numpy's own generators are invertible: who sees enough of their numbers knows all others. `generator` hands numpy the
-operating system's words instead, through the C interface that numpy documents for bit generators ("Extending"), so that
-all of its laws can be drawn. A number costs some .5 us so; `words` gives many at once.
+numpy's own generators are invertible: an adversary who sees enough of their numbers can compute all others. `generator`
+hands numpy the operating system's words instead, through the C interface that numpy documents for bit generators
+("Extending"), so that all of its laws can be drawn. A number costs some .5 us so; `words` gives many at once.
 """
 
 from __future__ import annotations

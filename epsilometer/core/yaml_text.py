@@ -1,7 +1,7 @@
 """YAML whose aliases cannot stand for more than memory and time allow.
 
 A few lines of `a: [*b, *b]`, each naming the one before, stand for billions of values, and whatever walks over these
-does not end. So it is counted what they stand for, before anything is built.
+does not end. So this module counts the values before it builds anything.
 """
 
 from __future__ import annotations

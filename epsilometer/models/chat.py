@@ -66,8 +66,8 @@ class Chat:
 
     model:    its name there; an endpoint that answers with another model is refused.
     store:    a file (SQLite) that holds the answers, made where there is none, for this user alone (0600). It holds no
-              question, only its hash; but whoever has the file can check a guess of a question, so it belongs where the
-              texts may lie.
+              question, only its hash; but anyone who has the file can check a guess of a question, so it belongs where
+              the texts may lie.
     workers:  requests at a time.
     timeout:  seconds that one request may take; `limits.ENDPOINT_SECONDS` by default.
 

@@ -1,9 +1,9 @@
 """A repository of the Hugging Face hub at one commit: what it holds, what of it is here, and how it gets here whole.
 
 Files lie in the hub client's own cache, in its layout, so that other programs find them too. Two things go beyond the
-client: a download that was cut off is continued, by a later process as well; and every file's bytes are compared with
-what the commit states of them, SHA-256 for large files and git's own hash for others. What a commit states is kept
-beside its files, so that `state` says what is missing without a network.
+client. A later process continues a download that was cut off. And every file is compared with the hash that the commit
+states, SHA-256 for a large file and git's own hash for any other. The hashes are stored beside the files, so that
+`state` can say what is missing without a network.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def write_tokens(tokens: Tokens, splits: Mapping[str, Sequence[str]], folder: Pa
     """Write a folder of token ids: SPLIT.npy [n, length] of each split (`Tokens.padded`), and ABOUT as `write` does.
 
     For a network of which more than the head is trained, so that no state of it stays what it is. ABOUT names the
-    model's files by their hashes, for who trains reads the model anew. Raises UserError for a text of no tokens.
+    model's files by their hashes, because a training reads the model again. Raises UserError for a text of no tokens.
     """
     counts = {}
     for split, texts in splits.items():

@@ -204,5 +204,5 @@ def _check(
     if checkpoint is not None and settings.seed is None:
         raise UserError(
             "a training that draws from the operating system cannot go on to the same bytes; leave out the checkpoint, "
-            "or give a seed, which whoever knows it can compute the noise from"
+            "or give a seed (anyone who knows it can compute the noise)"
         )

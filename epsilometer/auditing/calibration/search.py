@@ -32,8 +32,8 @@ def fresh_batches(
     """Returns what counts the right guesses of `fresh_guesses`."""
     guesses = fresh_guesses(pool, mechanism, attacks, design, stream=stream)
 
-    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
-        every = guesses(epsilon, first, count, asked)
+    def fresh(epsilon: float, first: int, count: int, numbers: Sequence[int]) -> list[Batch]:
+        every = guesses(epsilon, first, count, numbers)
         return [Batch(int(np.count_nonzero(right)), each.posteriors) for each, right in every]
 
     return fresh
@@ -51,7 +51,9 @@ def fresh_guesses(
     vectors = np.zeros((len(pool.texts), 1), np.float32) if pool.embedded is None else pool.embedded.vectors
     applied = list(attacks.items())
 
-    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[tuple[Guesses, NDArray[np.bool_]]]:
+    def fresh(
+        epsilon: float, first: int, count: int, numbers: Sequence[int]
+    ) -> list[tuple[Guesses, NDArray[np.bool_]]]:
         name = (design.seed, stream, epsilon, first)
         seed = "/".join(map(str, name))
         sampled = sample(vectors, count, design.k, design.temperature, seed=seed, groups=pool.groups)
@@ -63,9 +65,9 @@ def fresh_guesses(
             noise = Noise.named(count, *name, "attack", attack)
             return Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
 
-        chosen = dict(applied[i] for i in asked)
+        chosen = dict(applied[i] for i in numbers)
         every = guesses_of(chosen, {epsilon: rewrites[0]}, sampled.candidates, context)
-        return [(one, one.slots == sampled.target) for _, (one,) in every]
+        return [(guess, guess.slots == sampled.target) for _, (guess,) in every]
 
     return fresh
 

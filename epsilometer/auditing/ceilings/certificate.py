@@ -1,4 +1,4 @@
-"""A loss proved without an attack: whoever keeps so much worth must give so much away.
+"""A loss proved without an attack: a mechanism that keeps so much worth must give so much away.
 
 For sets S of texts, drawn independently, with ceilings F_S (`frontier.py`) and any slope lambda > 0, let
 

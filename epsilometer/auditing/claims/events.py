@@ -6,7 +6,7 @@ word, its beginning, three characters in a row, its length), and what a naive Ba
 input rather than for another, at any odds. A claim with a delta is about events alone.
 
 One part of the draws teaches the classifier, another chooses an event for each pair of inputs: that which would prove
-the largest loss. Whoever tests the chosen events on further draws makes one test a pair, however many were considered.
+the largest loss. A test of the chosen events on further draws is one test a pair, however many events were considered.
 """
 
 from __future__ import annotations

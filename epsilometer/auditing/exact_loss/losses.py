@@ -1,4 +1,4 @@
-"""What is asked and what is known about pairs of texts: the input and output of every way to compute exact losses."""
+"""The input and the output of every way to compute exact losses: a request about pairs of texts, and their losses."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ Departures: the paper's prompts ask for no form, and the small models' answers "
 adversarial sentence, if any" (appendix F). Here a form is requested, and an answer in another form is not used as a
 rewrite (`shared/language_model.py`). The paper states no temperature; the default is the likeliest answer. No
 classifier is asked whether it errs on the rewrite, so `found` says only that the text has changed. Nothing is claimed:
-whoever runs the model reads the text, and a model may leave in words that give the attribute away.
+the provider of the model reads the text, and a model may leave words in that give the attribute away.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ With tau = tanh(l / 2) and s the sentence,
 
     P(x | x) = tau,    P(s | x) = 1 - tau.
 
-Whoever sees a text knows it for certain; whoever sees the sentence must guess. Of two equally likely candidates the
-best adversary therefore names the source with probability (1 + tau) / 2 = e^l / (1 + e^l): its average loss is exactly
-l for any two texts, k = 2. At one nat it publishes 46 % of the texts verbatim, so that it keeps more worth than any
-mechanism in use, and nobody would use it: an average loss alone cannot rank mechanisms.
+An adversary who sees a text knows the source for certain; one who sees the sentence must guess. Of two equally likely
+candidates the best adversary therefore names the source with probability (1 + tau) / 2 = e^l / (1 + e^l): its average
+loss is exactly l for any two texts, k = 2. At one nat it publishes 46 % of the texts verbatim, so that it keeps more
+worth than any mechanism in use, and nobody would use it: an average loss alone cannot rank mechanisms.
 
 Claim: (0, tau)-differential privacy for whole documents, any two: the total variation between the outputs of two texts
 is tau, and no smaller delta holds at any finite epsilon, since P(x | x') = 0. So `delta_at_4` is tau as well.

@@ -67,7 +67,7 @@ def test_only_candidates_are_encoded_and_once_for_all_epsilons(monkeypatch: pyte
     trials = CANDIDATES[[0, 3]]  # the last text is no candidate
     rewrites = [Rewrites([TEXTS[trial[0]] for trial in trials]), Rewrites([TEXTS[trial[1]] for trial in trials])]
     streams = [replace(context(), epsilon=epsilon, noise=Noise.named(2, epsilon)) for epsilon in (1.0, 2.0)]
-    guesses = [one.slots for one in guess_and_score(attack, rewrites, trials, streams)]
+    guesses = [guess.slots for guess in guess_and_score(attack, rewrites, trials, streams)]
     assert encoded == TEXTS[:3]
     np.testing.assert_array_equal(guesses, [[0, 0], [1, 1]])
 

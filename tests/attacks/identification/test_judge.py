@@ -262,11 +262,11 @@ def test_labels_are_numbers_as_long_as_they_are_one_token() -> None:
         characters(27)
 
 
-def attack_all(attack: JudgeAttack, asked: Sequence[tuple[str, Sequence[str]]], epsilon: float = 1.0) -> np.ndarray:
-    texts = [text for _, candidates in asked for text in candidates]
-    candidates = np.arange(len(texts)).reshape(len(asked), -1)
-    context = Context(texts, None, epsilon, Noise.named(len(asked), "judge"))
-    return guess_and_score(attack, [Rewrites([rewrite for rewrite, _ in asked])], candidates, [context])[0].slots
+def attack_all(attack: JudgeAttack, prompts: Sequence[tuple[str, Sequence[str]]], epsilon: float = 1.0) -> np.ndarray:
+    texts = [text for _, candidates in prompts for text in candidates]
+    candidates = np.arange(len(texts)).reshape(len(prompts), -1)
+    context = Context(texts, None, epsilon, Noise.named(len(prompts), "judge"))
+    return guess_and_score(attack, [Rewrites([rewrite for rewrite, _ in prompts])], candidates, [context])[0].slots
 
 
 def test_the_largest_score_is_guessed(chat_model: Path) -> None:

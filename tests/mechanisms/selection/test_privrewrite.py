@@ -297,7 +297,7 @@ def test_scaled_averages_break_the_lemma() -> None:
 
 
 def test_the_slack_of_the_bound_on_the_embedded_vectors() -> None:
-    """Words are at most 1.651 apart there, not 2 (here of every tenth); docs/pitfalls-models.md says what that means."""
+    """Words there are at most 1.651 apart, not 2 (here every tenth word); docs/pitfalls-models.md says what follows."""
     vectors = PrivRewrite(resource="none").sanitiser.vectors
     furthest = WordVectors(vectors.words[::10], vectors.vectors[::10]).survey(2)[3]
     assert 1.5 < furthest < 1.652
