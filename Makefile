@@ -8,7 +8,7 @@
 # make flow      the audit as a Prefect flow
 # make reaudit   what was updated, the audit again, against the accepted baseline (FRESH=1: fresh noise; docs/reaudits.md)
 # make ui        Prefect's server, a worker and the deployments, to watch and start audits (PORT=4200);  make ui-stop
-# make bench     the speed and memory tables
+# make bench     the speed and memory tables, all that this machine can
 # make docs      the pages as a site, .site/html/index.html; a broken link fails
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)

@@ -13,14 +13,9 @@ import typer
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
-    Encoding,
     Json,
-    NoHeader,
-    NoQuotes,
-    Rows,
-    Separator,
     Settings,
-    Text,
+    TextOptions,
     read_settings,
     writable,
 )
@@ -34,7 +29,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from epsilometer.core.mechanism import Unread
-    from epsilometer.corpora.files import Layout
     from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, Plan
 
 _MUCH = 0.5  # the share of words without a vector from which on it is warned of
@@ -63,12 +57,8 @@ def anonymize(
     explain: Annotated[
         bool, typer.Option("--explain", help="Name what gave an attribute away, and how sure each is.")
     ] = False,
-    text: Text = ["text"],  # noqa: B006
-    rows: Rows = None,
-    separator: Separator = None,
-    no_quotes: NoQuotes = False,
-    no_header: NoHeader = False,
-    encoding: Encoding = "utf-8",
+    *,
+    reading: TextOptions,
     seed: Annotated[int | None, typer.Option(help="Reproducible; else from the operating system's randomness.")] = None,
     settings: Settings = [],  # noqa: B006
     as_json: Json = False,
@@ -81,7 +71,6 @@ def anonymize(
     """
     from epsilometer.auditing.trials.unread import unread
     from epsilometer.core.mechanism import budgets
-    from epsilometer.corpora.files import Layout
     from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan
     from epsilometer.models.classifier import FineTuning
     from epsilometer.models.embedded import weights
@@ -89,12 +78,12 @@ def anonymize(
 
     training = FineTuning(str(weights("deberta")))
     plan = Plan("labelled", attribute, keep, kind, training=training, seed=seed or 0)
-    texts = _texts(file, text, rows, Layout(separator, not no_quotes, not no_header, encoding))
+    texts = _texts(file, reading)
     with withheld(), ExitStack() as stack:
         folder = auxiliaries or Path(stack.enter_context(TemporaryDirectory()))
         built = anonymizing.over(folder, mechanism, read_settings(settings))
         (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
-        supplied = _auxiliaries(folder, plan, labelled, vectors, column=text[0])
+        supplied = _auxiliaries(folder, plan, labelled, vectors, column=reading.text[0])
         _say_unread(unread(built, texts))
         table = anonymizing.anonymize(texts, built, budget, seed)
         rewrites = table["rewrite"].to_list()
@@ -141,11 +130,12 @@ def _say_unread(counts: Unread) -> None:
             note(remark)
 
 
-def _texts(source: str, columns: Sequence[str], rows: int | None, layout: Layout) -> list[str]:
+def _texts(source: str, reading: TextOptions) -> list[str]:
     """Every text, repeats included: each has a rewrite of its own."""
     from epsilometer.corpora.reading import read
 
-    texts: list[str] = read(source, text=columns, rows=rows, layout=layout)["text"].fill_null("").to_list()
+    table = read(source, text=reading.text, rows=reading.rows, layout=reading.files.layout)
+    texts: list[str] = table["text"].fill_null("").to_list()
     if not texts:
         raise UserError(f"{source} holds no texts; give some to anonymise")
     return texts

@@ -25,6 +25,7 @@ from epsilometer.cli import (
     project,
     rewrite,
 )
+from epsilometer.cli.options import flat
 from epsilometer.core.file_names import SHOW, names_shown
 
 app = typer.Typer(
@@ -84,7 +85,7 @@ for command in (
     export.results,
     export.diff,
 ):
-    app.command()(command)
+    app.command()(flat(command))
 app.command()(pipeline.stage)
 app.command(context_settings=pipeline.PASSED_ON)(pipeline.repro)
 app.command()(pipeline.why)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from epsilometer.cli.options import TextOptions
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.withholding import withheld
@@ -14,51 +17,65 @@ from epsilometer.runtime.withholding import withheld
 if TYPE_CHECKING:
     import polars as pl
 
-    from epsilometer.corpora.files import Layout
-
 _SHARES = ("both_right", "rs_all", "rs_all_low", "rs_all_high", "coverage", "rs", "ur", "pa", "words_changed")
 _SHOWN = ("texts_each", "trained_on", "texts", "accuracy", "majority", "loss", "point", "upper", "ceiling")
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """What a user names: the file of texts and those of their rewrites and of labelled texts to learn from; labels.
+class Labels:
+    """The labels of recorded rewrites, and what attackers of one learn from."""
 
-    kinds: of classifiers, separated by commas. text: the columns of the texts; rows: only the first so many.
-    """
+    attribute: Annotated[
+        str | None,
+        typer.Option(help="A label that recorded rewrites are to hide: measure who infers it all the same."),
+    ] = None
+    keep: Annotated[str | None, typer.Option(help="With --attribute: the label that they are to keep, if any.")] = None
+    labelled: Annotated[
+        Path | None, typer.Option(help="With --attribute: other labelled texts, from which attackers learn.")
+    ] = None
+    group: Annotated[
+        str | None, typer.Option(help="With --attribute: the column of what texts share, such as their author.")
+    ] = None
+    kinds: Annotated[
+        str | None, typer.Option(help="With --attribute: kinds of classifiers, linear,encoder,transformer.")
+    ] = None
 
-    texts: Path | None
-    rewrites: Path | None
-    attribute: str
-    keep: str | None
-    labelled: Path | None = None
-    group: str | None = None
-    kinds: str | None = None
-    text: tuple[str, ...] = ("text",)
-    rows: int | None = None
+    def check_unused(self) -> None:
+        """Refuse what has no effect without an attribute."""
+        if any(option is not None for option in (self.keep, self.labelled, self.group, self.kinds)):
+            raise UserError("--keep, --labelled, --group and --kinds are for --attribute; give it, or leave them out")
 
 
-def audit_attribute(recorded: Recorded, layout: Layout, alpha: float, seed: int, *, as_json: bool) -> None:
+def audit_attribute(
+    labels: Labels,
+    file: Path | None,
+    recorded: Path | None,
+    reading: TextOptions,
+    *,
+    alpha: float,
+    seed: int,
+    as_json: bool,
+) -> None:
     """Print a row a victim and, below it, a row an attacker; with JSON all that was measured, a row an attacker.
 
-    layout: of all files. Raises UserError for what is missing.
+    file: of the texts; recorded: of their rewrites. Raises UserError for what is missing.
     """
-    if recorded.texts is None or recorded.rewrites is None:
+    if file is None or recorded is None:
         raise UserError("--attribute is measured on a FILE of labelled texts and their --rewrites; give both")
     from epsilometer.models.classifier import KINDS
     from epsilometer.utility.measuring import Attacking
     from epsilometer.utility.one_call import STANDARD, AnonymityDesign
     from epsilometer.utility.recorded import pairs, recorded_anonymity
 
-    kinds = STANDARD.kinds if recorded.kinds is None else recorded.kinds.split(",")
+    kinds = STANDARD.kinds if labels.kinds is None else labels.kinds.split(",")
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise UserError(f"--kinds must be among {', '.join(KINDS)}, got {unknown[0]!r}")
-    design = AnonymityDesign(kinds, group=recorded.group, attacking=Attacking(alpha=alpha, seed=seed))
-    texts, rewrites = _labelled(recorded, recorded.texts, layout), pairs(recorded.rewrites, layout)
-    others = None if recorded.labelled is None else _labelled(recorded, recorded.labelled, layout)
+    design = AnonymityDesign(kinds, group=labels.group, attacking=Attacking(alpha=alpha, seed=seed))
+    texts, rewrites = _labelled(labels, file, reading), pairs(recorded, reading.files.layout)
+    others = None if labels.labelled is None else _labelled(labels, labels.labelled, reading)
     with withheld():
         table = recorded_anonymity(
-            texts, rewrites, others, attribute=recorded.attribute, keep=recorded.keep, design=design
+            texts, rewrites, others, attribute=str(labels.attribute), keep=labels.keep, design=design
         )
     if as_json:
         show(table.to_dicts(), as_json)
@@ -70,12 +87,13 @@ def audit_attribute(recorded: Recorded, layout: Layout, alpha: float, seed: int,
     show([{"epsilon": row["epsilon"], "attacker": _named(row), **_of(row, _SHOWN)} for row in rows], as_json)
 
 
-def _labelled(recorded: Recorded, source: Path, layout: Layout) -> pl.DataFrame:
+def _labelled(labels: Labels, source: Path, reading: TextOptions) -> pl.DataFrame:
     from epsilometer.corpora.reading import prepare, read
 
-    labels = [name for name in (recorded.attribute, recorded.keep, recorded.group) if name is not None]
-    table = prepare(read(source, recorded.text, labels, rows=recorded.rows, layout=layout), labels).table
-    return table.select("text", *labels)
+    columns = [name for name in (labels.attribute, labels.keep, labels.group) if name is not None]
+    layout = reading.files.layout
+    table = prepare(read(source, reading.text, columns, rows=reading.rows, layout=layout), columns).table
+    return table.select("text", *columns)
 
 
 def _named(row: Mapping[str, Any]) -> str:

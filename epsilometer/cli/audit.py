@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from epsilometer.cli.attribute import Labels, audit_attribute
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
     Columns,
-    Encoding,
     Json,
-    NoHeader,
-    NoQuotes,
-    Rows,
-    Separator,
     Settings,
-    Text,
+    TextOptions,
     number,
     read_settings,
-    read_texts,
     shipped,
 )
 from epsilometer.cli.output import show
@@ -38,16 +33,118 @@ if TYPE_CHECKING:
     from epsilometer.auditing.trials.design import Design
 
 
-def audit(
-    file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None,
-    mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None,
-    command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None,
+@dataclass(frozen=True)
+class Source:
+    """Where rewrites come from: a mechanism or a program that is given the texts of a file, or a file of rewrites."""
+
+    file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None
+    mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None
+    command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None
     rewrites: Annotated[
         Path | None, typer.Option(help="Recorded rewrites: columns original, rewrite and, if any, epsilon.")
-    ] = None,
+    ] = None
     epsilons: Annotated[
         str | None, typer.Option(help="Privacy budgets, 1,10,100; none for a mechanism that takes none.")
-    ] = None,
+    ] = None
+    settings: Settings = field(default_factory=list)
+
+    @property
+    def rewriter(self) -> str | CommandMechanism:
+        """What rewrites."""
+        from epsilometer.auditing.external import CommandMechanism
+
+        return CommandMechanism(self.command) if self.command is not None else str(self.mechanism)
+
+    @property
+    def budgets(self) -> list[float] | None:
+        """The epsilons; None where the mechanism says them."""
+        if self.epsilons is None:
+            return None
+        return [number(part, "--epsilons must be numbers separated by commas") for part in self.epsilons.split(",")]
+
+    def check(self) -> None:
+        """Refuse options of which one excludes or needs another."""
+        if sum(option is not None for option in (self.mechanism, self.command, self.rewrites)) != 1:
+            raise UserError("give one of --mechanism, --command and --rewrites")
+        if self.rewrites is None and self.file is None:
+            raise UserError("give a FILE of texts (only --rewrites needs none)")
+        if self.rewrites is not None and (self.file or self.epsilons):
+            raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
+        if self.settings and self.mechanism is None:
+            raise UserError("--set is for --mechanism; write a program's settings into its command")
+
+
+@dataclass(frozen=True)
+class Game:
+    """What is guessed, how often, and among which texts."""
+
+    units: Annotated[
+        bool,
+        typer.Option("--units", help="Guess every word of each rewrite: the loss for one word, from few rewrites."),
+    ] = False
+    worst: Annotated[
+        bool,
+        typer.Option("--worst", help="Search the pair of texts at which most is lost, then prove it on fresh trials."),
+    ] = False
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            help="2000, or all that recorded rewrites allow; with --units 100 rewrites; with --worst 4000, half "
+            "of them for the search."
+        ),
+    ] = None
+    candidates: Annotated[str, typer.Option(help="Size k of a candidate set, or all: every text is a candidate.")] = "2"
+    temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar candidates.")] = -10_000
+    alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01
+    fpr: Annotated[
+        float | None, typer.Option(help="Show how often the source is affirmed at this false positive rate (tpr).")
+    ] = None
+    prior: Annotated[
+        str | None, typer.Option(help="How likely the source is to be each candidate: .7,.3; alike by default.")
+    ] = None
+    seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0
+
+    def check(self, source: Source) -> None:
+        """Refuse two games at once, and one that cannot be played with this source or with a prior."""
+        _size(self.candidates)
+        source.check()
+        if self.units and self.worst:
+            raise UserError("--units and --worst are audits of their own; give one of them")
+        if self.prior is not None and (self.units or self.worst):
+            raise UserError("--units and --worst flip fair coins; leave out --prior")
+        if source.rewrites is not None and (self.units or self.worst):
+            raise UserError(
+                "--units and --worst choose what is rewritten; give --mechanism or --command, not --rewrites"
+            )
+
+    @property
+    def design(self) -> Design:
+        """Of its trials."""
+        from epsilometer.auditing.trials.design import STANDARD, Design
+
+        size = _size(self.candidates)
+        shares = (
+            None if self.prior is None else tuple(number(p, "--prior must be numbers") for p in self.prior.split(","))
+        )
+        fpr = STANDARD.fpr if self.fpr is None else self.fpr
+        return Design(size, self.temperature, self.alpha, self.seed, fpr=fpr, prior=shares)
+
+    @property
+    def measure(self) -> Callable[..., pl.DataFrame]:
+        """The audit that is asked for, with this number of trials or its own."""
+        from epsilometer.auditing.text_audit import audit as audit_texts
+        from epsilometer.auditing.units import audit_units
+        from epsilometer.auditing.worst_pair import audit_worst
+
+        measure = audit_units if self.units else audit_worst if self.worst else audit_texts
+        return measure if self.trials is None else partial(measure, trials=self.trials)
+
+
+def audit(
+    source: Source,
+    game: Game,
+    labels: Labels,
+    reading: TextOptions,
     attacks: Annotated[
         str | None,
         typer.Option(
@@ -55,57 +152,9 @@ def audit(
             ".py files. All that need no large model by default.",
         ),
     ] = None,
-    units: Annotated[
-        bool,
-        typer.Option("--units", help="Guess every word of each rewrite: the loss for one word, from few rewrites."),
-    ] = False,
-    worst: Annotated[
-        bool,
-        typer.Option("--worst", help="Search the pair of texts at which most is lost, then prove it on fresh trials."),
-    ] = False,
-    trials: Annotated[
-        int | None,
-        typer.Option(
-            help="2000, or all that recorded rewrites allow; with --units 100 rewrites; with --worst 4000, half "
-            "of them for the search."
-        ),
-    ] = None,
-    candidates: Annotated[
-        str, typer.Option(help="Size k of a candidate set, or all: every text is a candidate.")
-    ] = "2",
-    temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar candidates.")] = -10_000,
-    alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01,
-    fpr: Annotated[
-        float | None, typer.Option(help="Show how often the source is affirmed at this false positive rate (tpr).")
-    ] = None,
-    prior: Annotated[
-        str | None, typer.Option(help="How likely the source is to be each candidate: .7,.3; alike by default.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
-    text: Text = ["text"],  # noqa: B006 - typer copies it
-    rows: Rows = None,
-    separator: Separator = None,
-    no_quotes: NoQuotes = False,
-    no_header: NoHeader = False,
-    encoding: Encoding = "utf-8",
-    settings: Settings = [],  # noqa: B006
-    attribute: Annotated[
-        str | None,
-        typer.Option(help="A label that recorded rewrites are to hide: measure who infers it all the same."),
-    ] = None,
-    keep: Annotated[str | None, typer.Option(help="With --attribute: the label that they are to keep, if any.")] = None,
-    labelled: Annotated[
-        Path | None, typer.Option(help="With --attribute: other labelled texts, from which attackers learn.")
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option(help="With --attribute: the column of what texts share, such as their author.")
-    ] = None,
-    kinds: Annotated[
-        str | None, typer.Option(help="With --attribute: kinds of classifiers, linear,encoder,transformer.")
-    ] = None,
     attack_settings: Annotated[
         list[str], typer.Option("--attack-set", metavar="ATTACK.KEY=VALUE", help="A setting of an attack.")
-    ] = [],  # noqa: B006
+    ] = [],  # noqa: B006 - typer copies it
     columns: Columns = None,
     as_json: Json = False,
 ) -> None:
@@ -123,118 +172,41 @@ def audit(
     With --attribute it measures rewrites of labelled texts: how many deceive a classifier of the attribute and not one
     of the label to keep (rs_all of those that both read right), and what attackers who learned from rewrites infer.
     """
-    from epsilometer.corpora.files import Layout
-
-    layout = Layout(separator, not no_quotes, not no_header, encoding)
-    if attribute is not None:
-        from epsilometer.cli.attribute import Recorded, audit_attribute
-
-        if mechanism or command or epsilons or units or worst:
-            raise UserError("--attribute is for recorded rewrites; give --rewrites, which brings its own epsilons")
-        if attacks or trials or fpr or prior or settings or attack_settings or columns:
-            raise UserError(
-                "--attacks, --trials, --fpr, --prior, --set, --attack-set and --columns have no effect with "
-                "--attribute, which has attackers of its own (--kinds); leave them out"
-            )
-        labels = Recorded(
-            file, rewrites, attribute, keep, labelled=labelled, group=group, kinds=kinds, text=tuple(text), rows=rows
-        )
-        audit_attribute(labels, layout, alpha, seed, as_json=as_json)
+    layout = reading.files.layout
+    if labels.attribute is not None:
+        _check_alone(source, game, others=bool(attacks or attack_settings or columns))
+        files = (source.file, source.rewrites)
+        audit_attribute(labels, *files, reading, alpha=game.alpha, seed=game.seed, as_json=as_json)
         return
-    if any(option is not None for option in (keep, labelled, group, kinds)):
-        raise UserError("--keep, --labelled, --group and --kinds are for --attribute; give it, or leave them out")
-    size = _size(candidates)
-    source = _Source(file, mechanism, command, rewrites, epsilons=epsilons, settings=settings)
-    _check_source(source)
-    _check_game(source, units=units, worst=worst, prior=prior is not None)
-    design = _design(size, temperature, alpha, seed, fpr=fpr, prior=prior)
-    chosen = _attacks(attacks, attack_settings)
-    shown = _shown(columns, units=units, worst=worst, rates=fpr is not None)
-    if rewrites is not None:
+    labels.check_unused()
+    game.check(source)
+    design, chosen = game.design, _attacks(attacks, attack_settings)
+    shown = _shown(columns, game)
+    if source.rewrites is not None:
         from epsilometer.auditing.external import audit_recorded, recorded
 
         with withheld():
-            losses = audit_recorded(recorded(rewrites, layout), chosen, trials, design)
+            losses = audit_recorded(recorded(source.rewrites, layout), chosen, game.trials, design)
     else:
-        budgets, measure = source.budgets, _measure(units, worst, trials)
-        texts = read_texts(str(file), text, rows, layout)
+        budgets, measure = source.budgets, game.measure
+        texts, settings = reading.distinct(str(source.file)), read_settings(source.settings)
         with withheld():
-            losses = measure(texts, source.rewriter, budgets, chosen, settings=read_settings(settings), design=design)
+            losses = measure(texts, source.rewriter, budgets, chosen, settings=settings, design=design)
     if as_json:
         show(losses.to_dicts(), as_json, shown if columns else None)
     else:
         show([_named(row) for row in losses.iter_rows(named=True)], as_json, shown)
 
 
-@dataclass(frozen=True)
-class _Source:
-    """Where rewrites come from: a mechanism or a program that is given the texts of a file, or a file of rewrites."""
-
-    file: Path | None
-    mechanism: str | None
-    command: str | None
-    rewrites: Path | None
-    epsilons: str | None
-    settings: Sequence[str]
-
-    @property
-    def rewriter(self) -> str | CommandMechanism:
-        from epsilometer.auditing.external import CommandMechanism
-
-        return CommandMechanism(self.command) if self.command is not None else str(self.mechanism)
-
-    @property
-    def budgets(self) -> list[float] | None:
-        if self.epsilons is None:
-            return None
-        return [number(part, "--epsilons must be numbers separated by commas") for part in self.epsilons.split(",")]
-
-
-def _check_source(source: _Source) -> None:
-    """Refuse options of which one excludes or needs another."""
-    if sum(option is not None for option in (source.mechanism, source.command, source.rewrites)) != 1:
-        raise UserError("give one of --mechanism, --command and --rewrites")
-    if source.rewrites is None and source.file is None:
-        raise UserError("give a FILE of texts (only --rewrites needs none)")
-    if source.rewrites is not None and (source.file or source.epsilons):
-        raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
-    if source.settings and source.mechanism is None:
-        raise UserError("--set is for --mechanism; write a program's settings into its command")
-
-
-def _check_game(source: _Source, *, units: bool, worst: bool, prior: bool) -> None:
-    """Refuse two games at once, and one that cannot be played with this source or with a prior."""
-    if units and worst:
-        raise UserError("--units and --worst are audits of their own; give one of them")
-    if prior and (units or worst):
-        raise UserError("--units and --worst flip fair coins; leave out --prior")
-    if source.rewrites is not None and (units or worst):
-        raise UserError("--units and --worst choose what is rewritten; give --mechanism or --command, not --rewrites")
-
-
-def _design(
-    candidates: int | Literal["all"],
-    temperature: float,
-    alpha: float,
-    seed: int,
-    *,
-    fpr: float | None,
-    prior: str | None,
-) -> Design:
-    from epsilometer.auditing.trials.design import STANDARD, Design
-
-    shares = None if prior is None else tuple(number(p, "--prior must be numbers") for p in prior.split(","))
-    return Design(candidates, temperature, alpha, seed, fpr=STANDARD.fpr if fpr is None else fpr, prior=shares)
-
-
-def _measure(units: bool, worst: bool, trials: int | None) -> Callable[..., pl.DataFrame]:
-    """The audit that is asked for, with this number of trials or its own."""
-    from epsilometer.auditing.text_audit import audit as audit_texts
-    from epsilometer.auditing.units import audit_units
-    from epsilometer.auditing.worst_pair import audit_worst
-
-    measure = audit_units if units else audit_worst if worst else audit_texts
-    return measure if trials is None else partial(measure, trials=trials)
+def _check_alone(source: Source, game: Game, *, others: bool) -> None:
+    """Refuse, beside an attribute, what is for other audits."""
+    if source.mechanism or source.command or source.epsilons or game.units or game.worst:
+        raise UserError("--attribute is for recorded rewrites; give --rewrites, which brings its own epsilons")
+    if others or game.trials or game.fpr or game.prior or source.settings:
+        raise UserError(
+            "--attacks, --trials, --fpr, --prior, --set, --attack-set and --columns have no effect with "
+            "--attribute, which has attackers of its own (--kinds); leave them out"
+        )
 
 
 def _size(text: str) -> int | Literal["all"]:
@@ -246,7 +218,7 @@ def _size(text: str) -> int | Literal["all"]:
         raise UserError(f"--candidates must be a whole number, or all, got {text!r}") from None
 
 
-def _shown(columns: str | None, *, units: bool, worst: bool, rates: bool) -> Sequence[str]:
+def _shown(columns: str | None, game: Game) -> Sequence[str]:
     """The columns to print: those asked for, or what fits on a terminal."""
     from epsilometer.auditing.results.losses import SHORT, chosen
     from epsilometer.auditing.schemas import AUDIT, UNIT_LOSSES, WORST_PAIRS
@@ -254,11 +226,11 @@ def _shown(columns: str | None, *, units: bool, worst: bool, rates: bool) -> Seq
     proved = ("loss", "ceiling", "worst_output", "claimed", "overall", "claim")
     pair = ("x", "other", "place", "other_place", "method", "attack", "trials", "successes")
     guessed = ("rewrites", "coins", "guesses", "right", "loss", "ceiling", "covered", "claimed", "overall", "claim")
-    if units:
+    if game.units:
         return chosen(columns, list(UNIT_LOSSES), ("epsilon", "attack", "sees", *guessed))
-    if worst:
+    if game.worst:
         return chosen(columns, list(WORST_PAIRS), ("epsilon", "pairs", *pair, *proved))
-    return chosen(columns, list(AUDIT), (*SHORT, "tpr", "tpr_low") if rates else SHORT)
+    return chosen(columns, list(AUDIT), SHORT if game.fpr is None else (*SHORT, "tpr", "tpr_low"))
 
 
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:

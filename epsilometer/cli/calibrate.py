@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,22 +12,48 @@ import typer
 
 from epsilometer.cli.options import (
     TEXTS,
-    Encoding,
     Json,
-    NoHeader,
-    NoQuotes,
-    Rows,
-    Separator,
     Settings,
-    Text,
+    TextOptions,
     mechanism_at,
     read_settings,
-    read_texts,
 )
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import withheld
+
+BUDGET, MEASURE = 20_000, "sampled"
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How an epsilon is searched for, as `project.calibrating.losses.Search` has it."""
+
+    attack: Annotated[str, typer.Option(help="One attack, or `strongest`: the best of all.")] = "strongest"
+    sees: Annotated[str, typer.Option(help="Attacks that see the text, what is released, or all (inside).")] = (
+        "released"
+    )
+    match: Annotated[str | None, typer.Option(help="words: candidates of equal length; none: of any.")] = None
+    low: Annotated[float | None, typer.Option(help="Smallest epsilon searched; that of params.yaml else.")] = None
+    high: Annotated[float | None, typer.Option(help="Largest epsilon searched; that of params.yaml else.")] = None
+    width: Annotated[
+        float | None, typer.Option(help="Stop when the interval's ends are within this ratio; 1.25, exactly 1.01.")
+    ] = None
+    budget: Annotated[int, typer.Option(help="Most rewrites a mechanism and data set.")] = BUDGET
+    measure: Annotated[
+        str,
+        typer.Option(
+            help="The loss that attacks show (sampled); that of the attribute that loses most, in the cells under "
+            "anonymity (attribute); or by the mechanism's law, without rewriting anything, the average over pairs "
+            "of texts, the worst of them, or delta, with --at."
+        ),
+    ] = MEASURE
+    at: Annotated[float | None, typer.Option(help="The level at which delta is meant, in nats.")] = None
+
+    def of_mechanisms_alone(self) -> bool:
+        """Whether anything is chosen that a search of trainings does not know."""
+        return replace(self, width=None, budget=BUDGET, measure=MEASURE) != SearchOptions()
 
 
 def calibrate(
@@ -36,26 +63,6 @@ def calibrate(
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The data sets of params.yaml else.")] = None,
     mechanism: Annotated[list[str], typer.Option(help="Mechanisms of params.yaml; all of them else.")] = [],  # noqa: B006
     dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml; all of them else.")] = [],  # noqa: B006
-    attack: Annotated[str, typer.Option(help="One attack, or `strongest`: the best of all.")] = "strongest",
-    sees: Annotated[
-        str, typer.Option(help="Attacks that see the text, what is released, or all (inside).")
-    ] = "released",
-    match: Annotated[str | None, typer.Option(help="words: candidates of equal length; none: of any.")] = None,
-    low: Annotated[float | None, typer.Option(help="Smallest epsilon searched; that of params.yaml else.")] = None,
-    high: Annotated[float | None, typer.Option(help="Largest epsilon searched; that of params.yaml else.")] = None,
-    width: Annotated[
-        float | None, typer.Option(help="Stop when the interval's ends are within this ratio; 1.25, exactly 1.01.")
-    ] = None,
-    budget: Annotated[int, typer.Option(help="Most rewrites a mechanism and data set.")] = 20_000,
-    measure: Annotated[
-        str,
-        typer.Option(
-            help="The loss that attacks show (sampled); that of the attribute that loses most, in the cells under "
-            "anonymity (attribute); or by the mechanism's law, without rewriting anything, the average over pairs "
-            "of texts, the worst of them, or delta, with --at."
-        ),
-    ] = "sampled",
-    at: Annotated[float | None, typer.Option(help="The level at which delta is meant, in nats.")] = None,
     training: Annotated[
         list[str],
         typer.Option(
@@ -63,12 +70,9 @@ def calibrate(
             "one gradient (--measure sampled or average); with --measure rouge_l entries of reconstruction."
         ),
     ] = [],  # noqa: B006
-    text: Text = ["text"],  # noqa: B006
-    first_rows: Rows = None,
-    separator: Separator = None,
-    no_quotes: NoQuotes = False,
-    no_header: NoHeader = False,
-    encoding: Encoding = "utf-8",
+    *,
+    searching: SearchOptions,
+    reading: TextOptions,
     settings: Settings = [],  # noqa: B006 - typer copies it
     as_json: Json = False,
 ) -> None:
@@ -81,35 +85,18 @@ def calibrate(
     With --training it finds the noise of trainings instead, a row a kind of noise: the sigma and kappa at which one
     gradient tells as much.
     """
-    from epsilometer.corpora.files import Layout
     from epsilometer.project.calibrating import losses as calibrating
     from epsilometer.project.params import read
 
     if training:
-        ranges = (match, low, high, at) != (None,) * 4 or (attack, sees) != ("strongest", "released")
-        if file or mechanism or dataset or settings or ranges:
+        if file or mechanism or dataset or settings or searching.of_mechanisms_alone():
             raise UserError(
                 "--training goes with --target, --measure, --width, --budget and --json alone, since its attacks and "
                 "the range of its levels are given; leave out the rest"
             )
-        from epsilometer.project.calibrating.trainings import Aim, calibrate_training
-
-        aim = Aim(target, measure, width=width, budget=budget)
-        with withheld():
-            rows = list(calibrate_training(read(), training, aim))
-        _show_with_reasons(rows, as_json)
+        _show_with_reasons(_trainings(training, target, searching), as_json)
         return
-    search = calibrating.Search(
-        attack=attack,
-        sees=sees,
-        match=match,
-        low=low,
-        high=high,
-        width=width,
-        budget=budget,
-        measure=measure,
-        at=at,
-    )
+    search = calibrating.Search(**asdict(searching))
     if file is None:
         if settings:
             raise UserError("--set is for a FILE of texts; params.yaml has the settings of its mechanisms")
@@ -121,14 +108,23 @@ def calibrate(
     else:
         if not mechanism or dataset:
             raise UserError("with a FILE of texts name one mechanism or more (--mechanism), and no --dataset")
-        texts = read_texts(str(file), text, first_rows, Layout(separator, not no_quotes, not no_header, encoding))
-        chosen = read_settings(settings)
+        texts, chosen = reading.distinct(file), read_settings(settings)
         with withheld():
             rows = [
                 calibrating.calibrate_texts(texts, name, target, search, settings=chosen, name=file.name)
                 for name in mechanism
             ]
     _show_with_reasons(rows, as_json)
+
+
+def _trainings(training: Sequence[str], target: float, searching: SearchOptions) -> list[dict[str, Any]]:
+    """The rows of entries on training."""
+    from epsilometer.project.calibrating.trainings import Aim, calibrate_training
+    from epsilometer.project.params import read
+
+    aim = Aim(target, searching.measure, width=searching.width, budget=searching.budget)
+    with withheld():
+        return list(calibrate_training(read(), training, aim))
 
 
 def _show_with_reasons(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
@@ -151,16 +147,11 @@ def compare(
     second: Annotated[str, typer.Argument(help="Another, attacked on the same trials: mvc=70.")],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The last audit's trials else.")] = None,
     trials: Annotated[int, typer.Option(help="On texts of your own.")] = 2000,
-    text: Text = ["text"],  # noqa: B006
-    first_rows: Rows = None,
-    separator: Separator = None,
-    no_quotes: NoQuotes = False,
-    no_header: NoHeader = False,
-    encoding: Encoding = "utf-8",
+    *,
+    reading: TextOptions,
     as_json: Json = False,
 ) -> None:
     """Which of two mechanisms leaks less, on the same trials: McNemar's exact test, with Holm's correction."""
-    from epsilometer.corpora.files import Layout
     from epsilometer.project import comparing
     from epsilometer.project.params import read
 
@@ -170,8 +161,7 @@ def compare(
         with withheld():
             rows = comparing.compare_cells(params, left, right, params.audit.alpha)
     else:
-        layout = Layout(separator, not no_quotes, not no_header, encoding)
-        texts = read_texts(str(file), text, first_rows, layout)
+        texts = reading.distinct(file)
         with withheld():
             rows = comparing.compare_texts(texts, left, right, trials, name=file.name)
     show(rows, as_json)

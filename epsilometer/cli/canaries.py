@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epsilometer.cli.options import Encoding, Json, NoHeader, NoQuotes, Separator, number
+from epsilometer.cli.options import FileOptions, Json, number
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import no_column
@@ -33,10 +33,8 @@ def canaries(
         Path | None, typer.Option(help="What to train on; FILE.planted in FILE's format by default.")
     ] = None,
     key: Annotated[Path | None, typer.Option(help="Who was in, a CSV file; FILE.key.csv by default.")] = None,
-    separator: Separator = None,
-    no_quotes: NoQuotes = False,
-    no_header: NoHeader = False,
-    encoding: Encoding = "utf-8",
+    *,
+    laid_out: FileOptions,
     seed: Annotated[int | None, typer.Option(help="Reproducible; else from the operating system's randomness.")] = None,
 ) -> None:
     """Plant canaries in a training set, and write a key that says which of them took part.
@@ -49,7 +47,7 @@ def canaries(
     from epsilometer.corpora import files
     from epsilometer.training.canaries import CanaryRequest, plant
 
-    layout = files.Layout(separator, not no_quotes, not no_header, encoding)
+    layout = laid_out.layout
     out = out or file.with_name(f"{file.name.split('.')[0]}.planted{files.suffix(file)}")
     key = key or file.with_name(f"{file.name.split('.')[0]}.key.csv")
     if out.resolve() == key.resolve():

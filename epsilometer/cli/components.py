@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from epsilometer.cli.options import Json, read_texts, writable
+from epsilometer.cli.options import Json, TextOptions, writable
 from epsilometer.cli.output import show
 
 
@@ -49,7 +49,7 @@ def bounds(
 
     destination(model, out, replace)  # refused before any work
     if text is not None:
-        texts, source = read_texts(str(text), "text"), text.name
+        texts, source = TextOptions().distinct(text), text.name
     else:
         texts, source = public_texts(), "the embedded corpora"
     measured = measure_bounds(model, texts, source, mechanism)

@@ -11,17 +11,11 @@ import typer
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
-    Encoding,
     Json,
-    NoHeader,
-    NoQuotes,
-    Rows,
-    Separator,
     Settings,
-    Text,
+    TextOptions,
     number,
     read_settings,
-    read_texts,
 )
 from epsilometer.cli.output import show
 from epsilometer.runtime.withholding import withheld
@@ -42,12 +36,8 @@ def exact(
     trials: Annotated[int, typer.Option(help="Of more pairs of texts than these, those of so many trials.")] = 2000,
     temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar pairs; 0: uniform.")] = -10_000,
     seed: Annotated[int, typer.Option(help="Names the stream of the trials.")] = 0,
-    text: Text = ["text"],  # noqa: B006 - typer copies it
-    rows: Rows = None,
-    separator: Separator = None,
-    no_quotes: NoQuotes = False,
-    no_header: NoHeader = False,
-    encoding: Encoding = "utf-8",
+    *,
+    reading: TextOptions,
     settings: Settings = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
@@ -64,10 +54,9 @@ def exact(
     from epsilometer.auditing.exact_loss.from_texts import exact_loss
     from epsilometer.auditing.text_audit import on_vectors
     from epsilometer.auditing.trials.design import Design
-    from epsilometer.corpora.files import Layout
 
     chosen, design = read_settings(settings), Design(temperature=temperature, seed=seed)
-    texts = read_texts(str(file), text, rows, Layout(separator, not no_quotes, not no_header, encoding))
+    texts = reading.distinct(file)
     with tempfile.TemporaryDirectory() as folder:
         if vectors is not None:
             chosen = on_vectors(mechanism, chosen, vectors, Path(folder))

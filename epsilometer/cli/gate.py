@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,15 +11,9 @@ import typer
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
-    Encoding,
-    NoHeader,
-    NoQuotes,
-    Rows,
-    Separator,
     Settings,
-    Text,
+    TextOptions,
     read_settings,
-    read_texts,
     writable,
 )
 from epsilometer.core.errors import UserError
@@ -34,90 +26,17 @@ if TYPE_CHECKING:
     from epsilometer.auditing.gating import Subject
 
 
-def gate(
-    file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None,
-    mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None,
-    command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None,
-    cell: Annotated[str | None, typer.Option(help="A cell of params.yaml, on its own texts.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The privacy budget; none for a mechanism without one.")] = None,
-    baseline: Annotated[
-        Path | None,
-        typer.Option(help="What was accepted: a file that --accept wrote; with --cell the folder baseline."),
-    ] = None,
-    accept: Annotated[bool, typer.Option("--accept", help="Measure, and write --baseline; nothing is judged.")] = False,
-    max_loss: Annotated[float | None, typer.Option(help="The largest loss allowed, in nats.")] = None,
-    max_delta_at_4: Annotated[
-        float | None, typer.Option("--max-delta-at-4", help="The largest delta at 4 nats by sure guesses: the tail.")
-    ] = None,
-    max_increase: Annotated[float, typer.Option(help="Over the baseline, in nats: what is not to be missed.")] = 0.3,
-    budget: Annotated[int, typer.Option(help="Most rewrites; with --accept how many.")] = 20_000,
-    attacks: Annotated[str | None, typer.Option(help="Attacks, separated by commas.")] = None,
-    text: Text = ["text"],  # noqa: B006 - typer copies it
-    rows: Rows = None,
-    separator: Separator = None,
-    no_quotes: NoQuotes = False,
-    no_header: NoHeader = False,
-    encoding: Encoding = "utf-8",
-    settings: Settings = [],  # noqa: B006
-    seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write JSON (`epsilometer schema`).", callback=writable)
-    ] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(help="Write Markdown, for a pull request.", callback=writable)
-    ] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML.", callback=writable)] = None,
-    sarif: Annotated[Path | None, typer.Option(help="Write SARIF.", callback=writable)] = None,
-) -> None:
-    """Decide whether a mechanism leaks more than it may, on as few fresh trials as that takes.
-
-    Prints three lines. Ends with 0 (passed), 1 (it leaks more than a limit allows), 3 (undecided) or 2 (an error: of
-    the input, or of what is judged).
-    """
-    from epsilometer.auditing.gating import Rules
-    from epsilometer.auditing.gating import gate as judge
-    from epsilometer.corpora.files import Layout
-    from epsilometer.report import gate as formats
-
-    layout = Layout(separator, not no_quotes, not no_header, encoding)
-    read = partial(read_texts, str(file), text, rows, layout)
-    texts = _Texts(file, mechanism, command, read=read, settings=settings, attacks=attacks, seed=seed)
-    if accept:
-        _accept(texts, epsilon, budget, baseline=None if cell else baseline)
-        return
-    files = formats.Files(json_file, markdown, junit, sarif, finding=mechanism or "params.yaml")
-    with files.of(mechanism or command or cell or "nothing", epsilon):
-        texts.check(cell)
-        rules = Rules(max_loss, max_delta_at_4, max_increase, budget)  # refused before any model loads
-        with withheld():
-            of = texts.subject(epsilon) if cell is None else _of_cell(cell, epsilon)
-            verdict = judge(of, rules, _accepted(of, baseline, cell))
-    decision = formats.Decision(of.name, stored(of.epsilon), of.design.k, errors=rules.errors, verdict=verdict)
-    files.write(decision)
-    print(*formats.lines(decision), sep="\n", flush=True)
-    raise typer.Exit(decision.exit_code)
-
-
-def schema() -> None:
-    """Print the JSON schema of what `epsilometer gate --json` writes."""
-    import json
-
-    from epsilometer.report.gate import schema
-
-    print(json.dumps(schema(), indent=1), flush=True)
-
-
 @dataclass(frozen=True)
-class _Texts:
+class Texts:
     """A mechanism or program on the texts of a file, and by which attacks it is judged."""
 
-    file: Path | None
-    mechanism: str | None
-    command: str | None
-    read: Callable[[], list[str]]
-    settings: Sequence[str]
-    attacks: str | None
-    seed: int
+    file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None
+    mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None
+    command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None
+    attacks: Annotated[str | None, typer.Option(help="Attacks, separated by commas.")] = None
+    settings: Settings = field(default_factory=list)
+    seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0
+    reading: TextOptions = field(default_factory=TextOptions)
 
     def check(self, cell: str | None) -> None:
         """Refuse two sources, or none, and what a cell would leave out."""
@@ -136,11 +55,82 @@ class _Texts:
 
         rewriter = CommandMechanism(self.command) if self.command is not None else str(self.mechanism)
         chosen = None if self.attacks is None else self.attacks.split(",")
-        texts, settings = self.read(), read_settings(self.settings)
+        texts, settings = self.reading.distinct(str(self.file)), read_settings(self.settings)
         return subject(texts, rewriter, epsilon, chosen, settings=settings, design=Design(seed=self.seed))
 
 
-def _accept(texts: _Texts, epsilon: float | None, budget: int, *, baseline: Path | None) -> None:
+@dataclass(frozen=True)
+class Limits:
+    """What a mechanism may leak, and how many rewrites may be spent on it."""
+
+    max_loss: Annotated[float | None, typer.Option(help="The largest loss allowed, in nats.")] = None
+    max_delta_at_4: Annotated[
+        float | None, typer.Option("--max-delta-at-4", help="The largest delta at 4 nats by sure guesses: the tail.")
+    ] = None
+    max_increase: Annotated[float, typer.Option(help="Over the baseline, in nats: what is not to be missed.")] = 0.3
+    budget: Annotated[int, typer.Option(help="Most rewrites; with --accept how many.")] = 20_000
+
+
+@dataclass(frozen=True)
+class Written:
+    """Where the decision is written."""
+
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write JSON (`epsilometer schema`).", callback=writable)
+    ] = None
+    markdown: Annotated[Path | None, typer.Option(help="Write Markdown, for a pull request.", callback=writable)] = None
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML.", callback=writable)] = None
+    sarif: Annotated[Path | None, typer.Option(help="Write SARIF.", callback=writable)] = None
+
+
+def gate(
+    texts: Texts,
+    limits: Limits,
+    written: Written,
+    cell: Annotated[str | None, typer.Option(help="A cell of params.yaml, on its own texts.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The privacy budget; none for a mechanism without one.")] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(help="What was accepted: a file that --accept wrote; with --cell the folder baseline."),
+    ] = None,
+    accept: Annotated[bool, typer.Option("--accept", help="Measure, and write --baseline; nothing is judged.")] = False,
+) -> None:
+    """Decide whether a mechanism leaks more than it may, on as few fresh trials as that takes.
+
+    Prints three lines. Ends with 0 (passed), 1 (it leaks more than a limit allows), 3 (undecided) or 2 (an error: of
+    the input, or of what is judged).
+    """
+    from epsilometer.auditing.gating import Rules
+    from epsilometer.auditing.gating import gate as judge
+    from epsilometer.report import gate as formats
+
+    if accept:
+        _accept(texts, epsilon, limits.budget, baseline=None if cell else baseline)
+        return
+    forms = (written.json_file, written.markdown, written.junit, written.sarif)
+    files = formats.Files(*forms, finding=texts.mechanism or "params.yaml")
+    with files.of(texts.mechanism or texts.command or cell or "nothing", epsilon):
+        texts.check(cell)
+        rules = Rules(**asdict(limits))  # refused before any model loads
+        with withheld():
+            of = texts.subject(epsilon) if cell is None else _of_cell(cell, epsilon)
+            verdict = judge(of, rules, _accepted(of, baseline, cell))
+    decision = formats.Decision(of.name, stored(of.epsilon), of.design.k, errors=rules.errors, verdict=verdict)
+    files.write(decision)
+    print(*formats.lines(decision), sep="\n", flush=True)
+    raise typer.Exit(decision.exit_code)
+
+
+def schema() -> None:
+    """Print the JSON schema of what `epsilometer gate --json` writes."""
+    import json
+
+    from epsilometer.report.gate import schema
+
+    print(json.dumps(schema(), indent=1), flush=True)
+
+
+def _accept(texts: Texts, epsilon: float | None, budget: int, *, baseline: Path | None) -> None:
     from epsilometer.auditing.gating import measure, write
 
     if baseline is None:

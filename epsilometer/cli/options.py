@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -30,31 +33,94 @@ Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help=
 
 Columns = Annotated[str | None, typer.Option(help="Which columns, separated by commas, or all; a few by default.")]
 
-# How texts are read.
-Text = Annotated[list[str], typer.Option(help="The column of the texts; of several each row is one text.")]
-Rows = Annotated[int | None, typer.Option("--rows", min=1, max=1 << 31, help="Only the first rows.")]
-Separator = Annotated[str | None, typer.Option(help="Between fields; a comma in .csv, a tab in .tsv by default.")]
-NoQuotes = Annotated[bool, typer.Option("--no-quotes", help="Double quotes are text, as in GLUE's files.")]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line is data; columns are 1, 2, ...")]
-Encoding = Annotated[str, typer.Option(help="Of text files.")]
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How files of text are laid out."""
+
+    separator: Annotated[
+        str | None, typer.Option(help="Between fields; a comma in .csv, a tab in .tsv by default.")
+    ] = None
+    no_quotes: Annotated[bool, typer.Option("--no-quotes", help="Double quotes are text, as in GLUE's files.")] = False
+    no_header: Annotated[bool, typer.Option("--no-header", help="The first line is data; columns are 1, 2, ...")] = (
+        False
+    )
+    encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8"
+
+    @property
+    def layout(self) -> Layout:
+        """The same for readers. Raises UserError for what no file can have."""
+        from epsilometer.corpora.files import Layout
+
+        return Layout(self.separator, not self.no_quotes, not self.no_header, self.encoding)
 
 
-def read_texts(
-    source: str, columns: str | Sequence[str], rows: int | None = None, layout: Layout | None = None
-) -> list[str]:
-    """Returns the distinct texts of a file or folder; what is left out is said."""
-    from epsilometer.corpora.files import PLAIN
-    from epsilometer.corpora.reading import prepare, read
+@dataclass(frozen=True)
+class TextOptions:
+    """Which texts of a file are read, and how."""
 
-    corpus = prepare(read(source, text=columns, rows=rows, layout=layout or PLAIN))
-    for key, meaning in {
-        "empty_dropped": "texts without a word dropped",
-        "duplicates_merged": "duplicate texts merged",
-    }.items():
-        if corpus.counts[key]:
-            note(f"{corpus.counts[key]} {meaning}")
-    texts: list[str] = corpus.table["text"].to_list()
-    return texts
+    text: Annotated[list[str], typer.Option(help="The column of the texts; of several each row is one text.")] = field(
+        default_factory=lambda: ["text"]
+    )
+    rows: Annotated[int | None, typer.Option("--rows", min=1, max=1 << 31, help="Only the first rows.")] = None
+    files: FileOptions = field(default_factory=FileOptions)
+
+    def distinct(self, source: str | Path) -> list[str]:
+        """Returns the distinct texts of a file or folder; what is left out is said."""
+        from epsilometer.corpora.reading import prepare, read
+
+        corpus = prepare(read(str(source), text=self.text, rows=self.rows, layout=self.files.layout))
+        for key, meaning in {
+            "empty_dropped": "texts without a word dropped",
+            "duplicates_merged": "duplicate texts merged",
+        }.items():
+            if corpus.counts[key]:
+                note(f"{corpus.counts[key]} {meaning}")
+        texts: list[str] = corpus.table["text"].to_list()
+        return texts
+
+
+def flat(command: Callable[..., None]) -> Callable[..., None]:
+    """Returns the command with each parameter that is a dataclass replaced by its fields, an option each.
+
+    A dataclass may hold others. So options that several commands share, or that belong together, are one object.
+    """
+    own = inspect.signature(command, eval_str=True).parameters
+    groups = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
+    options = [option for name, p in own.items() for option in (_options(groups[name]) if name in groups else [p])]
+
+    @wraps(command)
+    def flattened(**values: Any) -> None:
+        gathered = {name: _gathered(group, values) for name, group in groups.items()}
+        command(**values, **gathered)
+
+    by_name = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+    flattened.__signature__ = inspect.Signature(by_name)  # type: ignore[attr-defined]
+    flattened.__annotations__ = {option.name: option.annotation for option in options}
+    return flattened
+
+
+def _options(group: Any) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for part in fields(group):
+        if is_dataclass(hints[part.name]):
+            yield from _options(hints[part.name])
+        else:
+            default = part.default if part.default_factory is MISSING else part.default_factory()
+            default = inspect.Parameter.empty if default is MISSING else default
+            kind = inspect.Parameter.KEYWORD_ONLY
+            yield inspect.Parameter(part.name, kind, default=default, annotation=hints[part.name])
+
+
+def _gathered(group: Any, values: dict[str, Any]) -> Any:
+    """The dataclass, of its options, which are taken out of the values."""
+    hints = get_type_hints(group, include_extras=True)
+    return group(
+        **{
+            part.name: _gathered(hints[part.name], values) if is_dataclass(hints[part.name]) else values.pop(part.name)
+            for part in fields(group)
+        }
+    )
 
 
 def writable(path: Path | None) -> Path | None:

@@ -9,13 +9,8 @@ import typer
 
 from epsilometer.cli.options import (
     A_MECHANISM,
-    Encoding,
-    NoHeader,
-    NoQuotes,
-    Rows,
-    Separator,
     Settings,
-    Text,
+    TextOptions,
     read_settings,
     writable,
 )
@@ -34,12 +29,8 @@ def rewrite(
     out: Annotated[
         Path | None, typer.Option(help="Where to write, in the same format; standard output else.", callback=writable)
     ] = None,
-    text: Text = ["text"],  # noqa: B006 - typer copies it
-    rows: Rows = None,
-    separator: Separator = None,
-    no_quotes: NoQuotes = False,
-    no_header: NoHeader = False,
-    encoding: Encoding = "utf-8",
+    *,
+    reading: TextOptions,
     seed: Annotated[int | None, typer.Option(help="Reproducible, hence invertible: not for publication.")] = None,
     settings: Settings = [],  # noqa: B006
 ) -> None:
@@ -54,11 +45,11 @@ def rewrite(
     from epsilometer.auditing.trials.unread import say
     from epsilometer.core.guarantees import check_epsilons
     from epsilometer.core.mechanism import budgets
-    from epsilometer.corpora.files import TABLES, Layout, suffix
+    from epsilometer.corpora.files import TABLES, suffix
 
     if epsilon is not None:
         check_epsilons([epsilon], "--epsilon")
-    layout = Layout(separator, not no_quotes, not no_header, encoding)
+    layout = reading.files.layout
     if file is not None and not file.is_file():
         raise UserError(f"there is no file {str(file)!r}; check the path")
     built = text_audit.mechanism(mechanism, read_settings(settings))
@@ -67,7 +58,7 @@ def rewrite(
     if seed is not None:
         note("with --seed, anyone who knows the seed can invert the output; it is not for publication")
     if file is not None and suffix(file) in TABLES:
-        publish_table(publisher, file, out, columns=text, rows=rows, layout=layout)
+        publish_table(publisher, file, out, columns=reading.text, rows=reading.rows, layout=layout)
     else:
-        publish_lines(publisher, file, out, rows=rows, encoding=encoding)
+        publish_lines(publisher, file, out, rows=reading.rows, encoding=layout.encoding)
     say(publisher.unread)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -53,6 +54,50 @@ class Project:
         path.write_text(yaml.safe_dump(params))
 
 
+EMPTY = (
+    *("models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters", "features", "private_training"),
+    *("references", "membership", "one_run", "sent", "reconstruction", "downstream", "anonymity", "sweeps"),
+)
+
+
+def settings() -> dict[str, Any]:
+    """The parameters of the project, whose other sections are empty."""
+    rr = "epsilometer/mechanisms/controls/randomized_response.py"
+    mechanisms = {
+        "rr": {"mechanism": "rr", "file": rr, "resource": "data/prepared/songs.parquet", "epsilons": [1, 5]},
+        "mine": {"mechanism": "mine", "file": "mine.py", "resource": "data/prepared/songs.parquet", "epsilons": [1]},
+        "santext": {
+            "mechanism": "santext",
+            "file": "epsilometer/mechanisms/words/santext.py",
+            "resource": "data/vectors/own.npz",
+            "epsilons": [2],
+        },
+    }
+    return {
+        **{section: {} for section in EMPTY},
+        "root": ".",
+        "title": "Twenty texts",
+        "audit": {"seed": 0, "round": 0, "alpha": 0.01},
+        "datasets": {
+            "songs": {"source": "songs.csv", "labels": ["intent"], "use": "train", "match": None, "public": True}
+        },
+        "embedding": {"model": "all-MiniLM-L6-v2", "precision": "float32"},
+        "trials": {"count": 200, "candidates": 2, "temperature": -10000},
+        "words": {"sources": {"own": "vectors.txt"}, "lists": 1},
+        "mechanisms": mechanisms,
+        "cells": {f"songs-{name}": {**entry, "dataset": "songs"} for name, entry in mechanisms.items()},
+        "attacks": {"lexical": {}, "likelihood": {}},
+        "instrument": {"epsilons": [1], "trials": 2000},
+        "claims": {"vocabulary": 3},
+        "exact": {"pairs": 100, "width": 0.02, "all_pairs": True},
+        "utility": {"texts": 50, "target": 1.0, "metrics": {"changed": {}, "bleu": {}}},
+        "classification": {"labels": {}},
+        "ablations": {f"songs-{name}": {**mechanisms[name], "dataset": "songs", **VARIED} for name in ("rr", "mine")},
+        "runtime": {"block": 65536, "workers": 1},
+        "notes": [],
+    }
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = tmp_path_factory.mktemp("project")
@@ -68,56 +113,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     (folder / "vectors.txt").write_text(
         "".join(f"{w} {i} {i * i % 7}\n" for i, w in enumerate(["play", "song", "by", "a"]))
     )
-    rr = "epsilometer/mechanisms/controls/randomized_response.py"
-    mechanisms = {
-        "rr": {"mechanism": "rr", "file": rr, "resource": "data/prepared/songs.parquet", "epsilons": [1, 5]},
-        "mine": {"mechanism": "mine", "file": "mine.py", "resource": "data/prepared/songs.parquet", "epsilons": [1]},
-        "santext": {
-            "mechanism": "santext",
-            "file": "epsilometer/mechanisms/words/santext.py",
-            "resource": "data/vectors/own.npz",
-            "epsilons": [2],
-        },
-    }
-    params = {
-        "root": ".",
-        "title": "Twenty texts",
-        "audit": {"seed": 0, "round": 0, "alpha": 0.01},
-        "datasets": {
-            "songs": {"source": "songs.csv", "labels": ["intent"], "use": "train", "match": None, "public": True}
-        },
-        "embedding": {"model": "all-MiniLM-L6-v2", "precision": "float32"},
-        "trials": {"count": 200, "candidates": 2, "temperature": -10000},
-        "words": {"sources": {"own": "vectors.txt"}, "lists": 1},
-        "models": {},
-        "triples": {},
-        "autoencoders": {},
-        "noise_aware": {},
-        "auxiliaries": {},
-        "rewriters": {},
-        "features": {},
-        "private_training": {},
-        "references": {},
-        "membership": {},
-        "one_run": {},
-        "sent": {},
-        "reconstruction": {},
-        "mechanisms": mechanisms,
-        "cells": {f"songs-{name}": {**entry, "dataset": "songs"} for name, entry in mechanisms.items()},
-        "attacks": {"lexical": {}, "likelihood": {}},
-        "instrument": {"epsilons": [1], "trials": 2000},
-        "claims": {"vocabulary": 3},
-        "exact": {"pairs": 100, "width": 0.02, "all_pairs": True},
-        "utility": {"texts": 50, "target": 1.0, "metrics": {"changed": {}, "bleu": {}}},
-        "classification": {"labels": {}},
-        "downstream": {},
-        "anonymity": {},
-        "sweeps": {},
-        "ablations": {f"songs-{name}": {**mechanisms[name], "dataset": "songs", **VARIED} for name in ("rr", "mine")},
-        "runtime": {"block": 65536, "workers": 1},
-        "notes": [],
-    }
-    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+    (folder / "params.yaml").write_text(yaml.safe_dump(settings()))
     sandbox = Project(folder)
     make_project(folder)
     assert sandbox.repro() == {

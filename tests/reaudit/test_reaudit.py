@@ -127,6 +127,32 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return fake
 
 
+def check_event_of_worse(event: dict[str, Any], said: str) -> None:
+    assert event["event"] == EVENT
+    assert event["resource"] == {"prefect.resource.id": "epsilometer.audit.."}
+    assert event["payload"]["message"] == said
+    assert event["payload"]["changed"] == ["mine.py has changed (mechanism-mine)"]
+    for cell in event["payload"]["worse"]:
+        assert (cell["dataset"], cell["mechanism"], cell["attack"]) == ("songs", "mine", "lexical")
+        assert cell["now"]["loss"] > cell["before"]["upper"]
+        assert cell["p_value"] < 1e-9
+    json.dumps(event, allow_nan=False)
+
+
+def check_history_of_six(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = history.read()
+    assert len(history.audits(rows)) == 6, "one accepted, five re-audits; the last accepted was there already"
+    assert rows["round"].unique(maintain_order=True).to_list() == [0, 1, 2]
+    code, out, _ = call(capsys, "history", "--mechanism", "mine")
+    assert code == 0
+    assert "6 audits from " in out
+    line = next(line for line in out.splitlines() if line.startswith("songs") and " 1 " in line)
+    assert line.split()[3] == "6"
+    assert line.split()[-1][1] == "█", "the second was the worst"
+    code, out, _ = call(capsys, "history", "--json")
+    assert len(json.loads(out)) == len(rows)
+
+
 def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(capsys, "accept")[0] == 0
     project.leak(0.95)
@@ -137,15 +163,7 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     assert "mine on songs at epsilon 1, attack lexical: worse, loss " in said
     assert "- mine.py has changed (mechanism-mine)" in said
     (event,) = project.events
-    assert event["event"] == EVENT
-    assert event["resource"] == {"prefect.resource.id": "epsilometer.audit.."}
-    assert event["payload"]["message"] == said
-    assert event["payload"]["changed"] == ["mine.py has changed (mechanism-mine)"]
-    for cell in event["payload"]["worse"]:
-        assert (cell["dataset"], cell["mechanism"], cell["attack"]) == ("songs", "mine", "lexical")
-        assert cell["now"]["loss"] > cell["before"]["upper"]
-        assert cell["p_value"] < 1e-9
-    json.dumps(event, allow_nan=False)
+    check_event_of_worse(event, said)
     json.dumps(project.shown, allow_nan=False)
     assert [row["verdict"] for row in project.shown["drift"]] == ["worse", "worse"]
     assert project.shown["drift-message"] == said
@@ -187,17 +205,7 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     assert "- gone (dataset-poems)" in str(less.message)
     assert not Path("sources/dataset-poems.json").exists()
 
-    rows = history.read()
-    assert len(history.audits(rows)) == 6, "one accepted, five re-audits; the last accepted was there already"
-    assert rows["round"].unique(maintain_order=True).to_list() == [0, 1, 2]
-    code, out, _ = call(capsys, "history", "--mechanism", "mine")
-    assert code == 0
-    assert "6 audits from " in out
-    line = next(line for line in out.splitlines() if line.startswith("songs") and " 1 " in line)
-    assert line.split()[3] == "6"
-    assert line.split()[-1][1] == "█", "the second was the worst"
-    code, out, _ = call(capsys, "history", "--json")
-    assert len(json.loads(out)) == len(rows)
+    check_history_of_six(capsys)
 
 
 def test_unchanged_inputs_cannot_differ(project: Project, capsys: pytest.CaptureFixture[str]) -> None:

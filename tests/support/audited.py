@@ -290,6 +290,94 @@ def exact() -> pl.DataFrame:
     return losses(mvc | inside, latents=[HOSTILE])
 
 
+def claims() -> pl.DataFrame:
+    """A claim that nothing could refute, one that is violated, and one that stands."""
+    return checks(
+        {
+            "mechanism": "mvc",
+            "epsilon": 5.0,
+            "claim": "5 per word",
+            "verdict": NOT_TESTABLE,
+            "worst": 1.25,
+            "reason": "no draw could refute it",
+            "method": "Monte Carlo",
+            "claimed": 9.5,
+            "slack": 8.25,
+            "x": "cat",
+            "other": "dog",
+            "output": "bird",
+            "inputs": 24,
+            "draws": 4000,
+            "testable": 4.58,
+            "largest": 17.0,
+            "largest_method": "draws",
+        },
+        {
+            "mechanism": HOSTILE,
+            "epsilon": 5.0,
+            "claim": "5 per word",
+            "verdict": VIOLATED,
+            "method": "exact",
+            "claimed": 5.0,
+            "worst": math.inf,
+            "slack": -math.inf,
+            "x": HOSTILE,
+            "other": "dog",
+            "output": "cat",
+            "inputs": 1000,
+            "largest": math.inf,
+            "largest_method": "exact",
+        },
+        {
+            "mechanism": "dp_bart",
+            "epsilon": 5.0,
+            "claim": "5 per text",
+            "verdict": NOT_REFUTED,
+            "worst": 4.0,
+            "method": "largest found",
+            "claimed": 5.0,
+            "slack": 1.0,
+            "bound": -1.0,
+            "inputs": 200,
+        },
+    )
+
+
+def table_of(schema: Schema, rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
+    """A table of this schema."""
+    return pl.DataFrame(rows, schema=dict(schema), orient="row")
+
+
+def varied() -> dict[str, pl.DataFrame]:
+    """What comes of other factors, and which words a mechanism knows."""
+    return {
+        "ablations": table_of(
+            ABLATIONS,
+            [
+                ("queries", name, 5.0, "embedding", value < 16, factor, value, 500, 0.7, 0.5, 0.8, math.inf, 4.5)
+                for name in ("mvc", HOSTILE)
+                for factor, values in (("candidates k", (2.0, 16.0)), ("temperature", (-1e4, 0.0)))
+                for value in values
+            ],
+        ),
+        "first_tokens": table_of(
+            FIRST_TOKENS,
+            [
+                ("queries", "dp_prompt", e, "flights to boston", r, token, p / (1 + r))
+                for e, p in ((10.0, 0.001), (250.0, 0.5))
+                for r, token in enumerate(["flights", HOSTILE])
+            ],
+        ),
+        "tokens": table_of(
+            TOKENS,
+            [
+                ("queries", name, "flights to bostn", ["flights", "to", *rest])
+                for name, rest in (("mvc", ["bos", HOSTILE]), ("dp_mlm", ["unknown"]))
+            ],
+        ),
+    }
+
+
 @cache
 def tables_of_all() -> dict[str, pl.DataFrame]:
     """The tables of the audit by their names in TABLES."""
@@ -297,64 +385,14 @@ def tables_of_all() -> dict[str, pl.DataFrame]:
     return {
         "estimates": estimates(),
         "downstream": downstream(),
-        "disagreements": pl.DataFrame(
-            [("queries", "mvc", 5.0, "embedding", "length", 12, 1)], schema=dict(DISAGREEMENTS), orient="row"
-        ),
-        "claims": checks(
-            {
-                "mechanism": "mvc",
-                "epsilon": 5.0,
-                "claim": "5 per word",
-                "verdict": NOT_TESTABLE,
-                "worst": 1.25,
-                "reason": "no draw could refute it",
-                "method": "Monte Carlo",
-                "claimed": 9.5,
-                "slack": 8.25,
-                "x": "cat",
-                "other": "dog",
-                "output": "bird",
-                "inputs": 24,
-                "draws": 4000,
-                "testable": 4.58,
-                "largest": 17.0,
-                "largest_method": "draws",
-            },
-            {
-                "mechanism": HOSTILE,
-                "epsilon": 5.0,
-                "claim": "5 per word",
-                "verdict": VIOLATED,
-                "method": "exact",
-                "claimed": 5.0,
-                "worst": math.inf,
-                "slack": -math.inf,
-                "x": HOSTILE,
-                "other": "dog",
-                "output": "cat",
-                "inputs": 1000,
-                "largest": math.inf,
-                "largest_method": "exact",
-            },
-            {
-                "mechanism": "dp_bart",
-                "epsilon": 5.0,
-                "claim": "5 per text",
-                "verdict": NOT_REFUTED,
-                "worst": 4.0,
-                "method": "largest found",
-                "claimed": 5.0,
-                "slack": 1.0,
-                "bound": -1.0,
-                "inputs": 200,
-            },
-        ),
-        "deniability": pl.DataFrame(
+        "disagreements": table_of(DISAGREEMENTS, [("queries", "mvc", 5.0, "embedding", "length", 12, 1)]),
+        "claims": claims(),
+        "deniability": table_of(
+            DENIABILITY,
             [("mvc", e, "sampled", 0.1 * e, 0.0, 0.2 * e, 60 - e, 40.0, 80.0) for e in (0.5, 4.0)],
-            schema=dict(DENIABILITY),
-            orient="row",
         ),
-        "similarity": pl.DataFrame(
+        "similarity": table_of(
+            SIMILARITY,
             [
                 ("queries", name, e, 100, c, c - 0.1, c + 0.1, None)
                 for name, e, c in (
@@ -365,63 +403,23 @@ def tables_of_all() -> dict[str, pl.DataFrame]:
                     ("mvc", 2500.0, 0.8),
                 )
             ],
-            schema=dict(SIMILARITY),
-            orient="row",
         ),
-        "outputs": pl.DataFrame(
+        "outputs": table_of(
+            OUTPUTS,
             [
                 ("queries", "mvc", 5.0, "5 per word", 45.0, 9.0, 9.1, 14, 0.02, 0.6, 0.7, None, 0.123, None),
                 ("queries", HOSTILE, 5.0, "no claim", None, 9.0, None, None, 0.0, 0.0, 0.0, 1.25, None, 0.345),
             ],
-            schema=dict(OUTPUTS),
-            orient="row",
         ),
-        "estimators": pl.DataFrame(
+        "estimators": table_of(
+            ESTIMATORS,
             [("queries", "mvc", 2500.0, "embedding", t, loss, 1.9) for t, loss in ((100, 1.5), (1000, 2.25))],
-            schema=dict(ESTIMATORS),
-            orient="row",
         ),
-        "ablations": pl.DataFrame(
-            [
-                ("queries", name, 5.0, "embedding", value < 16, factor, value, 500, 0.7, 0.5, 0.8, math.inf, 4.5)
-                for name in ("mvc", HOSTILE)
-                for factor, values in (("candidates k", (2.0, 16.0)), ("temperature", (-1e4, 0.0)))
-                for value in values
-            ],
-            schema=dict(ABLATIONS),
-            orient="row",
-        ),
-        "first_tokens": pl.DataFrame(
-            [
-                ("queries", "dp_prompt", e, "flights to boston", r, token, p / (1 + r))
-                for e, p in ((10.0, 0.001), (250.0, 0.5))
-                for r, token in enumerate(["flights", HOSTILE])
-            ],
-            schema=dict(FIRST_TOKENS),
-            orient="row",
-        ),
-        "tokens": pl.DataFrame(
-            [
-                ("queries", name, "flights to bostn", ["flights", "to", *rest])
-                for name, rest in (("mvc", ["bos", HOSTILE]), ("dp_mlm", ["unknown"]))
-            ],
-            schema=dict(TOKENS),
-            orient="row",
-        ),
+        **varied(),
         "exact": exact(),
         "curves": curves(exact()),
         "instrument": pl.DataFrame(
-            [
-                {
-                    "epsilon": e,
-                    "trials": x.trials,
-                    "loss": x.loss,
-                    "point": x.point,
-                    "upper": x.upper,
-                    "ceiling": x.ceiling,
-                }
-                for e, x in zip((0.5, 1.0, 4.0), truth, strict=True)
-            ],
+            [{name: getattr(x, name, e) for name in INSTRUMENT} for e, x in zip((0.5, 1.0, 4.0), truth, strict=True)],
             schema=dict(INSTRUMENT),
         ),
     }

@@ -66,23 +66,7 @@ class Handler(BaseHTTPRequestHandler):
                 server.busy -= 1
 
     def _answer(self, message: str, body: dict[str, Any], fault: str | None) -> None:
-        server = self.server
-        whole = json.dumps(
-            {
-                "id": "1",
-                "object": "chat.completion",
-                "created": 1,
-                "model": server.model or body["model"],
-                "choices": [
-                    {
-                        "index": 0,
-                        "finish_reason": "stop",
-                        "message": {"role": "assistant", "content": server.reply(message)},
-                    }
-                ],
-                "usage": server.usage,
-            }
-        )
+        server, whole = self.server, self._whole(message, body)
         match fault:
             case None:
                 with server.lock:
@@ -137,6 +121,20 @@ class Handler(BaseHTTPRequestHandler):
                 # Servers like to quote what they refuse.
                 said = f"{message} {self.headers['Authorization']} {server.server_address}"
                 self._send(int(fault), json.dumps({"error": {"message": said}}))
+
+    def _whole(self, message: str, body: dict[str, Any]) -> str:
+        """The answer, where nothing goes wrong."""
+        reply = {"role": "assistant", "content": self.server.reply(message)}
+        return json.dumps(
+            {
+                "id": "1",
+                "object": "chat.completion",
+                "created": 1,
+                "model": self.server.model or body["model"],
+                "choices": [{"index": 0, "finish_reason": "stop", "message": reply}],
+                "usage": self.server.usage,
+            }
+        )
 
     def _send(self, status: int, body: str, *headers: tuple[str, str], kind: str = "application/json") -> None:
         self.send_response(status)

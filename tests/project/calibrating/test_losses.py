@@ -14,7 +14,7 @@ import yaml
 import epsilometer
 from epsilometer.auditing.trials.design import Design
 from epsilometer.cli import main
-from epsilometer.cli.options import read_texts
+from epsilometer.cli.options import TextOptions
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
@@ -192,7 +192,7 @@ def test_from_python_texts_are_a_list(project: Path) -> None:
 
 
 def test_python_compares_as_the_command_does(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = epsilometer.compare(read_texts("songs.txt", "text"), ("stay.py", 0.1), ("mask.py", 1), trials=500)
+    table = epsilometer.compare(TextOptions().distinct("songs.txt"), ("stay.py", 0.1), ("mask.py", 1), trials=500)
     main_ok("compare", "stay.py=0.1", "mask.py=1", "songs.txt", "--trials", "500", "--json")
     rows = [{**row, "dataset": "texts"} for row in json.loads(capsys.readouterr().out)]
     assert table.to_dicts() == rows
