@@ -124,17 +124,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def _whole(self, message: str, body: dict[str, Any]) -> str:
         """The answer, where nothing goes wrong."""
+        model = self.server.model or body["model"]  # before the reply, which may change it
         reply = {"role": "assistant", "content": self.server.reply(message)}
-        return json.dumps(
-            {
-                "id": "1",
-                "object": "chat.completion",
-                "created": 1,
-                "model": self.server.model or body["model"],
-                "choices": [{"index": 0, "finish_reason": "stop", "message": reply}],
-                "usage": self.server.usage,
-            }
-        )
+        choices = [{"index": 0, "finish_reason": "stop", "message": reply}]
+        head = {"id": "1", "object": "chat.completion", "created": 1, "model": model}
+        return json.dumps({**head, "choices": choices, "usage": self.server.usage})
 
     def _send(self, status: int, body: str, *headers: tuple[str, str], kind: str = "application/json") -> None:
         self.send_response(status)
