@@ -78,7 +78,7 @@ def publish_table(
         check_strings(table, column, str(file))
     others = [name for name in table.columns if name not in columns]
     if others:
-        note(f"only {', '.join(columns)} is rewritten; as they are stay {listed(others, 'column')}")
+        note(f"only {', '.join(columns)} is rewritten; unchanged: {listed(others, 'column')}")
     texts = [" ".join(text.split()) for column in columns for text in table[column].fill_null("")]
     length = sum(len(text) + 1 for text in texts)
     rewritten = [text for block in _paced(publisher, iter(texts), length, len(texts)) for text in block]

@@ -145,7 +145,7 @@ def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> A
     for key in settings:
         if key == "device" and key not in parameters:
             raise UserError(
-                f"{place}.device: the device is no setting of a component; one switch sets it for all that computes, "
+                f"{place}.device: a component has no setting `device`; one switch sets the device of all networks, "
                 "`device` in params.yaml, or elsewhere the environment variable EPSILOMETER_DEVICE"
             )
         if key not in parameters:

@@ -111,8 +111,8 @@ class Laws:
             if len(wrong):
                 raise LawError(
                     f"`entries` gives an output of {self._place(rows[wrong[0]], epsilon)} the log-probability "
-                    f"{values[wrong[0]]:g}, which is none, or not that of `log_probabilities`; leave `entries` out, or "
-                    "make both agree"
+                    f"{values[wrong[0]]:g}, which is no log-probability, or differs from that of "
+                    "`log_probabilities`; leave `entries` out, or make both agree"
                 )
             yield values
 

@@ -109,8 +109,8 @@ def _check(table: NDArray[np.float64], candidates: NDArray[np.integer], epsilon:
     if len(wrong):
         row, slot = wrong[0]
         raise LawError(
-            f"log_likelihoods says {table[row, slot]} of rewrite {row} under input {candidates[row, slot]} (counted "
-            f"from 0){at_budget(epsilon)}; it must be a number, or minus infinity for an impossible rewrite"
+            f"log_likelihoods returns {table[row, slot]} for rewrite {row} under input {candidates[row, slot]} "
+            f"(counted from 0){at_budget(epsilon)}; it must be a number, or minus infinity for an impossible rewrite"
         )
 
 

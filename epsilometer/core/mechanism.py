@@ -349,8 +349,8 @@ def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, setting: str
         return epsilons
     if has_budget(mechanism):
         raise UserError(
-            f"{setting} must be given, since this mechanism takes a privacy budget; only one that says "
-            "`has_budget = False`, or is a function rewrite(text, rng), goes without"
+            f"{setting} must be given, since this mechanism takes a privacy budget; only a mechanism that says "
+            "`has_budget = False`, or is a function rewrite(text, rng), takes none"
         )
     return [NO_BUDGET]
 

@@ -67,7 +67,9 @@ def _in_bounds() -> Iterator[None]:
     except UserError:
         raise
     except ValueError:  # of numbers with thousands of digits, and of the 99th of a month
-        raise UserError("a number or date in it is none that can be; correct it, or quote what is text") from None
+        raise UserError(
+            "it holds a number or a date that cannot exist; correct it, or quote it if it is text"
+        ) from None
 
 
 def _check(root: yaml.Node) -> None:

@@ -99,7 +99,7 @@ def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]
         for name, value in zip(seen, (values.max(1), values.mean(1), values.min(1)), strict=True):
             seen[name].append(value)
     if shift is None or not count:
-        raise UserError("the texts to measure bounds on gave no position to look at; give a file of English text")
+        raise UserError("the texts have no position at which bounds could be measured; give a file of English text")
     mean = shift + total / count
     deviation = float(np.sqrt(max(0.0, squares / count - (total / count) ** 2)))
     positions = {name: np.concatenate(parts) for name, parts in seen.items()}

@@ -170,8 +170,8 @@ class Chat:
                 continue
             if not _same(self.model, answer.model):
                 raise UserError(
-                    f"the endpoint at {self.host} answered with the model {str(answer.model)[:100]!r}, asked was "
-                    f"{self.model!r}; ask for the model that it serves"
+                    f"the endpoint at {self.host} answered with the model {str(answer.model)[:100]!r}, not with the "
+                    f"requested {self.model!r}; request the model that it serves"
                 )
             return Completion(keep(text), *tokens, str(answer.model))
         raise UserError(

@@ -69,8 +69,7 @@ class MaskedLM:
         self._tokenizer.no_truncation()
         if self._model.mask is None:
             raise UserError(
-                f"the tokeniser in {folder} has no mask token, by which words are asked for; give a masked language "
-                "model"
+                f"the tokeniser in {folder} has no mask token to put in a word's place; give a masked language model"
             )
         self._frame = _frame(self._tokenizer, self._model.mask)
         if not token_types:

@@ -159,7 +159,7 @@ def test_likelihoods_must_be_numbers(says: float) -> None:
         lambda m: epsilometer.exact_loss(TEXTS, m, [2.0], design=PLAIN),
         lambda m: epsilometer.exact_loss(TEXTS, m, [2.0], design=Design(candidates=3, temperature=0)),
     ):
-        with pytest.raises(LawError, match=f"says {says} of rewrite 0 under input [0-3]"):
+        with pytest.raises(LawError, match=f"returns {says} for rewrite 0 under input [0-3]"):
             attacked(OnlyLikely(says))
 
 
@@ -203,7 +203,7 @@ def test_distances_must_be_numbers_from_0_up(apart: float) -> None:
     mechanism = Spelled(LAW, claimed=2.0)
     mechanism.distance = lambda texts, pairs, epsilon: np.full(len(pairs), apart)  # type: ignore[method-assign]
     for use in (USES["exact loss"], USES["claim"], USES["audit"]):
-        with pytest.raises(UserError, match=f"distance says {apart}"):
+        with pytest.raises(UserError, match=f"distance returns {apart}"):
             use(mechanism)  # type: ignore[arg-type]
 
 

@@ -392,7 +392,7 @@ def test_rewrite_knows_columns_and_formats(
     arguments = ["rewrite", source, "--text", "query", "--mechanism", shout, "--epsilon", 2]
     code, said, err = call(capfd, *arguments, "--out", out)
     assert (code, said) == (0, "")
-    assert "note: only query is rewritten; as they are stay 2 columns" in err
+    assert "note: only query is rewritten; unchanged: 2 columns" in err
     private = files.read(out)
     assert private.columns == QUERIES.columns
     assert private.drop("query").equals(QUERIES.drop("query"))

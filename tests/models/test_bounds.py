@@ -49,7 +49,7 @@ def test_measure() -> None:
     assert result["mean + 4 standard deviations"] == pytest.approx(logits.mean() + 4 * logits.std(), abs=1e-3)
     assert result["positions"] == 500
     assert result["quantiles"]["smallest logit"]["0.5"] == pytest.approx(np.median(logits.min(1)), abs=1e-4)
-    with pytest.raises(UserError, match="gave no position"):
+    with pytest.raises(UserError, match="have no position"):
         measure([], "nothing")
     with pytest.raises(UserError, match="cannot be given bounds"):
         measure([np.full((3, 4), np.nan, np.float32)], "broken")

@@ -197,7 +197,9 @@ def test_an_empty_answer_is_an_answer(server: Server, tmp_path: Path) -> None:
 
 def test_an_endpoint_with_another_model_is_refused(server: Server, tmp_path: Path) -> None:
     server.model = "gpt-4o-mini"
-    with pytest.raises(UserError, match=r"at 127.0.0.1 answered with the model 'gpt-4o-mini', asked was 'gpt-4o'"):
+    with pytest.raises(
+        UserError, match=r"at 127.0.0.1 answered with the model 'gpt-4o-mini', not with the requested 'gpt-4o'"
+    ):
         Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)
     server.model = None
     Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)

@@ -175,7 +175,9 @@ def calibrate(
     target, low, high, budget = goal.target, goal.low, goal.high, goal.budget
     candidates = design.k
     if not success_bound(target, candidates) < 1:
-        raise UserError(f"no success rate shows a loss of {target:g} nats with {candidates} candidates; ask for less")
+        raise UserError(
+            f"no success rate shows a loss of {target:g} nats with {candidates} candidates; set a lower target"
+        )
     steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(goal.width)))
     grid = np.geomspace(low, high, steps + 1)
     curves = _Curves(target, candidates, step=math.log(high / low) / steps, steps=steps)

@@ -89,7 +89,7 @@ def pair_claims(
     distance = mechanism.distance(texts, pairs, epsilon)
     if len(wrong := np.flatnonzero(~(distance >= 0))):
         raise UserError(
-            f"distance says {distance[wrong[0]]} of the inputs {pairs[wrong[0]].tolist()} (counted from 0)"
+            f"distance returns {distance[wrong[0]]} for the inputs {pairs[wrong[0]].tolist()} (counted from 0)"
             f"{at_budget(epsilon)}; it must be a number >= 0, infinite where the claim does not cover the pair"
         )
     with np.errstate(invalid="ignore"):

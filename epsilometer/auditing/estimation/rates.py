@@ -43,7 +43,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Scores:
+class MembershipScores:
     """Scores of members [n] and of others [m], larger for members, at least one of each. They may be infinite.
 
     Raises UserError where there is none of either, or one is not a number.
@@ -62,13 +62,13 @@ class Scores:
             raise UserError("a score is not a number; leave out examples that the attack does not look at")
 
     @classmethod
-    def of(cls, scores: NDArray[np.float64], members: NDArray[np.bool_]) -> Scores:
+    def of(cls, scores: NDArray[np.float64], members: NDArray[np.bool_]) -> MembershipScores:
         """The scores [n] of examples by whether they are members [n]; without those that are NaN."""
         seen = ~np.isnan(scores)
         return cls(scores[members & seen], scores[~members & seen])
 
 
-def halves(scores: Scores, rng: np.random.Generator) -> tuple[Scores, Scores]:
+def halves(scores: MembershipScores, rng: np.random.Generator) -> tuple[MembershipScores, MembershipScores]:
     """Two random halves: the first to set thresholds on, the second, at least as large, to measure them on.
 
     Raises UserError for fewer than two members, or two others.
@@ -83,10 +83,10 @@ def halves(scores: Scores, rng: np.random.Generator) -> tuple[Scores, Scores]:
         order = rng.permutation(len(values))
         parts.append((values[order[: len(values) // 2]], values[order[len(values) // 2 :]]))
     (chosen_in, rest_in), (chosen_out, rest_out) = parts
-    return Scores(chosen_in, chosen_out), Scores(rest_in, rest_out)
+    return MembershipScores(chosen_in, chosen_out), MembershipScores(rest_in, rest_out)
 
 
-def curve(scores: Scores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def curve(scores: MembershipScores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The corners of the curve of all thresholds: false and true positive rates, ascending, from (0, 0) to (1, 1)."""
     from sklearn.metrics import roc_curve  # loads slowly
 
@@ -96,7 +96,7 @@ def curve(scores: Scores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return false, true
 
 
-def area(scores: Scores, alpha: float) -> Interval:
+def area(scores: MembershipScores, alpha: float) -> Interval:
     """The area under the curve, at confidence 1 - alpha for many examples."""
     above, below = placements(scores.inside, scores.outside)
     variance = sum(float(part.var(ddof=1)) / len(part) if len(part) > 1 else 0.0 for part in (above, below))
@@ -121,19 +121,19 @@ def threshold_at(fpr: float, outside: NDArray[np.float64]) -> float:
     return float(np.sort(outside)[::-1][min(int(fpr * len(outside)), len(outside) - 1)])
 
 
-def best_threshold(scores: Scores) -> float:
+def best_threshold(scores: MembershipScores) -> float:
     """The threshold of the largest TPR - FPR on these examples, the highest of equals."""
     every = np.unique(np.concatenate([scores.inside, scores.outside]))[::-1]
     inside, outside = (_exceeding(part, every) for part in (scores.inside, scores.outside))
     return float(every[np.argmax(inside / len(scores.inside) - outside / len(scores.outside))])
 
 
-def rates(scores: Scores, threshold: float, alpha: float) -> tuple[Interval, Interval]:
+def rates(scores: MembershipScores, threshold: float, alpha: float) -> tuple[Interval, Interval]:
     """TPR and FPR at a threshold that was set on other examples, each at confidence 1 - alpha."""
     return _share(scores.inside > threshold, alpha), _share(scores.outside > threshold, alpha)
 
 
-def leakage(scores: Scores, threshold: float, alpha: float) -> Interval:
+def leakage(scores: MembershipScores, threshold: float, alpha: float) -> Interval:
     """TPR - FPR at a threshold that was set on other examples, at confidence 1 - alpha or more."""
     return difference(scores.inside > threshold, scores.outside > threshold, alpha)
 
@@ -165,7 +165,7 @@ class Loss:
 MEMBERS, OTHERS = "members", "others"
 
 
-def loss(chosen: Scores, measured: Scores, alpha: float, delta: float = 0.0) -> Loss:
+def loss(chosen: MembershipScores, measured: MembershipScores, alpha: float, delta: float = 0.0) -> Loss:
     """The loss that naming members, or naming others, at one threshold proves.
 
     chosen: the examples on which threshold and side are set, those of the largest lower bound; measured: other
@@ -184,7 +184,7 @@ def loss(chosen: Scores, measured: Scores, alpha: float, delta: float = 0.0) -> 
     return Loss(proved, point, ceiling, threshold=threshold, named=named)
 
 
-def _most_telling(scores: Scores, alpha: float, delta: float) -> tuple[str, float]:
+def _most_telling(scores: MembershipScores, alpha: float, delta: float) -> tuple[str, float]:
     """Whom to name, and the threshold, by the lower bound that these examples give."""
     every = np.unique(np.concatenate([scores.inside, scores.outside]))[::-1]
     n, m = len(scores.inside), len(scores.outside)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from epsilometer.auditing.estimation.paired_areas import areas
 from epsilometer.auditing.estimation.rates import (
     Interval,
-    Scores,
+    MembershipScores,
     area,
     best_threshold,
     curve,
@@ -107,7 +107,7 @@ def curve_rows(target: Target) -> list[dict[str, Any]]:
     """Returns a row for each corner of each attack's curve, over all examples (schema `MEMBERSHIP_CURVES`)."""
     table = []
     for name, values in target.scores.items():
-        for fpr, tpr in zip(*curve(Scores.of(values, target.inside)), strict=True):
+        for fpr, tpr in zip(*curve(MembershipScores.of(values, target.inside)), strict=True):
             table.append({**target.of, "attack": name, "fpr": float(fpr), "tpr": float(tpr)})
     return table
 
@@ -140,7 +140,7 @@ def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list
 def _measured(target: Target, name: str, judging: Judging, alpha: float) -> dict[str, Any]:
     """Returns the columns of one attack. alpha: the error of each interval."""
     values = target.scores[name]
-    scores = Scores.of(values, target.inside)
+    scores = MembershipScores.of(values, target.inside)
     chosen, measured = _halves(values, target, judging)
     own = target.thresholds.get(name)
     leaked = leakage(measured, best_threshold(chosen) if own is None else own, alpha)
@@ -160,12 +160,12 @@ def _measured(target: Target, name: str, judging: Judging, alpha: float) -> dict
     }
 
 
-def _halves(values: NDArray[np.float64], target: Target, judging: Judging) -> tuple[Scores, Scores]:
+def _halves(values: NDArray[np.float64], target: Target, judging: Judging) -> tuple[MembershipScores, MembershipScores]:
     """Returns the scores of both halves of the examples.
 
     Attacks that look at the same examples have the same halves, on all targets.
     """
-    return halves(Scores.of(values, target.inside), judging.noise.generator(0))
+    return halves(MembershipScores.of(values, target.inside), judging.noise.generator(0))
 
 
 def _columns(name: str, interval: Interval) -> dict[str, float]:

@@ -18,7 +18,7 @@ from epsilometer.attacks.membership.population import Population
 from epsilometer.attacks.membership.reference import Reference
 from epsilometer.attacks.membership.rmia import RMIA
 from epsilometer.attacks.membership.shadow import Shadow
-from epsilometer.auditing.estimation.rates import Scores, area
+from epsilometer.auditing.estimation.rates import MembershipScores, area
 from epsilometer.core.component import build, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.membership import MembershipAttack, log_odds, losses
@@ -37,7 +37,7 @@ def attack(name: str, **settings: object) -> MembershipAttack:
 
 
 def area_of(attack: MembershipAttack, of: Toy) -> float:
-    return area(Scores.of(attack.score(of.evidence)[0], of.inside), 0.01).value
+    return area(MembershipScores.of(attack.score(of.evidence)[0], of.inside), 0.01).value
 
 
 def test_all_are_there() -> None:

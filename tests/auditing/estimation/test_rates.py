@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 from epsilometer.auditing.estimation.rates import (
     MEMBERS,
     OTHERS,
-    Scores,
+    MembershipScores,
     area,
     best_threshold,
     curve,
@@ -33,8 +33,8 @@ RUNS, ALPHA = 600, 0.1
 FALSE_ALARM = 1e-6  # of each test of coverage below, by the binomial law of the misses
 
 
-def gaussian_scores(mu: float, n: int, m: int, rng: np.random.Generator) -> Scores:
-    return Scores(rng.normal(mu, 1, n), rng.normal(0, 1, m))
+def gaussian_scores(mu: float, n: int, m: int, rng: np.random.Generator) -> MembershipScores:
+    return MembershipScores(rng.normal(mu, 1, n), rng.normal(0, 1, m))
 
 
 def allowed(chance: float) -> int:
@@ -61,7 +61,7 @@ def test_the_area_is_covered(mu: float, n: int, m: int) -> None:
 
 def test_the_area_equals_all_pairs_with_ties() -> None:
     rng = np.random.default_rng(3)
-    scores = Scores(rng.integers(0, 6, 40).astype(float), rng.integers(0, 5, 30).astype(float))
+    scores = MembershipScores(rng.integers(0, 6, 40).astype(float), rng.integers(0, 5, 30).astype(float))
     pairs = scores.inside[:, None] - scores.outside
     assert area(scores, ALPHA).value == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2, abs=1e-12)
     false, true = curve(scores)
@@ -71,12 +71,12 @@ def test_the_area_equals_all_pairs_with_ties() -> None:
 
 def test_scores_that_never_cross_prove_no_certainty() -> None:
     """n disjoint pairs that all come out right prove an area of (alpha / 2)^(1/n), as n successes do of a rate."""
-    apart = area(Scores(np.arange(10.0) + 100, np.arange(20.0)), ALPHA)
+    apart = area(MembershipScores(np.arange(10.0) + 100, np.arange(20.0)), ALPHA)
     assert apart.value == apart.high == 1
     assert apart.low == pytest.approx(0.05 ** (1 / 10))
-    alike = area(Scores(np.zeros(10), np.zeros(20)), ALPHA)
+    alike = area(MembershipScores(np.zeros(10), np.zeros(20)), ALPHA)
     assert alike.low < alike.value == 0.5 < alike.high
-    infinite = area(Scores(np.array([np.inf, 1.0]), np.array([-np.inf, 0.0, 2.0])), ALPHA)
+    infinite = area(MembershipScores(np.array([np.inf, 1.0]), np.array([-np.inf, 0.0, 2.0])), ALPHA)
     assert infinite.value == pytest.approx(5 / 6)
 
 
@@ -146,16 +146,16 @@ def test_the_loss_of_randomised_response_is_its_epsilon(named: str) -> None:
     rng, rare = np.random.default_rng(8), 0.02
     likely = rare * math.exp(2)
     inside, outside = (rng.random(20_000) < p for p in (likely, rare))
-    scores = Scores(inside.astype(float), outside.astype(float))
+    scores = MembershipScores(inside.astype(float), outside.astype(float))
     if named == OTHERS:
-        scores = Scores(1 - scores.outside, 1 - scores.inside)
+        scores = MembershipScores(1 - scores.outside, 1 - scores.inside)
     bound = loss(*halves(scores, rng), alpha=1e-4)  # false alarm below 5e-5
     assert bound.named == named
     assert 1.4 < bound.loss < 2 < bound.ceiling
     assert bound.loss == pytest.approx(loss_at_the_threshold(scores, bound.named), abs=0.6)
 
 
-def loss_at_the_threshold(scores: Scores, named: str) -> float:
+def loss_at_the_threshold(scores: MembershipScores, named: str) -> float:
     """By all examples, without a choice: what there is to prove."""
     ones = int(scores.inside.sum()), len(scores.inside), int(scores.outside.sum()), len(scores.outside)
     if named == OTHERS:
@@ -166,7 +166,7 @@ def loss_at_the_threshold(scores: Scores, named: str) -> float:
 def test_delta_is_given_away() -> None:
     """Members who are told by a coin of .05 alone prove nothing beyond a delta of .05."""
     rng = np.random.default_rng(9)
-    scores = Scores((rng.random(20_000) < 0.05).astype(float), np.zeros(20_000))
+    scores = MembershipScores((rng.random(20_000) < 0.05).astype(float), np.zeros(20_000))
     chosen, measured = halves(scores, rng)
     assert loss(chosen, measured, 1e-4).loss > 3
     assert loss(chosen, measured, 1e-4, delta=0.05).loss < 0.2  # false alarm below 5e-5
@@ -174,8 +174,8 @@ def test_delta_is_given_away() -> None:
 
 def test_bad_scores_are_refused() -> None:
     with pytest.raises(UserError, match="members and others, got 0 and 2"):
-        Scores.of(np.array([1.0, 2.0, np.nan]), np.array([False, False, True]))
+        MembershipScores.of(np.array([1.0, 2.0, np.nan]), np.array([False, False, True]))
     with pytest.raises(UserError, match="set on some examples and measured on others, got 1 members and 3 others"):
-        halves(Scores(np.zeros(1), np.zeros(3)), np.random.default_rng(0))
+        halves(MembershipScores(np.zeros(1), np.zeros(3)), np.random.default_rng(0))
     with pytest.raises(UserError, match="not a number"):
-        Scores(np.array([np.nan]), np.zeros(3))
+        MembershipScores(np.array([np.nan]), np.zeros(3))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from epsilometer.auditing.estimation.paired_areas import areas
-from epsilometer.auditing.estimation.rates import Scores, area, area_of
+from epsilometer.auditing.estimation.rates import MembershipScores, area, area_of
 from epsilometer.auditing.results.well_behaved import (
     FALLS,
     NO_MESSAGE,
@@ -100,7 +100,7 @@ def test_a_fall_is_seen_that_independent_levels_would_hide() -> None:
     for _ in range(60):
         levels = scored([0.6, 0.45, 0.35, 0.25], rng, seeds=1)
         by_pairs += by_covariance(areas(levels, MEMBERS)).fall <= alpha
-        intervals = [area(Scores.of(scores[0], MEMBERS), alpha) for scores in levels]
+        intervals = [area(MembershipScores.of(scores[0], MEMBERS), alpha) for scores in levels]
         ends = [interval.low for interval in intervals], [interval.high for interval in intervals]
         alone += by_intervals([interval.value for interval in intervals], *ends, alpha).fall <= alpha
     assert by_pairs >= 50
@@ -129,7 +129,7 @@ def test_the_covariance_is_that_of_areas_on_further_examples() -> None:
 
 def test_areas_of_one_model_are_those_of_its_curve() -> None:
     (scores,) = scored([0.6], np.random.default_rng(5), seeds=1)
-    together, alone = areas([scores], MEMBERS), area(Scores.of(scores[0], MEMBERS), 0.01)
+    together, alone = areas([scores], MEMBERS), area(MembershipScores.of(scores[0], MEMBERS), 0.01)
     assert area_of(float(together.values[0]), float(together.covariance[0, 0]), together.pairs, 0.01) == alone
 
 
