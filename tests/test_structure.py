@@ -39,8 +39,8 @@ AUDITING = [
     ["results", "one_run"],
     ["text_audit"],
     ["deniability", "external", "known_loss", "one_claim", "planning", "publication", "units"],
-    ["calibration", "ceilings", "exact_loss", "gate"],
-    ["conformance", "gating", "truth", "worst_pair"],
+    ["calibration", "exact_loss", "gate"],
+    ["ceilings", "conformance", "gating", "truth", "worst_pair"],
 ]
 AUDITING_FLOOR = {name: i for i, floor in enumerate(AUDITING) for name in floor}
 MOST = 12  # modules of a folder that one still takes in at a glance

@@ -147,7 +147,7 @@ def _uses(params: Params) -> Iterator[_Use]:
     sources: Mapping[str, str] = {f"data/models/{name}": params.path(source) for name, source in params.models.items()}
     for name, cell in params.cells.items():
         if cell.resource is not None and cell.resource in sources:
-            rewrites = params.trials.count * len(cell.budgets)
+            rewrites = params.trial_count(cell.dataset) * len(cell.budgets)
             yield _Use(name, _id(sources[cell.resource]), cells.build(params, cell), rewrites * TEXT)
     for name, entry in params.features.items():
         texts = [one.texts for one in params.private_training.values() if one.features == name]
@@ -159,7 +159,7 @@ def _uses(params: Params) -> Iterator[_Use]:
             passes = trained.passes * trained.seeds * len(trained.steps)
             tokens = trained.texts * entry.length * passes
             yield _Use(f"private_training {name}", _id(sources[entry.model]), None, TRAINED * tokens)
-    rewrites = params.trials.count * sum(len(cell.budgets) for cell in params.cells.values())
+    rewrites = sum(params.trial_count(cell.dataset) * len(cell.budgets) for cell in params.cells.values())
     for name, settings in params.attacks.items():
         attack = build(find(KIND, name, "guess"), settings, f"attacks.{name}")
         model = getattr(attack, "model", None)

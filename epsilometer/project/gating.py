@@ -37,5 +37,5 @@ def subject_of_cell(params: Params, name: str, epsilon: float | None) -> Subject
         groups,
     )
     attacks = text_audit.applicable(text_audit.chosen_attacks(params.attacks), built)
-    design = Design(params.trials.candidates, params.trials.temperature, params.audit.alpha, params.audit.seed)
+    design = Design(params.trials.candidates, params.temperature(cell.dataset), params.audit.alpha, params.audit.seed)
     return Subject(cell.mechanism, built, restored(epsilon), pool=pool, attacks=attacks, design=design)

@@ -165,6 +165,16 @@ class Params(Section):
         return self
 
     @model_validator(mode="after")
+    def _pairs_of_sets(self) -> Params:
+        sets = [name for name, entry in self.datasets.items() if entry.sets]
+        if sets and self.trials.candidates != 2:
+            raise UserError(
+                f"trials.candidates must be 2 where trials are of sets (datasets.{sets[0]}.sets), got "
+                f"{self.trials.candidates}: ceilings are known for pairs"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _checked(self) -> Params:
         references.check_entries(self)
         confinement.check_names(self)
@@ -186,6 +196,15 @@ class Params(Section):
     def match(self, dataset: str) -> Match:
         """Whether the candidates of a data set's trials have equally many words ("words") or not ("none")."""
         return self.datasets[dataset].match or self.trials.match
+
+    def trial_count(self, dataset: str) -> int:
+        """How many trials a data set has."""
+        sets = self.datasets[dataset].sets
+        return self.trials.count if sets is None else sets.count
+
+    def temperature(self, dataset: str) -> float:
+        """The temperature at which fresh trials are like a data set's own: 0 for those of sets, which are uniform."""
+        return self.trials.temperature if self.datasets[dataset].sets is None else 0.0
 
     def path(self, of: str) -> str:
         """The path of a source or mechanism file, from the run's folder."""

@@ -39,6 +39,21 @@ def audited_texts(params: Params, dataset: str) -> list[str]:
     return audited(params, dataset)["text"].to_list()
 
 
+def sets_path(dataset: str) -> Path:
+    """The sets of texts that a data set's trials are of (schema `SETS`); without rows where they are of pairs."""
+    return Path(f"data/trials/{dataset}.sets.parquet")
+
+
+def ceilings_path() -> Path:
+    """The largest worth that any mechanism can have on each data set whose trials are of sets (schema `CEILINGS`)."""
+    return Path("data/ceilings.parquet")
+
+
+def possible_path() -> Path:
+    """How much of what is possible each cell of such a data set keeps (schema `POSSIBLE`)."""
+    return Path("data/possible.parquet")
+
+
 def rewrites_path(cell: str, epsilon: float | None) -> Path:
     """The table of a cell's rewrites at one epsilon; `none.parquet` for a mechanism without a budget."""
     return Path(f"data/rewrites/{cell}/{budget_name(epsilon)}.parquet")

@@ -20,7 +20,10 @@ SHORT = ("dataset", "mechanism", "epsilon", "attack", "success_rate", "loss", "u
 # The other tables of results, and where they lie under data/; * is a cell. None holds a text of a data set.
 TABLES = {
     **{name: name for name in ("claims", "deniability", "instrument", "outputs", "estimators", "disagreements")},
-    **{name: name for name in ("similarity", "similarities", "leakage", "budgets", "training_curves")},
+    **{
+        name: name
+        for name in ("similarity", "similarities", "leakage", "budgets", "training_curves", "possible", "ceilings")
+    },
     **{name: f"anonymity/*/{name}" for name in ("anonymity", "attackers", "by_length", "outcomes")},
     **{name: f"varied/{name}/*" for name in ("ablations", "sweeps")},
     **{name: f"{name}/*" for name in ("downstream", "exact", "membership", "one_run", "reconstruction")},

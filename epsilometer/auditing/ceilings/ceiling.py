@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from epsilometer.auditing.ceilings.frontier import (
-    LARGEST,
     Frontier,
     TextSet,
     frontier,
@@ -17,10 +15,9 @@ from epsilometer.auditing.ceilings.frontier import (
     success_of,
     under_pure_epsilon,
 )
+from epsilometer.auditing.ceilings.set_trials import draw_sets
 from epsilometer.core.errors import UserError
-from epsilometer.core.randomness import Noise
 from epsilometer.models.locate import ENCODER
-from epsilometer.text.words import words
 
 LOSSES = (0.0, 0.5, 1.0, 2.0, 4.0)
 SCHEMA = {"nats": pl.Float64, "guess_loss": pl.Float64, "pure_epsilon": pl.Float64, "one_text": pl.Float64}
@@ -66,28 +63,6 @@ def ceiling(
     by_guess = whole.ceiling(success_of(np.array(losses, np.float64))).tolist()
     rows = [(float(loss), a, b, one_text) for loss, a, b in zip(losses, by_guess, pure, strict=True)]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
-
-
-def draw_sets(
-    texts: Sequence[str], count: int, size: int, *, equal_length: bool = False, seed: int = 0
-) -> list[NDArray[np.int64]]:
-    """Sets of different texts, [size] numbers each: drawn uniformly, or, of equal length, around a text so drawn.
-
-    Raises UserError for a size that no ceiling is computed for, and where no set can be drawn.
-    """
-    if not 2 <= size <= LARGEST:
-        raise UserError(f"a ceiling is computed for sets of 2 to {LARGEST} texts, got a size of {size}")
-    if count < 1:
-        raise UserError(f"sets must be at least 1, got {count}")
-    lengths = np.array([len(words(text)) if equal_length else 0 for text in texts], np.int64)
-    groups = {int(length): np.flatnonzero(lengths == length) for length in np.unique(lengths)}
-    usable = np.concatenate([np.empty(0, np.int64), *(group for group in groups.values() if len(group) >= size)])
-    if not len(usable):
-        equal = " with equally many words" if equal_length else ""
-        raise UserError(f"no {size} of the {len(texts)} texts{equal} can be drawn; give more texts or a smaller size")
-    generator = Noise.named(1, seed, "ceiling", size).generator(0)
-    around = generator.choice(usable, count)
-    return [generator.choice(groups[int(lengths[i])], size, replace=False) for i in around]
 
 
 def share_of_possible(worth: float, loss: float, ceilings: Frontier, one_text: float) -> float:

@@ -42,9 +42,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from epsilometer.auditing.trials.design import LARGEST_SET
 from epsilometer.core.errors import UserError
 
-LARGEST = 12  # texts of a set: 4,095 variables
 _SLACK = 1e-7  # what a solved programme may miss
 _FINE = 1e-3  # how far tangents and chords of F may lie apart
 
@@ -64,9 +64,10 @@ class TextSet:
     weights: Array
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.vectors) <= LARGEST:
+        if not 2 <= len(self.vectors) <= LARGEST_SET:
             raise UserError(
-                f"a ceiling is computed for sets of 2 to {LARGEST} texts, got {len(self.vectors)}; draw smaller sets"
+                f"a ceiling is computed for sets of 2 to {LARGEST_SET} texts, got {len(self.vectors)}; draw smaller "
+                "sets"
             )
 
     @classmethod

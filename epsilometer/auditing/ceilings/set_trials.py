@@ -1,7 +1,7 @@
 """Trials of sets: worth, loss and ceilings are taken over the same texts.
 
 A ceiling binds where many pairs among texts that one mechanism serves are audited (`frontier.py`). So sets of texts are
-drawn (`ceiling.draw_sets`), and each gets one trial: a uniform pair of its texts, and uniformly one of both as source.
+drawn (`draw_sets`), and each gets one trial: a uniform pair of its texts, and uniformly one of both as source.
 So every text of a set is as likely the source, which is pi in `TextSet.of_all_pairs`. More trials of a set would tell
 less than as many more sets: a set's ceiling takes a hundredth of a second.
 """
@@ -13,8 +13,33 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.auditing.trials.design import LARGEST_SET
 from epsilometer.auditing.trials.sampling import Trials
+from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.text.words import words
+
+
+def draw_sets(
+    texts: Sequence[str], count: int, size: int, *, equal_length: bool = False, seed: int | str = 0
+) -> list[NDArray[np.int64]]:
+    """Sets of different texts, [size] numbers each: drawn uniformly, or, of equal length, around a text so drawn.
+
+    Raises UserError for a size that no ceiling is computed for, and where no set can be drawn.
+    """
+    if not 2 <= size <= LARGEST_SET:
+        raise UserError(f"a ceiling is computed for sets of 2 to {LARGEST_SET} texts, got a size of {size}")
+    if count < 1:
+        raise UserError(f"sets must be at least 1, got {count}")
+    lengths = np.array([len(words(text)) if equal_length else 0 for text in texts], np.int64)
+    groups = {int(length): np.flatnonzero(lengths == length) for length in np.unique(lengths)}
+    usable = np.concatenate([np.empty(0, np.int64), *(group for group in groups.values() if len(group) >= size)])
+    if not len(usable):
+        equal = " with equally many words" if equal_length else ""
+        raise UserError(f"no {size} of the {len(texts)} texts{equal} can be drawn; give more texts or a smaller size")
+    generator = Noise.named(1, seed, "ceiling", size).generator(0)
+    around = generator.choice(usable, count)
+    return [generator.choice(groups[int(lengths[i])], size, replace=False) for i in around]
 
 
 def draw_trials(sets: Sequence[NDArray[np.integer]], seed: int | str = 0) -> Trials:

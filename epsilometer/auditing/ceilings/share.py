@@ -16,11 +16,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.ceilings.ceiling import share_of_possible
 from epsilometer.auditing.ceilings.certificate import proved_loss
 from epsilometer.auditing.ceilings.frontier import Frontier, TextSet, frontier, mean, success_of, under_pure_epsilon
+from epsilometer.auditing.exact_loss.importance import AT_LEAST as SAMPLED_AT_LEAST
+from epsilometer.auditing.exact_loss.rows import ALL
+from epsilometer.auditing.results.diagnostics import STRONGEST
 
 BY_LAW, BY_LATENTS, BY_ATTACKS = "law", "latents", "attacks"
 EXACTLY, AT_LEAST, AT_MOST = "=", "≥", "≤"
@@ -76,6 +80,31 @@ def best_text(public: Array, sets: Sequence[TextSet]) -> float | None:
     if not len(public):
         return None
     return float((public @ np.concatenate([texts.vectors for texts in sets]).mean(axis=0)).max())
+
+
+def lost(exact: pl.DataFrame, estimates: pl.DataFrame) -> Lost | None:
+    """What is known of the loss of a cell at one budget: by its law, else by its latents, else by attacks.
+
+    exact: its rows of schema `EXACT`, over all pairs of its trials; estimates: those of `ESTIMATES`. None without any.
+    """
+    for law in exact.filter(pairs=ALL).to_dicts():
+        if not law["released"]:
+            return Lost(law["average_high"], BY_LATENTS)
+        if law["method"] == SAMPLED_AT_LEAST:  # a lower end, as attacks give it
+            return Lost(law["average_low"], BY_ATTACKS)
+        return Lost(law["average"], BY_LAW)
+    for best in estimates.filter(attack=STRONGEST).to_dicts():
+        return Lost(best["loss"], BY_ATTACKS)
+    return None
+
+
+def pure_claim(claims: Array, estimates: pl.DataFrame) -> float | None:
+    """The pure epsilon that is claimed alike between the texts of every trial; None where it is not, or has a delta.
+
+    claims: [trials], the claimed losses; estimates: rows of `ESTIMATES` of the cell at that budget.
+    """
+    alike = bool(np.isfinite(claims).all() and np.ptp(claims) == 0)
+    return float(claims[0]) if alike and not (estimates["delta"] > 0).any() else None
 
 
 def row(sets: Sets, worths: Array, lost: Lost, pure_epsilon: float | None, alpha: float) -> dict[str, Any]:

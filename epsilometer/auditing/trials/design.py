@@ -66,6 +66,7 @@ class Design:
 
 
 STANDARD = Design()
+LARGEST_SET = 12  # texts of a set whose ceiling is computed: 4,095 variables
 MOST_TRIALS = 10**9  # whose numbers take some 100 GB
 
 

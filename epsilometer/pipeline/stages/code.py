@@ -39,7 +39,7 @@ _OF_ENTRY = {
 _OF_AUDIT = {
     **dict.fromkeys(("claims", "tokens"), ("mechanisms",)),
     "estimate": ("attacks",),
-    "similarity": ("metrics",),
+    **dict.fromkeys(("similarity", "ceilings"), ("metrics",)),
     "instrument": ("known loss",),
 }
 

@@ -1,6 +1,7 @@
 """Stage exact@cell: the loss that a mechanism's law proves between pairs of texts, without trials.
 
-The pairs are those of the audit's first trials, each as likely as it is frequent there (`exact` in params.yaml).
+The pairs are those of the audit's first trials, each as likely as it is frequent there (`exact` in params.yaml); of all
+trials where these are of sets, since worth is taken on all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import polars as pl
 
 from epsilometer.auditing.exact_loss.losses import Crew, Effort
 from epsilometer.auditing.exact_loss.measuring import applies, measure, pairwise
-from epsilometer.auditing.exact_loss.pairs import of_audit
+from epsilometer.auditing.exact_loss.pairs import of_audit, of_trials
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
 from epsilometer.core import tables
 from epsilometer.project.cells import mechanism, trials
@@ -32,7 +33,12 @@ def main(name: str) -> None:
     losses, curves = pl.DataFrame(schema=dict(EXACT)), pl.DataFrame(schema=dict(EXACT_CURVES))
     if applies(built):
         texts = audited_texts(params, cell.dataset)
-        pairs = of_audit(trials(cell.dataset), texts, params.exact.pairs, pairwise(built))
+        audit_trials = trials(cell.dataset)
+        pairs = (
+            of_audit(audit_trials, texts, params.exact.pairs, pairwise(built))
+            if params.datasets[cell.dataset].sets is None
+            else of_trials(audit_trials, texts)
+        )
         effort = Effort(params.exact.width, params.exact.all_pairs, params.exact.draws)
         crew = Crew(params.runtime.engine, partial(mechanism, params, name))
         measured = measure(built, texts, cell.budgets, pairs, effort=effort, crew=crew)

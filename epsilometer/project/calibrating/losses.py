@@ -352,7 +352,9 @@ def _search_cell(
         built,
         attacks,
         goal,
-        design=Design(params.trials.candidates, params.trials.temperature, params.audit.alpha, params.audit.seed),
+        design=Design(
+            params.trials.candidates, params.temperature(cell.dataset), params.audit.alpha, params.audit.seed
+        ),
         journal=Journal(Path(f"data/calibrating/{cell.mechanism}-{cell.dataset}-{belongs_to}.jsonl")),
         watch=watch(f"{cell.mechanism} on {cell.dataset}"),
     )

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from epsilometer.auditing.trials.design import LARGEST_SET
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.scaling import Engine
@@ -81,6 +82,13 @@ class Resplit(Section):
         return self
 
 
+class SetTrials(Section):
+    """Trials of sets of texts, over which worth, loss and ceilings are taken."""
+
+    size: Annotated[int, Field(ge=2, le=LARGEST_SET)] = Field(10, description="How many texts a set has.")
+    count: PositiveInt = Field(100, description="How many sets are drawn; each gets one trial.")
+
+
 class Dataset(Section):
     """A data set to audit."""
 
@@ -96,6 +104,12 @@ class Dataset(Section):
     layout: Layout = Field(Layout(), description="How a CSV or text file is laid out.")
     use: str = Field("train", description="The split that is audited.")
     match: Match | None = Field(None, description="As `trials.match`, for this data set.")
+    sets: SetTrials | None = Field(
+        None,
+        description="Trials of sets of texts drawn at random, of equal length under `match: words`: a pair of each, in "
+        "the place of the pairs that `trials` asks for. Ceilings are computed on them, which most dissimilar pairs "
+        "do not bind.",
+    )
     public: bool = Field(False, description="Whether the report may show examples of its texts.")
     group: tuple[str, ...] = Field(
         (),

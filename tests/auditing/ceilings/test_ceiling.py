@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import epsilometer
-from epsilometer.auditing.ceilings.ceiling import draw_sets, share_of_possible
+from epsilometer.auditing.ceilings.ceiling import share_of_possible
 from epsilometer.auditing.ceilings.frontier import Frontier
+from epsilometer.auditing.ceilings.set_trials import draw_sets
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
 from epsilometer.text.words import words
