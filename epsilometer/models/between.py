@@ -39,7 +39,7 @@ def generate_between(
                cannot come from a prompt with another, and has minus infinity.
     uniforms:  [n, at least the largest limit]. A row depends on its own pair, limits and uniforms alone.
     """
-    draws = _Draws(model, law, epsilon, limits, uniforms=uniforms)
+    draws = _Paths(model, law, epsilon, limits, uniforms=uniforms)
     lengths = np.array([len(prompt) for prompt in prompts])[pairs]
     order = np.lexsort((pairs[:, 1], pairs[:, 0], lengths[:, 1], lengths[:, 0]))
     borders = np.flatnonzero(np.diff(lengths[order], axis=0).any(axis=1)) + 1
@@ -49,7 +49,7 @@ def generate_between(
 
 
 def _draw_group(
-    draws: _Draws, group: NDArray[np.integer], prompts: Sequence[Tokens], pairs: NDArray[np.integer]
+    draws: _Paths, group: NDArray[np.integer], prompts: Sequence[Tokens], pairs: NDArray[np.integer]
 ) -> None:
     """Draw rows to their ends whose prompts have the same two lengths."""
     if not len(group):
@@ -61,8 +61,8 @@ def _draw_group(
         draws.go_on(rows, [opened(draws.model, prompts, pairs[rows, side], shape) for side in (0, 1)])
 
 
-class _Draws:
-    """The draws so far: for each row the sums of ln rho_t and of the tokens' losses."""
+class _Paths:
+    """The tokens drawn so far between two laws: for each row the sums of ln rho_t and of the tokens' losses."""
 
     def __init__(
         self,

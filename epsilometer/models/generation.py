@@ -102,12 +102,12 @@ def generate(
     draws:     [n, at least max(limits)] numbers in the open unit interval, one a token; or a publication's exact
     samplers. A row depends on its own prompt, epsilon, limit and draws alone.
     """
-    state = _Draws(model, law, epsilons, limits, draws=draws)
+    state = _DrawnTokens(model, law, epsilons, limits, draws=draws)
     model.memory.attempt(lambda: _draw(state, prompts, source))
     return state.ragged()
 
 
-def _draw(state: _Draws, prompts: Sequence[Tokens], source: NDArray[np.integer]) -> None:
+def _draw(state: _DrawnTokens, prompts: Sequence[Tokens], source: NDArray[np.integer]) -> None:
     """Draw all rows to their ends, those of one prompt's length together."""
     model, new, every = state.model, int(state.limits.max(initial=1)), np.arange(len(source))
     open_rows = every[state.going(every)]
@@ -258,7 +258,7 @@ def _side_by_side(readings: Sequence[_Reading], prompts: int, size: int) -> tupl
     return slots, torch.cat([first for _, (first, _) in readings]), [cache for _, (_, cache) in readings]
 
 
-class _Draws:
+class _DrawnTokens:
     """The tokens drawn so far: ids [n, longest], and how many of them in each row."""
 
     def __init__(
@@ -312,7 +312,7 @@ def _tensor(values: NDArray[np.floating], device: torch.device) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values, np.float64)).to(device)
 
 
-def _go_on(state: _Draws, rows: NDArray[np.integer], prefixes: Prefixes) -> None:
+def _go_on(state: _DrawnTokens, rows: NDArray[np.integer], prefixes: Prefixes) -> None:
     """Draw rows to their ends. prefixes: of their prompts."""
     position = 0
     while True:

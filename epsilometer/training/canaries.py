@@ -31,7 +31,7 @@ CANARY, TEXT, VERSIONS, INCLUDED = "canary", "text", ("label", "other_label"), "
 
 
 @dataclass(frozen=True)
-class Labels:
+class CanaryLabels:
     """The labels of canaries [n], as numbers of classes: of the first version, and of the other one."""
 
     first: NDArray[np.int64]
@@ -43,15 +43,15 @@ def coins(count: int, generator: np.random.Generator) -> NDArray[np.bool_]:
     return generator.random(count) < 0.5
 
 
-def wrong_labels(right: NDArray[np.int64], classes: int, generator: np.random.Generator) -> Labels:
+def wrong_labels(right: NDArray[np.int64], classes: int, generator: np.random.Generator) -> CanaryLabels:
     """Returns a wrong label, uniform among the others, for each right one [n], which is the other version's."""
-    return Labels((right + generator.integers(1, classes, len(right))) % classes, right)
+    return CanaryLabels((right + generator.integers(1, classes, len(right))) % classes, right)
 
 
-def random_labels(count: int, classes: int, generator: np.random.Generator) -> Labels:
+def random_labels(count: int, classes: int, generator: np.random.Generator) -> CanaryLabels:
     """Returns two different labels for each of `count` canaries, uniform."""
     other = generator.integers(classes, size=count)
-    return Labels(wrong_labels(other, classes, generator).first, other)
+    return CanaryLabels(wrong_labels(other, classes, generator).first, other)
 
 
 def random_texts(texts: Sequence[str], count: int, generator: np.random.Generator) -> list[str]:

@@ -25,7 +25,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imports, "known", {})
+    monkeypatch.setattr(imports, "statements", {})
     monkeypatch.setattr(imports, "earlier", {})
     monkeypatch.setattr(code, "packages", {})
     code._distributions.cache_clear()

@@ -181,7 +181,7 @@ def calibrate(
     steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(goal.width)))
     grid = np.geomspace(low, high, steps + 1)
     curves = _Curves(target, candidates, step=math.log(high / low) / steps, steps=steps)
-    draws = _Draws(attacks, steps, design.alpha, lawful)
+    draws = _Rounds(attacks, steps, design.alpha, lawful)
     last, spent, contradiction, falls = steps, 0, None, False
     while True:  # a round: a search among the epsilons up to the last, on fresh trials
         evidence = draws.evidence(curves, last)
@@ -248,8 +248,8 @@ def _outcome(evidence: _Evidence, last: int, *, falls: bool, contradicted: bool)
     return FOUND if evidence.is_narrow() else UNDECIDED, below, above, False
 
 
-class _Draws:
-    """All that was drawn, of all rounds, and what it goes by: posteriors until the hits refute the law."""
+class _Rounds:
+    """The batches of all rounds, and what losses are computed by: posteriors until the hits refute the law."""
 
     def __init__(self, attacks: int, steps: int, alpha: float, lawful: bool) -> None:
         self._alpha, self._steps, self._lawful = alpha, steps, lawful

@@ -187,7 +187,7 @@ class PrivRewrite:
         ]
 
     def _chosen(
-        self, texts: Sequence[str], epsilon: float, noise: Noise, sanitised: Rewrites, pools: dict[str, _Pool]
+        self, texts: Sequence[str], epsilon: float, noise: Noise, sanitised: Rewrites, pools: dict[str, _Candidates]
     ) -> Rewrites:
         assert sanitised.units is not None
         uniforms = noise.uniforms(1, _CHOICE)[:, 0] if len(texts) else np.empty(0)
@@ -208,7 +208,7 @@ class PrivRewrite:
         return Rewrites(written, Ragged.of(rows))
 
     def _log_law(
-        self, averages: NDArray[np.float64], lengths: NDArray[np.integer], pool: _Pool, epsilon: float
+        self, averages: NDArray[np.float64], lengths: NDArray[np.integer], pool: _Candidates, epsilon: float
     ) -> NDArray[np.float64]:
         """ln P(y | x, pool): [n, candidates], of the averages [n, d] and the numbers of words [n] of texts x."""
         scale = self.budgets(epsilon)[1] / (2 * self.sensitivity(lengths))
@@ -230,13 +230,13 @@ class PrivRewrite:
             averages /= np.maximum(np.linalg.norm(averages, axis=1, keepdims=True), 1e-12)
         return averages, rows.lengths
 
-    def _pools(self, sanitised: Sequence[str]) -> dict[str, _Pool]:
+    def _pools(self, sanitised: Sequence[str]) -> dict[str, _Candidates]:
         """The pool of each sanitised text, a function of that text alone."""
         distinct = list(dict.fromkeys(sanitised))
         filled = [text for text in distinct if text]
         answers = dict(zip(filled, self.provider.candidates(filled, self.k), strict=True)) if filled else {}
         pruned = dict(self._pruned({text: [y for y in some if self._coherent(y)] for text, some in answers.items()}))
-        return {text: _Pool(pruned.get(text, []), self._averages(pruned.get(text, []))[0]) for text in distinct}
+        return {text: _Candidates(pruned.get(text, []), self._averages(pruned.get(text, []))[0]) for text in distinct}
 
     def _coherent(self, candidate: str) -> bool:
         """Whether it has words, and at least half of them are known."""
@@ -318,7 +318,7 @@ def _apart(units: Ragged) -> tuple[Ragged, NDArray[np.integer]]:
     return Ragged.from_lengths(units.values[~ends], units.lengths - 1), units.values[ends]
 
 
-class _Pool:
+class _Candidates:
     """Candidates, and their averages [n, d]."""
 
     def __init__(self, texts: list[str], averages: NDArray[np.float64]) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from epsilometer.mechanisms.anonymisers.shared.in_step import Search, in_step
 from epsilometer.mechanisms.anonymisers.shared.judges import Aim, Judges, Panel
 from epsilometer.mechanisms.anonymisers.shared.search import TextSearch, Trial
-from epsilometer.mechanisms.anonymisers.shared.source import Edit, Source
+from epsilometer.mechanisms.anonymisers.shared.source import Edit, SourceText
 from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
 from epsilometer.models.ledger import Ledger
 from tests.support.weighted import Weighted
@@ -30,7 +30,7 @@ MANY = (
 class Toy:
     """A text of a few words with options, two classifiers, and options that change a tag, alone or together."""
 
-    source: Source
+    source: SourceText
     attribute: Weighted
     task: Weighted
     strange: frozenset[str]
@@ -77,7 +77,7 @@ def trial(seed: int = 0) -> Trial:
 @st.composite
 def toys(draw: st.DrawFn, words: int = 6, options: int = 3) -> Toy:
     count = draw(st.integers(1, words))
-    source = Source(
+    source = SourceText(
         spans(" ".join(WORDS[:count])),
         words=WORDS[:count],
         options=[[f"{word}{letter}" for letter in "xyz"[: draw(st.integers(1, options))]] for word in WORDS[:count]],
@@ -94,7 +94,7 @@ def toys(draw: st.DrawFn, words: int = 6, options: int = 3) -> Toy:
 
     attribute, task = classifier("abc"[:classes]), classifier("pq")
     answer = int(task.logits(source.spans.text).argmax())
-    source = Source(source.spans, source.words, source.options, [answer])
+    source = SourceText(source.spans, source.words, source.options, [answer])
     strange = frozenset(token for token in tokens[count:] if rng.random() < 0.2)
     return Toy(source, attribute, task, strange, frozenset(rng.choice(tokens[count:], 2).tolist()))
 
@@ -190,7 +190,7 @@ def test_searches_side_by_side_are_those_alone(toy: Toy, side_by_side: int) -> N
 
 
 def test_a_margin_is_kept_by_every_attribute_and_enough_of_the_kinds() -> None:
-    source = Source(spans("aa bb"), ["aa", "bb"], [["aax", "aay"], ["bbx"]])
+    source = SourceText(spans("aa bb"), ["aa", "bb"], [["aax", "aay"], ["bbx"]])
     weak = Weighted("mf", {"aax": (0, 0.5), "aay": (0, 3), "aa": (1, 0), "bb": (1, 0), "bbx": (0, 3)})
     sure = Weighted("mf", {"aax": (0, 5), "aay": (0, 1.5), "aa": (1, 0), "bb": (0, 0), "bbx": (0, 0)})
     ledger = Ledger({"weak": weak, "sure": sure}, 1)

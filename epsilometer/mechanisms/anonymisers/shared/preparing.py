@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
 from epsilometer.mechanisms.anonymisers.shared.judges import Panel
-from epsilometer.mechanisms.anonymisers.shared.source import Source
+from epsilometer.mechanisms.anonymisers.shared.source import SourceText
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, spans
 from epsilometer.models.classifier import Classifier, HasWindow
 
@@ -30,7 +30,7 @@ class Prepared:
     reads only its beginning.
     """
 
-    source: Source
+    source: SourceText
     classes: Sequence[int]
     owners: Sequence[int]
     cut: bool
@@ -68,7 +68,7 @@ def prepare(
     prepared = []
     for i, (of_text, chosen, of_words) in enumerate(zip(cut, words, options(cut, words), strict=True)):
         with_options = [(word, list(some)) for word, some in zip(chosen, of_words, strict=True) if some]
-        source = Source(
+        source = SourceText(
             of_text,
             words=[word for word, _ in with_options],
             options=[some for _, some in with_options],

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from epsilometer.mechanisms.anonymisers.shared.in_step import Search, ask
 from epsilometer.mechanisms.anonymisers.shared.judges import Aim, Judges, Panel
-from epsilometer.mechanisms.anonymisers.shared.source import Edit, Source
+from epsilometer.mechanisms.anonymisers.shared.source import Edit, SourceText
 
 Choice = Literal["fewest", "confidence", "similarity"]
 Strategy = Literal["sampled", "beam", "exhaustive"]
@@ -65,7 +65,7 @@ class TextSearch:
     minimal: whether all edits of every size so far were judged.
     """
 
-    def __init__(self, source: Source, aims: Sequence[Aim], judges: Judges, trial: Trial) -> None:
+    def __init__(self, source: SourceText, aims: Sequence[Aim], judges: Judges, trial: Trial) -> None:
         self.source, self.aims, self.judges, self.owner, self.stream = source, aims, judges, *trial
         self.lost, self.minimal = False, False
         self._swaps: list[tuple[int, int]] = []

@@ -16,7 +16,7 @@ _CHARACTERS = 1 << 17  # total length of the texts that one search has judged at
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class SourceText:
     """A text and what depends only on it, for all its trials.
 
     words: those that may change, in lower case; options: the replacements of each word; answers: the class of each task
