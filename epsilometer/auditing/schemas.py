@@ -276,8 +276,7 @@ POSSIBLE: Schema = {  # how much of what is possible a cell keeps on trials of s
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
-    "sets": pl.Int64,
-    "trials": pl.Int64,
+    "sets": pl.Int64,  # of one trial each
     "worth": pl.Float64,  # the mean cosine of text and rewrite
     "worth_low": pl.Float64,
     "worth_high": pl.Float64,

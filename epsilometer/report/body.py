@@ -22,6 +22,7 @@ from epsilometer.report.sections import (
     known_loss,
     look,
     numbers,
+    possible,
     reading,
     settings,
     similarity,
@@ -37,6 +38,7 @@ from epsilometer.report.sections import (
 SECTIONS = (
     known_loss.section,
     worth.section,
+    possible.section,
     curves.section,
     exact_loss.section,
     numbers.section,

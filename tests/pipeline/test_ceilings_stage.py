@@ -10,7 +10,7 @@ import pytest
 from epsilometer.auditing.schemas import CEILINGS, ESTIMATES, EXACT, POSSIBLE, SETS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.stages import attack, ceilings, embed, estimate, exact, prepare, rewrite, trials
+from epsilometer.pipeline.stages import attack, ceilings, embed, estimate, exact, prepare, rewrite, similarity, trials
 from epsilometer.project.cells import trials as read_trials
 from epsilometer.project.params import read
 from epsilometer.project.paths import exact_path, inside, possible_path, sets_path
@@ -30,6 +30,7 @@ cells:
   songs-identity: {dataset: songs, mechanism: identity}
   songs-mine: {dataset: songs, mechanism: mine, file: mine.py}
 attacks: {lexical: {}}
+utility: {texts: 5, metrics: {}}
 """
 CELLS = ("songs-coin", "songs-identity", "songs-mine")
 
@@ -55,6 +56,7 @@ def project(tmp_path_factory) -> Path:
             attack.main(cell)
             exact.main(cell)
         estimate.main()
+        similarity.main()
         ceilings.main()
     return folder
 

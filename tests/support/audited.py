@@ -14,6 +14,7 @@ from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.schemas import (
     ABLATIONS,
+    CEILINGS,
     CLAIMS,
     DENIABILITY,
     DISAGREEMENTS,
@@ -23,6 +24,7 @@ from epsilometer.auditing.schemas import (
     EXACT_CURVES,
     FIRST_TOKENS,
     OUTPUTS,
+    POSSIBLE,
     REWRITES,
     SWEEPS,
     TOKENS,
@@ -181,6 +183,8 @@ TABLES: dict[str, tuple[str, Schema]] = {  # the files of an audit of one cell, 
     "exact": (str(exact_path("queries-mvc")), EXACT),
     "curves": (str(curves_path("queries-mvc")), EXACT_CURVES),
     "instrument": ("data/instrument.parquet", INSTRUMENT),
+    "ceilings": ("data/ceilings.parquet", CEILINGS),
+    "possible": ("data/possible.parquet", POSSIBLE),
 }
 TEXTS = ["flights to boston", "play jazz", HOSTILE, "planes & trains", "rain", "snow"]
 REWRITTEN = ["planes & trains", HOSTILE, "", "x", "x", "x"]

@@ -64,7 +64,7 @@ def _vary(name: str) -> Callable[[Variation], pl.DataFrame]:
 
 def _variations(params: Params, ablation: Ablation) -> Iterator[Variation]:
     """The variations of a cell."""
-    k, temperature = params.trials.candidates, params.temperature(ablation.dataset)
+    k, temperature = params.trials.candidates, params.trials.temperature
     for other in ablation.candidates:
         yield "candidates k", other, other, temperature, 0
     for value in ablation.temperatures:

@@ -1,6 +1,7 @@
 """Stage ceilings: what no mechanism can exceed where trials are of sets, and how much of it each cell keeps.
 
-Worth is taken on all trials of such a data set, as is the loss: by the cell's law, or by its strongest attack.
+Stage similarity takes worth on all trials of such a data set; the loss, by a cell's law or its strongest attack, is
+that of the same trials.
 """
 
 from __future__ import annotations
@@ -18,12 +19,11 @@ from epsilometer.auditing.schemas import CEILINGS, ESTIMATES, EXACT, POSSIBLE, S
 from epsilometer.core import tables
 from epsilometer.core.guarantees import stored
 from epsilometer.models.encoder import Encoder
-from epsilometer.project.cells import rewrites, trials
+from epsilometer.project.cells import rewrites
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
-from epsilometer.project.paths import audited_texts, ceilings_path, exact_path, possible_path, prepared, sets_path
-from epsilometer.utility.intervals import mean_interval
-from epsilometer.utility.similarity import metric
+from epsilometer.project.paths import ceilings_path, exact_path, possible_path, prepared, sets_path
+from epsilometer.utility.schemas import SIMILARITIES, SIMILARITY
 
 _PUBLIC = 200  # texts of splits that are not audited, among which the best single text is looked for
 
@@ -51,26 +51,30 @@ def _sets(params: Params, dataset: str) -> Sets:
 
 
 def _rows(params: Params, dataset: str, sets: Sets) -> Iterator[dict[str, Any]]:
-    texts, source = audited_texts(params, dataset), trials(dataset).source
-    cosine = metric("cosine", params.embedding.model_dump())
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
+    means = tables.read("data/similarity.parquet", SIMILARITY)
+    cosines = tables.read("data/similarities.parquet", SIMILARITIES).filter(dataset=dataset, metric="cosine")
     for name, cell in params.cells.items():
         if cell.dataset != dataset:
             continue
         exact = tables.read(exact_path(name), EXACT)
         for epsilon in cell.budgets:
-            written, claims = rewrites(name, epsilon)
-            worths = cosine.measure([texts[i] for i in source], written.texts)
-            named = {"dataset": dataset, "mechanism": cell.mechanism, "epsilon": stored(epsilon)}
-            at = tables.at_epsilon(estimates.filter(dataset=dataset, mechanism=cell.mechanism), epsilon)
-            loss = lost(tables.at_epsilon(exact, epsilon), at)
-            if loss is None:
+            named = {"dataset": dataset, "mechanism": cell.mechanism}
+            at, mean, each = (
+                tables.at_epsilon(table.filter(**named), epsilon) for table in (estimates, means, cosines)
+            )
+            if (loss := lost(tables.at_epsilon(exact, epsilon), at)) is None:
                 continue
-            counts = {"sets": len(sets.served), "trials": len(source)}
-            _, low, high = mean_interval(worths, source, params.audit.alpha)
-            claimed = pure_claim(claims.to_numpy(), at)
-            columns = row(sets, worths, loss, pure_epsilon=claimed, alpha=params.audit.alpha)
-            yield named | counts | {"worth_low": low, "worth_high": high} | columns
+            _, claims = rewrites(name, epsilon)
+            worths, claimed = each.sort("trial")["value"].to_numpy(), pure_claim(claims.to_numpy(), at)
+            interval = {end: mean[f"cosine_{end}"].item() for end in ("low", "high")}
+            yield {
+                **named,
+                "epsilon": stored(epsilon),
+                "sets": len(sets.served),
+                **{f"worth_{end}": value for end, value in interval.items()},
+                **row(sets, worths, loss, pure_epsilon=claimed, alpha=params.audit.alpha),
+            }
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -39,7 +39,7 @@ _OF_ENTRY = {
 _OF_AUDIT = {
     **dict.fromkeys(("claims", "tokens"), ("mechanisms",)),
     "estimate": ("attacks",),
-    **dict.fromkeys(("similarity", "ceilings"), ("metrics",)),
+    "similarity": ("metrics",),
     "instrument": ("known loss",),
 }
 

@@ -1,5 +1,5 @@
-"""Stage similarity: how much of the texts the rewrites keep, for the first trials of every cell and epsilon, and which
-identifiers stand in the rewrites as they were, for all trials.
+"""Stage similarity: how much of the texts the rewrites keep, for the first trials of every cell and epsilon (all where
+trials are of sets), and which identifiers stand in the rewrites as they were, for all trials.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def _pairs(params: Params) -> pl.DataFrame:
     """A row a cell, epsilon and trial: the text and its rewrite."""
     parts = []
     for name, cell in params.cells.items():
-        texts, source = audited_texts(params, cell.dataset), trials(cell.dataset).source[: params.utility.texts]
+        texts, source = audited_texts(params, cell.dataset), trials(cell.dataset).source
+        if params.datasets[cell.dataset].sets is None:  # of sets, worth and loss are of the same trials
+            source = source[: params.utility.texts]
         for epsilon in cell.budgets:
             rewritten = rewrites(name, epsilon)[0].texts[: len(source)]
             rows = {

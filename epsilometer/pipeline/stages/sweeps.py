@@ -50,7 +50,7 @@ def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
     groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
     stream = (params.audit.seed, params.audit.round, "sweep", cell.dataset)
     sampled = sample(
-        embedded.vectors, cell.trials, params.trials.candidates, params.temperature(cell.dataset),
+        embedded.vectors, cell.trials, params.trials.candidates, params.trials.temperature,
         seed="/".join(map(str, stream)), groups=groups,
     )  # fmt: skip
     metrics = {"cosine": metric("cosine", params.embedding.model_dump()), "bertscore": metric("bertscore", {})}

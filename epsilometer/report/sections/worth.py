@@ -9,7 +9,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from epsilometer.auditing.schemas import OUTPUTS
+from epsilometer.auditing.schemas import CEILINGS, OUTPUTS
+from epsilometer.project.paths import ceilings_path
 from epsilometer.report.figures import (
     INK,
     MUTED,
@@ -31,6 +32,7 @@ from epsilometer.utility.schemas import DOWNSTREAM, SIMILARITY
 COSINE = "cosine"
 SEEDS = 5  # at least, to rank mechanisms by what was trained
 _GROUP = ["dataset", "measure"]
+_TOP = 1.12  # of the axis of utility
 _LABEL_HEIGHT = 0.06  # on the axis of utility
 
 
@@ -44,7 +46,8 @@ def section(results: Results) -> Section | None:
     points = tradeoff_points(losses, similarity, downstream)
     if points.is_empty():
         return None
-    specification = figure(points, levels(downstream), estimates["mechanism"], target)
+    ceilings = results.table(ceilings_path(), CEILINGS)
+    specification = figure(points, levels(downstream), estimates["mechanism"], target, ceilings)
     tradeoff = Figure("tradeoff", "Utility against loss", specification)
     outputs = results.table("data/outputs.parquet", OUTPUTS)
     return Section(
@@ -54,6 +57,7 @@ def section(results: Results) -> Section | None:
         context={
             "tradeoff": tradeoff,
             "exact": bool(points["exact"].any()),
+            "shaded": len(ceilings) > 0,
             "tradeoff_sentence": tradeoff_sentence(points, target, hardly_read(outputs)),
             "labels": labels(downstream),
             "attribute_sentence": attribute_sentence(downstream),
@@ -161,12 +165,14 @@ def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str
     return sentence[:1].upper() + sentence[1:] + "." if sentence else ""
 
 
-def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str], target: float) -> Specification:
+def figure(
+    points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str], target: float, ceilings: pl.DataFrame
+) -> Specification:
     """Utility against the loss: a row of panels a data set, a panel a measure of utility.
 
     A line is a mechanism, with its budgets along it. points: as `tradeoff_points` gives them; those of which the loss
     is sampled are hollow where others are exact, and the scale is then logarithmic above 1 nat. levels: dataset,
-    measure, what, value, drawn across.
+    measure, what, value, drawn across. ceilings: schema `CEILINGS`; what lies above, no mechanism can reach.
     """
     style = styles(mechanisms)
     names = points["mechanism"].unique().sort().to_list()
@@ -175,7 +181,7 @@ def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str]
     columns = max(len([1 for other, _ in panels if other == name]) for name, _ in panels)
     columns = 2 if columns == 1 else columns
     width = min(460, (WIDTH - 140) // columns - 60)
-    rows, x = _rows_and_axis(points)
+    rows, x, top = _rows_and_axis(points)
     colour, shape = by_name(style, names, controls)
     tooltip = [
         alt.Tooltip("mechanism:N"),
@@ -194,9 +200,15 @@ def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str]
         datasets[f"levels {key}"] = _apart(levels.filter(dataset=name, measure=measure)).to_dicts()
         base, level = alt.Chart(alt.NamedData(key)), alt.Chart(alt.NamedData(f"levels {key}"))
         low, title = min(0.0, ends(here["low"])[0]), "cosine of text and rewrite" if measure == "cosine" else measure
-        scale = alt.Scale(domain=[low, 1.12], nice=False)
+        scale = alt.Scale(domain=[low, _TOP], nice=False)
         y, value = alt.Y("utility:Q", title=title, scale=scale), alt.Y("value:Q", title=title, scale=scale)
+        impossible = alt.Chart(alt.NamedData(f"ceilings {key}")).transform_calculate(top=str(_TOP))
+        of_dataset = ceilings.filter(dataset=name) if measure == COSINE else ceilings.clear()
+        datasets[f"ceilings {key}"] = _to_the_edge(of_dataset, top)
         return alt.layer(
+            impossible.mark_area(color=MUTED, opacity=0.15).encode(
+                alt.X("nats:Q"), alt.Y("ceiling:Q", title=title, scale=scale), alt.Y2("top:Q")
+            ),
             alt.Chart(alt.NamedData("target")).mark_rule(color=MUTED, strokeDash=[4, 3]).encode(alt.X("target:Q")),
             level.mark_rule(color=MUTED, strokeDash=[1, 3]).encode(value),
             level.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11).encode(
@@ -221,8 +233,15 @@ def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str]
     return joined((panel(*one) for one in panels), datasets, columns=columns, spacing=40)
 
 
-def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X]:
-    """The rows of the figure, with finite losses, and the axis of these."""
+def _to_the_edge(curve: pl.DataFrame, top: float) -> list[dict[str, Any]]:
+    """The points of a ceiling up to `top` nats, the end of the axis, where it is that of the last point, or 1."""
+    points = curve.filter(pl.col("nats") <= top).select("nats", "ceiling").sort("nats").to_dicts()
+    last = 1.0 if len(points) == len(curve) else points[-1]["ceiling"]
+    return [*points, {"nats": top, "ceiling": last}] if points else []
+
+
+def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X, float]:
+    """The rows of the figure, with finite losses, the axis of these, and the largest loss that it shows."""
     exact = bool(points["exact"].any())
     largest = [v for v in (*points["ceiling"], *points.filter("exact")["upper"]) if math.isfinite(v)]
     top = 1.04 * max(largest, default=1.0)
@@ -242,7 +261,7 @@ def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X]:
         }
         for row, full in zip(shown.to_dicts(), points.to_dicts(), strict=True)
     ]
-    return rows, alt.X("point:Q", title=title, scale=scale, axis=axis)
+    return rows, alt.X("point:Q", title=title, scale=scale, axis=axis), top
 
 
 def _apart(levels: pl.DataFrame) -> pl.DataFrame:
