@@ -148,7 +148,7 @@ def _of_attack(name: str, settings: dict[str, Any]) -> list[Check]:
                 component = find(kind, name, method)
                 break
         else:
-            raise error from None  # what it is not is said of attacks on texts, the usual ones
+            raise error from None  # the message is about attacks on texts, the usual kind
         built = build(component, settings, f"attacks.{name}")
         if kind == membership.KIND:
             return check_membership(built)

@@ -65,7 +65,7 @@ def read(
     if Path(source).suffix == ".py":
         raw = _generate(str(source), request)
     elif request.part is not None or request.count is not None:
-        raise UserError(f"part and count are for a generator (.py), and {str(source)!r} is none; leave them out")
+        raise UserError(f"part and count are for a generator (.py), and {str(source)!r} is not one; leave them out")
     else:
         raw = _load(str(source), layout, rows)
     if rows is not None:

@@ -47,7 +47,7 @@ class BertScore:
         config = json.loads((folder / "config.json").read_text())
         if "t5" in str(folder) and "t5" not in config.get("model_type", ""):
             raise UserError(
-                f"bert-score takes any path with 't5' in it for a T5, and {folder} is none; rename a folder"
+                f"bert-score treats any path that contains 't5' as a T5, and {folder} is not one; rename a folder"
             )
         with quiet_loading(folder):
             from bert_score import BERTScorer

@@ -125,7 +125,7 @@ def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
 
 
 def _ends_in_number(word: bytes) -> bool:
-    """Whether the last part of a word with spaces is a number: then its line is too long, and the word is none."""
+    """Whether the last part of a word with spaces is a number: then the line is too long, and this is not a word."""
     parts = word.split()
     try:
         float(parts[-1] if len(parts) > 1 else b"no number")

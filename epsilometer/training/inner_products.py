@@ -256,7 +256,7 @@ def _recorded(model: SharedModel) -> Iterator[list[_Call]]:
 
 
 def _first_tokens(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """What BERT's last layer goes on with after its attention: the pooler reads the first token alone."""
+    """The states that BERT's last layer processes after its attention: the pooler reads the first token alone."""
     return tuple(tensor[:, :1] for tensor in inputs)
 
 

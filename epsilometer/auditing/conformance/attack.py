@@ -90,7 +90,7 @@ class _Checks:
         return None
 
     def _declared(self) -> str | None:
-        seen = sees(self.attack, self.mechanism)  # raises for a name that is none
+        seen = sees(self.attack, self.mechanism)  # raises for an unknown name
         self._guess(visible(self._rewrites(), seen))
         return None
 

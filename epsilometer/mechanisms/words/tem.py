@@ -57,7 +57,7 @@ class TEM(KernelMechanism):
         return -epsilon / 2 * np.minimum(distances, self.gamma(epsilon))
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """The bound by normalisers, for the exponential mechanism; the reference code's law is none."""
+        """The bound by normalisers, for the exponential mechanism; the reference code's law is not one."""
         return None if self.as_published else super().excess_bound(epsilon)
 
     @cached_property

@@ -32,7 +32,7 @@ class PublicList:
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise UserError(
                     f"resource must be a Parquet file with a column `text`, the public list of texts, and "
-                    f"{str(resource)!r} is none that can be read; an audit without a resource takes its own texts"
+                    f"{str(resource)!r} cannot be read as one; an audit without a resource takes its own texts"
                 ) from error
         if len(texts) < 2:
             raise UserError(f"the public list must hold at least 2 distinct texts, got {len(texts)}")

@@ -14,7 +14,7 @@ merged up to 18 more. In memory a text takes 8 bytes for its stand-in; a merge t
 stayed.
 
 Each part ends with its state, written whole or not at all, which names the files that count and their lengths. So a
-call that was killed is gone on with at the part that was under way, and ends in the same stand-ins.
+killed call resumes at the part that was under way, and ends in the same stand-ins.
 """
 
 from __future__ import annotations
