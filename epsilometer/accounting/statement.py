@@ -1,5 +1,5 @@
-"""What may be said of a training's privacy, each epsilon with all that it depends on: who counted it, for which
-neighbours, under which sampling, at which delta.
+"""What may be said of a training's privacy, each epsilon with all that it depends on: which accountant counted it, for
+which neighbours, under which sampling, at which delta.
 
 Ours: `loss distribution` (the bracket of the exact epsilon), `Renyi` (an upper end), `pure` (delta 0).
 
@@ -43,7 +43,7 @@ PUBLISHED, PUBLISHED_BY_ANGLE = "published", "published, by angle"
 class Statement:
     """One epsilon of a training, in nats, for one example of its training set.
 
-    accountant:    who counted.
+    accountant:    the name of the accountant.
     neighbours:    the training sets that it compares.
     sampling:      how examples enter steps, `poisson` or `shuffled`.
     delta:         its delta.

@@ -1,4 +1,4 @@
-"""`epsilometer canaries` and `epsilometer one-run`: an audit of anybody's own training, before and after it."""
+"""`epsilometer canaries` and `epsilometer one-run`: an audit of a training of one's own, before and after it."""
 
 from __future__ import annotations
 

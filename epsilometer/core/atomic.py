@@ -42,9 +42,9 @@ def whole(path: Path | str) -> Iterator[BinaryIO]:
     """A new file, open for writing, that appears as `path` on success and is deleted otherwise; makes its folder.
 
     Meanwhile it is hidden beside `path`. That name has random digits and is never a file or a link that was there: in a
-    folder that others may write, whoever guessed it could have a file elsewhere overwritten. For the same reason
-    nothing opens the file by its name again. The last part but one of the name is this process's number, by which the
-    remains of killed ones are recognised. Raises UserError where the name is another file's by the end.
+    folder that others may write, an attacker who guessed it could have a file elsewhere overwritten. For the same
+    reason nothing opens the file by its name again. The last part but one of the name is this process's number, by
+    which the remains of killed ones are recognised. Raises UserError where the name is another file's by the end.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -169,7 +169,7 @@ def is_validated(attack: Attack, candidates: int) -> bool:
 
 
 def visible(rewrites: Rewrites, seen: str) -> Rewrites:
-    """The rewrites as an adversary has them who sees so much: an attack cannot look at more than it says."""
+    """The rewrites as an adversary with this view has them: an attack cannot look at more than it declares."""
     return Rewrites(
         rewrites.texts,
         rewrites.units if seen in (UNITS, PROVIDER) else None,

@@ -24,7 +24,7 @@ def has_law(mechanism: Mechanism | None) -> bool:
 
 
 def covers(mechanism: Mechanism | None, seen: str) -> bool:
-    """Whether the likelihood is of all that an adversary sees who looks at so much (TEXT, UNITS, ...).
+    """Whether the likelihood is of all that an adversary with this view (TEXT, UNITS, ...) sees.
 
     The text is a function of what the law describes, or of that and the source, and then counts (`Writes`).
     """

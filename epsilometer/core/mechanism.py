@@ -319,7 +319,7 @@ class WantsAll(Protocol):
 def releases(mechanism: Mechanism | None) -> frozenset[str]:
     """What a mechanism gives out: its `releases`; the text alone where it says nothing.
 
-    Units belong to it where the released text determines them, so that who has the text has them as well.
+    Units belong to it where the released text determines them, so that an adversary who has the text has them as well.
     """
     return getattr(mechanism, "releases", frozenset({TEXT}))
 

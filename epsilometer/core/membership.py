@@ -66,7 +66,7 @@ class Decides(Protocol):
 
 @runtime_checkable
 class Compares(Protocol):
-    """An attack that needs references, and can tell from who trains on what whether these will do."""
+    """An attack that needs references, and can tell from their training sets whether they suffice."""
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
         """Raise UserError where it needs other ones; members: bool [m, q], which trained on which asked example."""

@@ -68,7 +68,7 @@ _LIMITED = threading.local()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Products on one thread. To say so takes as long as a small product: who makes many says it once, around all."""
+    """Products on one thread. Setting this takes as long as a small product, so it is set once around many."""
     if getattr(_LIMITED, "now", False):
         yield
         return

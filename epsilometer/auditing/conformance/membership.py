@@ -50,7 +50,7 @@ class _Checks:
         yield "a target's scores depend on no other target", self._alone
         if isinstance(self.attack, Decides):
             yield "thresholds gives a number a target", self._decided
-        yield "who was trained on is told by what targets say alone", self._blind
+        yield "membership is inferred from what targets say alone", self._blind
         yield "larger scores mean trained on", self._direction
 
     def _interface(self) -> str | None:
@@ -108,7 +108,7 @@ class _Checks:
         return f"thresholds must return a number for each of {_TARGETS} targets"
 
     def _blind(self) -> str | None:
-        """What targets say has nothing to do with who is first: neither score more, or less, but by chance."""
+        """Targets answer alike whichever examples come first: neither half may score more, but by chance."""
         scores = self.attack.score(_evidence(0.0))
         if min(_p(row, "two-sided") for row in scores) >= FALSE_ALARM / _TARGETS:
             return None

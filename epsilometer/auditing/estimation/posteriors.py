@@ -114,7 +114,7 @@ def _of_different(p: NDArray[np.float64]) -> _Hits:
 
 
 class LawTest:
-    """Whether a sampler follows its law, for one who looks after every batch.
+    """Whether a sampler follows its law: a test that stays valid when it is read after every batch.
 
     Against coins of the posteriors bet coins whose log odds are larger or smaller by t, for several t: each batch
     multiplies their wealth by the likelihood ratio, which has the expectation 1 under the law, so that it ever reaches

@@ -97,7 +97,7 @@ class OneThreshold(ByLoss):
         (Infinite(), "scores of ordinary examples are finite"),
         (Global(), "the same stream"),
         (ByOrder(), "a score goes by its example"),
-        (ByOrder(), "who was trained on is told"),
+        (ByOrder(), "membership is inferred"),
         (Unaligned(), "a score goes by its example"),
         (Together(), "a target's scores depend"),
         (Reversed(), "larger scores mean trained on"),
