@@ -7,7 +7,7 @@ weight decay .01, which shrinks every parameter, biases too.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,6 @@ BETAS, EPSILON, DECAY = (0.9, 0.999), 1e-8, 0.01
 _BLOCK = 1 << 15  # numbers at a time
 
 
-class Optimiser(Protocol):
-    """One step after the other on a vector. state: what a checkpoint has to hold beside the vector, by name."""
-
-    state: dict[str, NDArray[np.float32]]
-
-    def step(self, vector: NDArray[np.float32], gradient: NDArray[np.float32], number: int) -> None:
-        """Change the vector in place, by its gradient. number: of the step, from 1."""
-        ...
-
-
 @dataclass
 class AdamW:
     """rate: of learning; state: running means of the gradient and of its square, zeros at first."""
@@ -36,7 +26,7 @@ class AdamW:
     state: dict[str, NDArray[np.float32]] = field(default_factory=dict)
 
     def step(self, vector: NDArray[np.float32], gradient: NDArray[np.float32], number: int) -> None:
-        """As `Optimiser.step`."""
+        """Change the vector in place, by its gradient. number: of the step, from 1."""
         if not self.state:
             self.state |= {"mean": np.zeros_like(vector), "square": np.zeros_like(vector)}
         flat = vector.reshape(-1, copy=False), gradient.reshape(-1)
@@ -76,7 +66,7 @@ class Descent:
     state: dict[str, NDArray[np.float32]] = field(default_factory=dict)
 
     def step(self, vector: NDArray[np.float32], gradient: NDArray[np.float32], number: int) -> None:
-        """As `Optimiser.step`."""
+        """As `AdamW.step`."""
         vector -= np.float32(self.rate) * gradient
 
 

@@ -14,15 +14,15 @@ from safetensors.torch import load_file
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
-from epsilometer.pipeline import pretrain
-from epsilometer.pretraining import texts, vocabulary
-from epsilometer.pretraining.corruption import corrupt, words
-from epsilometer.pretraining.deberta import Deberta
-from epsilometer.pretraining.guidance import astray
-from epsilometer.pretraining.judge import Judge
-from epsilometer.pretraining.paraphraser import Paraphraser
-from epsilometer.pretraining.seq2seq import Seq2Seq
-from epsilometer.pretraining.training import Progress, train
+from pretraining import __main__ as pretrain
+from pretraining import texts, vocabulary
+from pretraining.corruption import corrupt, words
+from pretraining.deberta import Deberta
+from pretraining.guidance import astray
+from pretraining.judge import Judge
+from pretraining.paraphraser import Paraphraser
+from pretraining.seq2seq import Seq2Seq
+from pretraining.training import Progress, train
 from tests.support.places import ROOT
 
 RECIPES = {"seq2seq": Seq2Seq, "judge": Judge, "paraphraser": Paraphraser, "deberta": Deberta}
@@ -231,7 +231,7 @@ def test_the_judge_is_trained_on_the_prompt_that_it_will_be_asked() -> None:
     from transformers import PreTrainedTokenizerFast
 
     from epsilometer.attacks.identification.shared.judge_prompt import characters, plain, plain_ids
-    from epsilometer.pretraining.judge import frame
+    from pretraining.judge import frame
 
     backend = vocabulary.frequent(["rewrite answer the cat sees a dog"], pieces=700)
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="[CLS]")

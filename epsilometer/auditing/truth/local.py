@@ -1,4 +1,4 @@
-"""Local protocols for frequencies, and the attack that ldp-audit makes on them (Arcolezi and Gambs, VLDB 2024).
+"""Local protocols for frequencies, as ldp-audit has them (Arcolezi and Gambs, VLDB 2024).
 
 In effect, each of the five protocols releases a set of values: the value itself (GRR), a subset (SS), the bits that are
 1 (SUE, OUE), or all values that the hash maps to the reported bit (BLH). All values except the two of the pair are
@@ -71,19 +71,6 @@ def protocol(name: str, k: int, epsilon: float) -> KnownMechanism:
 
     origin = "Arcolezi and Gambs, VLDB 2024"
     return KnownMechanism(f"{name} k={k} epsilon={epsilon:g}", origin, sets, loss, law=lambda: law, claim=epsilon)
-
-
-def attack_rates(name: str, k: int, epsilon: float) -> tuple[float, float]:
-    """Returns how often ldp-audit's attack names the first value if that was the input, and if the other was.
-
-    The attack names a random member of the set, and any of the k values if the set is empty.
-    """
-    table = chances(name, k, epsilon)
-    own, other, more = np.indices(table.more.shape)
-    size = own + other + more
-    weight = table.pair[..., None] * table.more
-    named = [np.where(size > 0, held / np.maximum(size, 1), 1 / k) for held in (own, other)]
-    return float((weight * named[0]).sum()), float((weight * named[1]).sum())
 
 
 def _responses(count: int, rng: np.random.Generator, k: int, epsilon: float) -> NDArray[np.int64]:

@@ -139,10 +139,6 @@ class Exemplars:
         apart: NDArray[np.float64] = np.linalg.norm(vectors[pairs[:, 0]] - vectors[pairs[:, 1]], axis=1)
         return apart
 
-    def largest_distance(self, epsilon: float) -> float:
-        """1, or 2: the diameter of the unit sphere."""
-        return 1.0 if self.law == "randomized_response" else 2.0
-
     def laws(self, texts: Sequence[str]) -> Laws:
         """One unit a text, the exemplar that is released; a row for each text."""
         vectors = self.chosen.encode(texts)

@@ -4,7 +4,7 @@ Continues from data/pretraining/<name>.safetensors, which is written every few m
 time; where there is none, from the weights in data/embedded/models/<name>; where there are none, from the beginning.
 The result lies in data/embedded/models/<name>. Runs on a GPU where there is one, else on one core at low priority.
 
-usage: python -m epsilometer.pipeline.pretrain --corpus FILE --pairs FILE [--only NAME] [--minutes M]
+usage: python -m pretraining --corpus FILE --pairs FILE [--only NAME] [--minutes M]
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pathlib import Path
 
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.guard.entry import run
-from epsilometer.pretraining.training import Progress, Recipe, train
 from epsilometer.runtime import checksums
 from epsilometer.runtime.progress import say
+from pretraining.training import Progress, Recipe, train
 
 MODELS = {  # name: (module, class)
     "minilm-seq2seq": ("seq2seq", "Seq2Seq"),
@@ -36,7 +36,7 @@ WORK, OUT = Path("data/pretraining"), Path("data/embedded/models")
 
 def main(*words: str) -> None:
     """Train every model, or the one named by --only, for so many minutes each."""
-    parser = argparse.ArgumentParser("python -m epsilometer.pipeline.pretrain", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser("python -m pretraining", description=__doc__.partition("\n")[0])
     parser.add_argument("--corpus", type=Path, required=True, help="UTF-8 text, one text a line (.txt or .txt.xz)")
     parser.add_argument("--pairs", type=Path, required=True, help="source, tab, paraphrase a line (.tsv or .tsv.xz)")
     parser.add_argument("--only", metavar="NAME", help=f"one of {', '.join(MODELS)}")
@@ -56,7 +56,7 @@ def _train(name: str, corpus: Path, pairs: Path, minutes: float) -> None:
     record = json.loads((out / "training.json").read_text()) if (out / "training.json").is_file() else {}
     begun = Progress(record.get("steps", 0), record.get("tokens", 0), 60 * sum(record.get("minutes", {}).values()))
     module, kind = MODELS[name]
-    recipe: Recipe = getattr(import_module(f"epsilometer.pretraining.{module}"), kind)(
+    recipe: Recipe = getattr(import_module(f"pretraining.{module}"), kind)(
         corpus, pairs, WORK, out if record else None, device, TOKENS[device]
     )
     end = time.monotonic() + 60 * minutes

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.models.locate import ENCODER, locate
-from epsilometer.pretraining.texts import digest, texts
+from pretraining.texts import digest, texts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epsilometer.models.locate import quiet_loading
-from epsilometer.pretraining import texts, vocabulary
-from epsilometer.pretraining.guidance import astray
-from epsilometer.pretraining.texts import Row
+from pretraining import texts, vocabulary
+from pretraining.guidance import astray
+from pretraining.texts import Row
 
 if TYPE_CHECKING:
     from torch import Tensor

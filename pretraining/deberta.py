@@ -10,8 +10,8 @@ import numpy as np
 
 from epsilometer.core.randomness import Noise
 from epsilometer.models.locate import quiet_loading
-from epsilometer.pretraining import texts, vocabulary
-from epsilometer.pretraining.texts import Row
+from pretraining import texts, vocabulary
+from pretraining.texts import Row
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,10 +16,10 @@ import numpy as np
 
 from epsilometer.attacks.identification.shared.judge_prompt import characters, plain
 from epsilometer.models.locate import quiet_loading
-from epsilometer.pretraining import texts, vocabulary
-from epsilometer.pretraining.corruption import Unit, corrupt, words
-from epsilometer.pretraining.guidance import astray
-from epsilometer.pretraining.texts import Row, Rows
+from pretraining import texts, vocabulary
+from pretraining.corruption import Unit, corrupt, words
+from pretraining.guidance import astray
+from pretraining.texts import Row, Rows
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.models.locate import ENCODER, locate, quiet_loading
-from epsilometer.pretraining import texts, vocabulary
-from epsilometer.pretraining.corruption import corrupt
-from epsilometer.pretraining.guidance import astray
+from pretraining import texts, vocabulary
+from pretraining.corruption import corrupt
+from pretraining.guidance import astray
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,1 +1,0 @@
-"""Training of the small embedded models. Not part of an audit: `python -m epsilometer.pipeline.pretrain` runs it."""

@@ -1,0 +1,1 @@
+"""Training of the small embedded models. Not part of an audit: `python -m pretraining` runs it."""
