@@ -6,10 +6,12 @@ Each setting is described once, in its `Field(description=...)`.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from epsilometer.project.params import Params
+from epsilometer.project.schema.sections import Section
 
 PAGE = Path(__file__).parent / "settings.md"
 HEAD = """# Settings
@@ -33,19 +35,31 @@ def main() -> None:
 def page() -> str:
     """Returns the page: a table of the top level, and one of each section."""
     schema = Params.model_json_schema()
-    parts = [HEAD, table("Top level", "", schema, schema["$defs"])]
-    for name in sorted(schema["$defs"]):
-        section = schema["$defs"][name]
-        if "properties" in section:
-            parts.append(table(name, section["description"], section, schema["$defs"]))
+    sections = {name: part for name, part in schema["$defs"].items() if "properties" in part}
+    bases = {cls.__name__: cls.__bases__[0].__name__ for cls in below(Section)}
+    parts = [HEAD, table("Top level", "", schema["properties"], schema, sections)]
+    for name in sorted(sections):
+        base, section = bases[name], sections[name]
+        inherited = sections.get(base, {}).get("properties", {})
+        own = {key: setting for key, setting in section["properties"].items() if inherited.get(key) != setting}
+        purpose = section["description"].partition("\n")[0]
+        more = f"\n\nBeside these it has all settings of [{base}](#{base.lower()})." if inherited else ""
+        parts.append(table(name, purpose + more, own, section, sections))
     return "\n".join(parts)
 
 
-def table(name: str, purpose: str, section: dict[str, Any], sections: dict[str, Any]) -> str:
-    """Returns a section's heading and table, a row for each of its settings."""
-    lines = [f"## {name}\n", *([purpose.partition("\n")[0] + "\n"] if purpose else [])]
+def below(cls: type) -> Iterator[type]:
+    """Yield all classes that derive from a class."""
+    for derived in cls.__subclasses__():
+        yield derived
+        yield from below(derived)
+
+
+def table(name: str, purpose: str, settings: dict[str, Any], section: dict[str, Any], sections: dict[str, Any]) -> str:
+    """Returns a section's heading and table, a row for each of these settings of it."""
+    lines = [f"## {name}\n", *([purpose + "\n"] if purpose else [])]
     lines += ["| setting | values | default | |", "|---|---|---|---|"]
-    for key, setting in section["properties"].items():
+    for key, setting in settings.items():
         default = "required" if key in section.get("required", ()) else shown(setting)
         described = setting.get("description") or sections[setting["$ref"].rpartition("/")[2]]["description"]
         cells = (f"`{key}`", values(setting), default, described)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from epsilometer.cli import export
 from epsilometer.core.errors import UserError
-from epsilometer.report import cited
+from epsilometer.project import params
+from epsilometer.report import cited, markdown
 from tests.support.places import ROOT
 
 TABLE = """# mine
@@ -46,6 +48,15 @@ def test_a_table_that_moved_on_changes_the_page(page: Path) -> None:
     (page.parent / "results/mine.md").write_text(TABLE.replace("0.1 to 0.2", "0.3 to 0.4"))
     assert cited.fill(page.parent) == [page]
     assert ">0.3 to 0.4<" in page.read_text()
+
+
+def test_the_command_that_writes_tables_fills_pages(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(params, "read", lambda: None)
+    monkeypatch.setattr(markdown, "write", lambda results, out: out or page.parent / "results/mine.md")
+    export.results(page.parent / "elsewhere.md")
+    assert page.read_text() == PAGE, "tables that are written elsewhere are cited by no page"
+    export.results(None)
+    assert ">0.1 to 0.2<" in page.read_text()
 
 
 @pytest.mark.parametrize(

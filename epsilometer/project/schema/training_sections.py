@@ -80,7 +80,7 @@ class Noised(Section):
 
     noise: NoiseEntry = Field(description="The noise; its bare kind stands for `{kind: KIND}`.")
     levels: Levels | None = Field(
-        None, description="Of noise: sigma of `gaussian` and `scaled`, kappa of `vmf`; left out for `none`."
+        None, description="Levels of the noise: sigma of `gaussian` and `scaled`, kappa of `vmf`; left out for `none`."
     )
 
     @field_validator("noise", mode="before")
