@@ -54,13 +54,12 @@ def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3, te
     """
     most = TEXTS[model.device] if texts is None else texts
     written: list[str] = []
-    while len(written) < len(states):
-        rest = states[len(written) :]
-        written += model.memory.attempt(partial(_first_batch, model, rest, longest, beams, most=most))
+    for _, outputs in model.memory.parts(states, partial(_first_batch, model, longest, beams, most)):
+        written += outputs
     return written
 
 
-def _first_batch(model: Seq2Seq, states: Tensor, longest: int, beams: int, *, most: int) -> list[str]:
+def _first_batch(model: Seq2Seq, longest: int, beams: int, most: int, states: Tensor) -> list[str]:
     """The texts of the first states, at most `most` of them and as many as memory holds."""
     size = model.memory.rows(beams * model.row_bytes(states.shape[1], longest), most)
     part = states[:size]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
@@ -231,10 +230,7 @@ class Bert:
             padded = F.pad(part, (0, 0, 0, rows - len(part)))
             return head.decoder(head.norm(F.gelu(head.transform(padded))))[: len(part)]
 
-        start = 0
-        while start < len(states):
-            part = self._memory.attempt(partial(first, states[start:]))
-            start += len(part)
+        for _, part in self._memory.parts(states, first):
             yield part
 
     def _blocks(self, sequences: Sequence[Sequence[int]], some: Sequence[int]) -> Iterator[list[int]]:

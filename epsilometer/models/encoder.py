@@ -106,14 +106,11 @@ class _AnyEncoder:
         result = np.empty((len(texts), self.dimensions), dtype=np.float32)
         order = sorted(range(len(texts)), key=lengths.__getitem__)
         for length, run in groupby(order, key=lambda i: min(lengths[i], self.window)):
-            members = list(run)
-            while members:
-                vectors = self._memory.attempt(partial(self._first_batch, texts, members, length))
-                result[members[: len(vectors)]] = vectors
-                members = members[len(vectors) :]
+            for members, vectors in self._memory.parts(list(run), partial(self._first_batch, texts, length)):
+                result[members] = vectors
         return result, sum(length > self.window for length in lengths)
 
-    def _first_batch(self, texts: Sequence[str], members: list[int], length: int) -> np.ndarray:
+    def _first_batch(self, texts: Sequence[str], length: int, members: list[int]) -> np.ndarray:
         """The vectors of the first members, of one length."""
         from epsilometer.models.memory import activations
 

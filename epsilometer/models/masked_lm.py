@@ -221,26 +221,22 @@ class _AnyMaskedLM:
 
     def logits(self, inputs: list[PairInput]) -> Iterator[tuple[list[int], Tensor]]:
         """The logits of the rows named beside them."""
-        import torch
-
         order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].ids))
         for length, run in groupby(order, key=lambda i: len(inputs[i].ids)):
-            members = list(run)
-            while members:
-                with torch.inference_mode():
-                    batch, logits = self._memory.attempt(partial(self._first_batch, inputs, members, length))
-                members = members[len(batch) :]
-                yield batch, logits
+            yield from self._memory.parts(list(run), partial(self._first_batch, inputs, length))
 
-    def _first_batch(self, inputs: list[PairInput], members: list[int], length: int) -> tuple[list[int], Tensor]:
-        """The first members, of one length, and their logits."""
+    def _first_batch(self, inputs: list[PairInput], length: int, members: list[int]) -> Tensor:
+        """The logits of the first members, of one length."""
+        import torch
+
         from epsilometer.models.memory import activations
 
         each = self._model.dtype.itemsize * activations(self._model.config, length) + 8 * len(self._chosen)
         size = self._memory.rows(each, EQUAL_ROWS[self._device])
         batch = members[:size]
         filled = batch + [batch[-1]] * (size - len(batch))
-        return batch, self._at_masks([inputs[i] for i in filled])[: len(batch)]
+        with torch.inference_mode():
+            return self._at_masks([inputs[i] for i in filled])[: len(batch)]
 
     def _at_masks(self, inputs: list[PairInput]) -> Tensor:
         """Logits at the mask, [rows, outputs].

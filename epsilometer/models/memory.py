@@ -8,7 +8,8 @@ memory all the same, the number of rows is halved, which is said. A stage's reco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -17,7 +18,9 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime import batches
 from epsilometer.runtime.progress import say
 
-T = TypeVar("T")
+S = TypeVar("S", bound=Any)  # what has a length and can be cut
+T = TypeVar("T", bound=Sized)
+W = TypeVar("W")
 
 BUDGET = {"cpu": 4 << 30, "cuda": 24 << 30}  # bytes of the rows of one network; its weights come on top
 
@@ -53,7 +56,7 @@ class Memory:
         torch.cuda.empty_cache()
         say(f"out of memory: {self._model} goes on with half as many rows, which can change last bits")
 
-    def attempt(self, work: Callable[[], T]) -> T:
+    def attempt(self, work: Callable[[], W]) -> W:
         """The result of work that is done again with fewer rows where memory runs out."""
         while True:
             try:
@@ -61,6 +64,13 @@ class Memory:
             except torch.cuda.OutOfMemoryError:
                 pass  # frames hold tensors until this clause ends
             self.halve()
+
+    def parts(self, items: S, first: Callable[[S], T]) -> Iterator[tuple[S, T]]:
+        """Yields items and their results, some at a time: `first` has done as many of those left as memory held."""
+        while len(items):
+            done = self.attempt(partial(first, items))
+            yield items[: len(done)], done
+            items = items[len(done) :]
 
     def work_off(self, items: Sequence[int], run: Callable[[Sequence[int]], Iterator[Sequence[int]]]) -> None:
         """Have all items done by `run`, which yields what is done; it is given the others again, in fewer rows."""

@@ -199,14 +199,12 @@ class _ByTransformers:
         states = np.empty((len(ids), self.width), np.float32)
         widths = np.array([min(self._window, -(-len(row) // MULTIPLE) * MULTIPLE) for row in ids])
         for width in np.unique(widths):
-            members = np.flatnonzero(widths == width)
-            while len(members):
-                some = self._memory.attempt(partial(self._first_batch, ids, members, int(width)))
-                states[members[: len(some)]] = some
-                members = members[len(some) :]
+            first = partial(self._first_batch, ids, int(width))
+            for members, some in self._memory.parts(np.flatnonzero(widths == width), first):
+                states[members] = some
         return states
 
-    def _first_batch(self, ids: Sequence[Sequence[int]], members: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+    def _first_batch(self, ids: Sequence[Sequence[int]], width: int, members: NDArray[np.int64]) -> NDArray[np.float32]:
         """The states of the first members, padded on the right."""
         import torch
 

@@ -165,14 +165,12 @@ class Transformer:
         logits = np.empty((len(pieces), len(self.classes)), np.float32)
         with torch.inference_mode():
             for width in np.unique(widths):
-                members = np.flatnonzero(widths == width)
-                while len(members):
-                    some = self.memory.attempt(partial(self._first_batch, pieces, members, int(width)))
-                    logits[members[: len(some)]] = some
-                    members = members[len(some) :]
+                first = partial(self._first_batch, pieces, int(width))
+                for members, some in self.memory.parts(np.flatnonzero(widths == width), first):
+                    logits[members] = some
         return logits
 
-    def _first_batch(self, pieces: list[list[int]], members: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+    def _first_batch(self, pieces: list[list[int]], width: int, members: NDArray[np.int64]) -> NDArray[np.float32]:
         """The logits of the first members, all of one width."""
         from epsilometer.models.memory import activations
 

@@ -16,8 +16,7 @@ in 17.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -123,12 +122,13 @@ class _Line:
         embedded = torch.stack([self.end, self.begin], 1).flatten(0, 1)
         rows = torch.arange(len(self.ids), device=embedded.device).repeat_interleave(2)
 
-        def some(start: int) -> Tensor:
-            part = slice(start, start + _fitting(self.classifier, self.width, 2))
+        def first(left: range) -> Tensor:
+            part = slice(left.start, left.start + _fitting(self.classifier, self.width, 2))
             return self._logits(embedded[part], rows[part])
 
         with torch.inference_mode():
-            return torch.cat(self._worked_off(some, len(rows))).unflatten(0, (-1, 2)).double().cpu().numpy()
+            logits = [done for _, done in self.classifier.memory.parts(range(len(rows)), first)]
+            return torch.cat(logits).unflatten(0, (-1, 2)).double().cpu().numpy()
 
     def scores(self, target: NDArray[np.int64], steps: int) -> NDArray[np.float64]:
         """Returns the scores [n, width] of pieces, by this many nodes.
@@ -143,8 +143,8 @@ class _Line:
         every_row = torch.arange(len(self.ids), device=device).repeat_interleave(steps)
         every_place = torch.from_numpy((nodes + 1) / 2).to(self.end).repeat(len(self.ids))
 
-        def some(start: int) -> Tensor:
-            part = slice(start, start + _fitting(self.classifier, self.width))
+        def first(left: range) -> Tensor:
+            part = slice(left.start, left.start + _fitting(self.classifier, self.width))
             rows, places = every_row[part], every_place[part]
             way = self.end[rows] - self.begin[rows]
             embedded = (self.begin[rows] + places[:, None, None] * way).requires_grad_()
@@ -152,15 +152,9 @@ class _Line:
             (slopes,) = torch.autograd.grad(total, embedded)
             return (slopes * way).sum(-1).double()
 
-        of_nodes = torch.cat(self._worked_off(some, len(every_row))).unflatten(0, (-1, steps)).cpu().numpy()
+        slopes = [done for _, done in self.classifier.memory.parts(range(len(every_row)), first)]
+        of_nodes = torch.cat(slopes).unflatten(0, (-1, steps)).cpu().numpy()
         return np.tensordot(of_nodes, weights / 2, (1, 0))
-
-    def _worked_off(self, some: Callable[[int], Tensor], count: int) -> list[Tensor]:
-        """Returns what `some` returns for the rows from each start on, until every row has its own."""
-        parts: list[Tensor] = []
-        while (start := sum(map(len, parts))) < count:
-            parts.append(self.classifier.memory.attempt(partial(some, start)))
-        return parts
 
     def _logits(self, embedded: Tensor, rows: Tensor) -> Tensor:
         """Returns the logits [m, classes] of the texts in these rows, with these embeddings [m, width, size]."""

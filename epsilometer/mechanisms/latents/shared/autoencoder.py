@@ -169,20 +169,18 @@ class Autoencoder(nn.Module):
     @torch.inference_mode()
     def decode(self, latents: NDArray[np.float32]) -> list[str]:
         """Texts by greedy choice from latents [n, width]: as many words as the longest, or until the end symbol."""
-        texts: list[str] = []
 
-        def first() -> list[list[int]]:
+        def first(rest: NDArray[np.float32]) -> list[list[int]]:
             rows = self._rows(EQUAL_ROWS[self.bias.device.type])
-            part = torch.from_numpy(np.array(latents[len(texts) : len(texts) + rows])).to(self.bias.device)
+            part = torch.from_numpy(np.array(rest[:rows])).to(self.bias.device)
             chosen: list[list[int]] = self._write(F.pad(part, (0, 0, 0, rows - len(part))))[: len(part)].tolist()
             return chosen
 
-        while len(texts) < len(latents):
-            texts += [
-                write(self.vocabulary[i - SYMBOLS] for i in row[: row.index(END) if END in row else None])
-                for row in self._memory.attempt(first)
-            ]
-        return texts
+        return [
+            write(self.vocabulary[i - SYMBOLS] for i in row[: row.index(END) if END in row else None])
+            for _, chosen in self._memory.parts(latents, first)
+            for row in chosen
+        ]
 
     def set_gradients(self, parameters: Sequence[Tensor], numbers: Sequence[Sequence[int]], dropped: float) -> None:
         """Give parameters the gradient of the mean cross-entropy of texts of one length, given as word numbers.
