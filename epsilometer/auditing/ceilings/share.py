@@ -28,7 +28,7 @@ from epsilometer.auditing.results.diagnostics import STRONGEST
 
 BY_LAW, BY_LATENTS, BY_ATTACKS = "law", "latents", "attacks"
 EXACTLY, AT_LEAST, AT_MOST = "=", "≥", "≤"
-NATS = np.concatenate([np.arange(0, 2, 0.05), np.arange(2, 8.01, 0.25)])  # of a curve
+NATS = np.concatenate([np.arange(40) / 20, np.arange(8, 33) / 4])  # of a curve: 0 to 8
 
 Array = NDArray[np.float64]
 

@@ -9,6 +9,8 @@ import polars as pl
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED
 from epsilometer.auditing.schemas import CEILINGS, EXACT
+from epsilometer.mechanisms.controls.coin import Coin
+from epsilometer.project.params import read
 from epsilometer.report.rows import comparable, strongest, tails
 from epsilometer.report.sections import worth
 from epsilometer.report.sections.worth import (
@@ -21,6 +23,7 @@ from epsilometer.report.sections.worth import (
 from epsilometer.report.wording import tail_words
 from tests.support.audited import HOSTILE, MECHANISMS, audit, bare, downstream, estimates, frame, tables_of_all, text_of
 from tests.support.exact_losses import losses as exact_of
+from tests.support.places import ROOT
 
 SIMILARITY = tables_of_all()["similarity"]
 NO_EXACT = pl.DataFrame(schema=dict(EXACT))
@@ -185,3 +188,12 @@ def test_attackers_stand_between_their_ends() -> None:
 
 def test_without_utility_there_is_no_section() -> None:
     assert worth.section(bare(estimates())) is None
+
+
+def test_the_coin_stands_in_the_default_audit_and_is_named_by_nothing_that_ranks() -> None:
+    """Its cell has a law with a tail; the rows of a default audit's coin are those of the test above."""
+    params = read(ROOT / "params.yaml")
+    coins = [name for name, cell in params.cells.items() if cell.mechanism == "coin"]
+    assert coins
+    assert all(params.datasets[params.cells[name].dataset].sets for name in coins), "beside what is possible"
+    assert Coin.control
