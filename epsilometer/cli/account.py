@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epsilometer.cli.options import Json, number
+from epsilometer.cli.options import Json, numbers
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.runtime.progress import note
@@ -107,7 +107,7 @@ def _parts(dimensions: str | None, noise: str) -> tuple[int, ...]:
         raise UserError(
             "--dimensions belongs to --noise vmf: it takes the numbers of the gradient, as 592130, or of each part"
         )
-    values = [number(part, rule) for part in dimensions.split(",")] if dimensions is not None else []
+    values = numbers(dimensions, rule) or []
     if not all(value.is_integer() for value in values):
         raise UserError(f"{rule}, got {dimensions!r}")
     return tuple(int(value) for value in values)

@@ -18,7 +18,7 @@ from epsilometer.cli.options import (
     Json,
     Settings,
     TextOptions,
-    number,
+    numbers,
     read_settings,
     shipped,
 )
@@ -58,9 +58,7 @@ class Source:
     @property
     def budgets(self) -> list[float] | None:
         """The epsilons; None where the mechanism says them."""
-        if self.epsilons is None:
-            return None
-        return [number(part, "--epsilons must be numbers separated by commas") for part in self.epsilons.split(",")]
+        return numbers(self.epsilons, "--epsilons must be numbers separated by commas")
 
     def check(self) -> None:
         """Refuse options of which one excludes or needs another."""
@@ -123,11 +121,10 @@ class Game:
         from epsilometer.auditing.trials.design import STANDARD, Design
 
         size = _size(self.candidates)
-        shares = (
-            None if self.prior is None else tuple(number(p, "--prior must be numbers") for p in self.prior.split(","))
-        )
+        shares = numbers(self.prior, "--prior must be numbers")
         fpr = STANDARD.fpr if self.fpr is None else self.fpr
-        return Design(size, self.temperature, self.alpha, self.seed, fpr=fpr, prior=shares)
+        prior = None if shares is None else tuple(shares)
+        return Design(size, self.temperature, self.alpha, self.seed, fpr=fpr, prior=prior)
 
     @property
     def measure(self) -> Callable[..., pl.DataFrame]:

@@ -14,7 +14,7 @@ from epsilometer.cli.options import (
     Json,
     Settings,
     TextOptions,
-    number,
+    numbers,
     read_settings,
 )
 from epsilometer.cli.output import show
@@ -49,8 +49,7 @@ def exact(
     the method says, and all_low to all_high is a 99 % interval of the average over all. With --json all that was
     computed.
     """
-    rule = "--epsilons must be numbers separated by commas"
-    budgets = [number(part, rule) for part in epsilons.split(",")] if epsilons is not None else None
+    budgets = numbers(epsilons, "--epsilons must be numbers separated by commas")
     from epsilometer.auditing.exact_loss.from_texts import exact_loss
     from epsilometer.auditing.text_audit import on_vectors
     from epsilometer.auditing.trials.design import Design

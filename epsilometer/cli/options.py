@@ -140,6 +140,11 @@ def writable(path: Path | None) -> Path | None:
     return path
 
 
+def numbers(text: str | None, rule: str) -> list[float] | None:
+    """Returns numbers that commas separate, None for none; a UserError says the rule."""
+    return None if text is None else [number(part, rule) for part in text.split(",")]
+
+
 def number(text: str, rule: str) -> float:
     """Returns a number; a UserError says the rule."""
     try:
