@@ -466,13 +466,20 @@ class Sweep(Cell):
 class Runtime(Section):
     """Settings that cannot change a result (`runtime/scaling.py`)."""
 
-    block: PositiveInt = Field(1 << 16, description="Trials that are handled at once.")
-    workers: PositiveInt = Field(1, description="Worker processes.")
+    block: PositiveInt = Field(
+        1 << 16,
+        description="The most trials a slice; attacks take four blocks. Several workers get at least four slices each, "
+        "of at least 256 trials.",
+    )
+    workers: PositiveInt = Field(1, description="How many slices run at a time, each worker with models of its own.")
     ray: str | None = Field(
-        None, description="The address of a Ray cluster: `auto` or `HOST:PORT`; null computes on this machine."
+        None,
+        description="null: processes of this machine; `auto`: the Ray cluster that `RAY_ADDRESS` names, or else one "
+        "that is started for the stage on 127.0.0.1 alone; `HOST:PORT`: a cluster that this machine has joined.",
     )
     gpus: Annotated[float, Field(ge=0)] = Field(
-        0, description="GPUs of each of Ray's workers: a share of one, or a whole number."
+        0,
+        description="GPUs of each of Ray's workers, a share or a whole number; `device` says whether to use them.",
     )
 
     @field_validator("ray")
