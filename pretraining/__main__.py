@@ -41,13 +41,13 @@ def main(*words: str) -> None:
     parser.add_argument("--pairs", type=Path, required=True, help="source, tab, paraphrase a line (.tsv or .tsv.xz)")
     parser.add_argument("--only", metavar="NAME", help=f"one of {', '.join(MODELS)}")
     parser.add_argument("--minutes", type=float, default=10.0, help="of training for each model (default 10)")
-    asked = parser.parse_args(words)
-    if asked.only is not None and asked.only not in MODELS:
-        raise UserError(f"--only must be one of {', '.join(MODELS)}, got {asked.only!r}")
-    if not asked.minutes > 0:
-        raise UserError(f"--minutes must be > 0, got {asked.minutes:g}")
-    for name in [asked.only] if asked.only else MODELS:
-        _train(name, asked.corpus, asked.pairs, asked.minutes)
+    options = parser.parse_args(words)
+    if options.only is not None and options.only not in MODELS:
+        raise UserError(f"--only must be one of {', '.join(MODELS)}, got {options.only!r}")
+    if not options.minutes > 0:
+        raise UserError(f"--minutes must be > 0, got {options.minutes:g}")
+    for name in [options.only] if options.only else MODELS:
+        _train(name, options.corpus, options.pairs, options.minutes)
 
 
 def _train(name: str, corpus: Path, pairs: Path, minutes: float) -> None:
