@@ -12,7 +12,8 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing import text_audit as api
-from epsilometer.auditing.results.comparison import Right, judged, paired_rows
+from epsilometer.auditing.estimation.tail import Scored, lower_end
+from epsilometer.auditing.results.comparison import judged, paired_rows
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
 from epsilometer.auditing.text_audit import Named
@@ -45,7 +46,9 @@ def compare(
     project those of its params.yaml.
     Returns a row for the strongest attacks on each, and one for each attack on both (of a project for each data set):
     dataset, attack, trials, `first only` and `second only` (trials in which the adversary was right about the one
-    alone), `p value`, `p Holm` and the `finding` in words, all of which hold at once at level alpha.
+    alone), `p value`, `p Holm` and the `finding` in words, all of which hold at once at level alpha; and of each
+    what its surest guesses prove of delta at 4 nats (`first delta at 4`, `second delta at 4`; null where not testable),
+    which an average does not show.
     Raises UserError for an epsilon that was not audited, and for values outside their range.
     """
     if isinstance(source, (str, Path)):
@@ -74,7 +77,7 @@ def compare_cells(
         if None in cells:
             continue
         target = tables.read(f"data/trials/{dataset}.parquet", TRIALS)["target"]
-        right = []
+        guessed: list[Mapping[str, Scored]] = []
         for name, epsilon in (first, second):
             if params.cells[f"{dataset}-{name}"].epsilons is None:
                 raise UserError(f"{name} {_NO_BUDGET}")
@@ -83,12 +86,10 @@ def compare_cells(
             if at_epsilon.is_empty():
                 known = ", ".join(f"{e:g}" for e in guesses["epsilon"].unique().sort())
                 raise UserError(f"{name} was not audited at epsilon {epsilon:g} on {dataset}; it was at {known}")
-            by_attack = {
-                a: (p.sort("trial")["guess"] == target).to_numpy() for (a,), p in at_epsilon.group_by("attack")
-            }
+            by_attack = {a: _scored(p.sort("trial"), target) for (a,), p in at_epsilon.group_by("attack")}
             released = estimates.filter(pl.col("released"), dataset=dataset, mechanism=name, epsilon=epsilon)["attack"]
-            right.append({attack: by_attack[attack] for attack in released if attack in by_attack})
-        rows += _paired(dataset, (first, second), right)
+            guessed.append({attack: by_attack[attack] for attack in released if attack in by_attack})
+        rows += _paired(dataset, (first, second), guessed, params.trials.candidates, alpha=alpha)
     if not rows:
         raise UserError(f"no data set has both {first[0]} and {second[0]}; see cells in params.yaml")
     return judged(rows, _label(first), _label(second), alpha)
@@ -112,14 +113,21 @@ def compare_texts(
         if not has_budget(mechanism):
             raise UserError(f"{label} {_NO_BUDGET}")
     sampled, embedded = api.draw(texts, trials, as_installed(design))
-    right = [_right(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
-    return judged(_paired(name, named, right), _label(named[0]), _label(named[1]), design.alpha)
+    guessed = [_guessed(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
+    rows = _paired(name, named, guessed, design.k, alpha=design.alpha)
+    return judged(rows, _label(named[0]), _label(named[1]), design.alpha)
 
 
-def _right(
+def _scored(guesses: pl.DataFrame, target: pl.Series) -> Scored:
+    """The guesses of one attack, in the order of the trials."""
+    scores = None if guesses["score"].has_nulls() else guesses["score"].to_numpy()
+    return Scored((guesses["guess"] == target).to_numpy(), scores)
+
+
+def _guessed(
     pool: api.Pool, sampled: Trials, at: tuple[Mechanism, float], attacks: Mapping[str, Attack], design: Design
-) -> Right:
-    """Whether each attack that sees what is released names the source, by trial."""
+) -> Mapping[str, Scored]:
+    """Whether each attack that sees what is released names the source, by trial, and how sure it is."""
     mechanism, epsilon = at
     trials = len(sampled.target)
     noise = Noise.named(trials, design.seed, "rewrite", epsilon)
@@ -131,17 +139,32 @@ def _right(
         return Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded)
 
     every = guesses_of(able, {epsilon: rewrites}, sampled.candidates, context)
-    return {name: guesses.slots == sampled.target for name, (guesses,) in every}
+    return {name: Scored(guesses.slots == sampled.target, guesses.scores) for name, (guesses,) in every}
 
 
-def _paired(dataset: str, sides: Sequence[tuple[str, float]], right: Sequence[Right]) -> list[dict[str, Any]]:
+def _paired(
+    dataset: str,
+    sides: Sequence[tuple[str, float]],
+    guessed: Sequence[Mapping[str, Scored]],
+    candidates: int,
+    *,
+    alpha: float,
+) -> list[dict[str, Any]]:
     """The rows of one data set; prints a note on attacks on one side alone."""
-    one, other = right
+    one, other = guessed
     for (name, _), mine, theirs in ((sides[0], one, other), (sides[1], other, one)):
         alone = [attack for attack in mine if attack not in theirs]
         if alone:
             note(f"on {dataset} {', '.join(alone)} attacked {name} alone, and counts in the row {STRONGEST} only")
-    return paired_rows(dataset, one, other)
+
+    def tail(side: Mapping[str, Scored], attack: str) -> float | None:
+        return lower_end([*side.values()] if attack == STRONGEST else [side[attack]], candidates, alpha)
+
+    rows = paired_rows(dataset, *({name: scored.right for name, scored in side.items()} for side in guessed))
+    return [
+        row | {f"{which} delta at 4": tail(side, row["attack"]) for which, side in (("first", one), ("second", other))}
+        for row in rows
+    ]
 
 
 def _label(side: tuple[str, float]) -> str:
