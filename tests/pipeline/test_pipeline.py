@@ -121,7 +121,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "diagnose", "ablations@songs-rr", "ablations@songs-mine", "tokens", "classifiers",
         "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
         "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
-        "exact@songs-rr", "exact@songs-mine", "exact@songs-santext", "budgets", "training_curves",
+        "exact@songs-rr", "exact@songs-mine", "exact@songs-santext", "budgets", "training_curves", "ceilings",
     }  # fmt: skip
     return sandbox
 

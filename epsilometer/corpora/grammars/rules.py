@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import yaml
 
-from epsilometer.core.yaml_text import FAST
+from epsilometer.core import yaml_text
 
 # How many times likelier an author makes an alternative of their own taste, and less likely one of another taste.
 # Set so that a linear classifier gets three genders in four right, and three age groups or countries in five.
@@ -30,8 +29,7 @@ _TOKEN = re.compile(r"\{([^}]+)\}|([][|])|([^][{}|]+)")
 @cache
 def grammar(name: str) -> dict[str, Any]:
     """Returns what the file `name`.yaml beside this module holds, by section."""
-    with (Path(__file__).parent / f"{name}.yaml").open("rb") as file:
-        sections: dict[str, Any] = yaml.load(file, FAST)
+    sections: dict[str, Any] = yaml_text.load((Path(__file__).parent / f"{name}.yaml").read_bytes())
     return sections
 
 
