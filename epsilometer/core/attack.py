@@ -9,8 +9,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core.cases import ByCase, Table
 from epsilometer.core.errors import UserError
-from epsilometer.core.likelihood import by_column, covers, posteriors
+from epsilometer.core.likelihood import by_column, covers, in_slots, posteriors
 from epsilometer.core.mechanism import LATENTS, PROVIDER, TEXT, UNITS, Mechanism, Rewrites, law_of
 from epsilometer.core.randomness import Noise
 
@@ -38,7 +39,8 @@ class Context:
     noise: the attack's own stream, one for each trial; embedded: embeddings of the texts, where they exist already;
     public: whether the texts may leave this machine; log_likelihoods: [n, k], of the rewrites under each candidate,
     where they are computed already (`likelihood.computed`): shown to attacks that see what the mechanism's law
-    describes; prior: how likely the source is to stand in each slot, None where in each alike.
+    describes, and by case, where these are few, to attacks that say `takes_cases`; prior: how likely the source is to
+    stand in each slot, None where in each alike.
     """
 
     texts: Sequence[str]
@@ -47,7 +49,7 @@ class Context:
     noise: Noise
     embedded: Embedded | None = None
     public: bool = False
-    log_likelihoods: NDArray[np.float64] | None = None
+    log_likelihoods: Table | None = None
     prior: Sequence[float] | None = None
 
 
@@ -89,7 +91,7 @@ class Scores(Protocol):
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> Sequence[NDArray[np.floating]]:
+    ) -> Sequence[Table]:
         """For the rewrites of the same trials at several epsilons, a score of each candidate: [n, k] an epsilon."""
         ...
 
@@ -209,6 +211,8 @@ def guess_and_score(
     seen = sees(attack, mechanism)
     if seen != law_of(mechanism):
         contexts = [replace(context, log_likelihoods=None) for context in contexts]
+    elif not getattr(attack, "takes_cases", False):
+        contexts = [replace(context, log_likelihoods=_whole(context.log_likelihoods)) for context in contexts]
     guesses = _guesses(attack, [visible(output, seen) for output in rewrites], candidates, contexts)
     if not covers(mechanism, seen):
         return guesses
@@ -216,6 +220,10 @@ def guess_and_score(
         guess if table is None else replace(guess, posteriors=posteriors(table, guess.slots))
         for guess, table in zip(guesses, tables, strict=True)
     ]
+
+
+def _whole(table: Table | None) -> NDArray[np.floating] | None:
+    return table.whole if isinstance(table, ByCase) else table
 
 
 def _guesses(
@@ -257,37 +265,54 @@ def _joined(blocks: Sequence[Guesses]) -> Guesses:
     return Guesses(np.concatenate([block.slots for block in blocks]), np.concatenate(scores))
 
 
-def margins(scores: NDArray[np.floating], slots: NDArray[np.integer]) -> NDArray[np.float64]:
+def margins(scores: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
     """By how much the score of the named candidate exceeds every other's: [n], on the grid of ties, 0 among equals.
 
     Infinite where it alone is possible. scores: [n, k]; slots: [n].
     """
+    if isinstance(scores, ByCase):
+        return scores.of_slots(margins, slots)
     out = np.empty(len(scores))
     for part, columns in by_column(scores):
-        best, second = columns[0], np.full(columns.shape[1], -np.inf)
-        for column in columns[1:]:
+        best, second = np.maximum(*columns[:2]), np.minimum(*columns[:2])
+        for column in columns[2:]:
             second = np.maximum(second, np.minimum(best, column))
             best = np.maximum(best, column)
-        named = columns[slots[part], np.arange(columns.shape[1])]
+        named = in_slots(columns, slots[part])
         other = np.where(named < best, best, second)
         with np.errstate(invalid="ignore"):
             out[part] = np.where(named > other, np.round((named - other) / _GRID) * _GRID, 0.0)
     return out
 
 
-def choose(scores: NDArray[np.floating], noise: Noise) -> NDArray[np.int16]:
+def choose(scores: Table, noise: Noise) -> NDArray[np.int16]:
     """The slot of the largest score in each row [n, k]; ties, within the grid, broken at random and not by position."""
-    slots = np.zeros(len(scores), SLOT)
+    if isinstance(scores, ByCase):
+        slots, tied = _largest(scores.rows.T)
+        return _without_ties(slots.take(scores.number), tied, noise, scores.number)
+    slots = np.empty(len(scores), SLOT)
     for part, columns in by_column(scores):
-        with np.errstate(invalid="ignore"):
-            best = columns.max(axis=0)
-            tied = (columns >= best - _GRID) | (columns == best)
-        chosen, many = slots[part], np.zeros(len(best), SLOT)
-        for slot, is_best in enumerate(tied):
-            many += is_best
-            np.copyto(chosen, SLOT(slot), where=is_best)
-        unsure = np.flatnonzero(many != 1)
-        if len(unsure):
-            draw = np.where(tied[:, unsure].T, noise[part][unsure].uniforms(len(columns)), -1.0)
-            chosen[unsure] = draw.argmax(axis=1)
+        slots[part] = _without_ties(*_largest(columns), noise[part])
+    return slots
+
+
+def _largest(columns: NDArray[np.floating]) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+    """The slot of the largest score in each row [n], where it is the only one, and which slots have it [k, n]."""
+    with np.errstate(invalid="ignore"):
+        tied = columns >= columns.max(axis=0) - _GRID
+    slots = np.zeros(columns.shape[1], SLOT)
+    for slot, is_best in enumerate(tied):
+        slots += is_best * SLOT(slot)
+    return slots, tied
+
+
+def _without_ties(
+    slots: NDArray[np.int16], tied: NDArray[np.bool_], noise: Noise, case: NDArray[np.intp] | None = None
+) -> NDArray[np.int16]:
+    """The slots [n], drawn anew among those that are tied [k, n]; with cases [n], tied is [k, d], of each case."""
+    unsure = tied.sum(axis=0, dtype=SLOT) != 1
+    if unsure.any():
+        rows = np.flatnonzero(unsure if case is None else unsure.take(case))
+        among = tied[:, rows if case is None else case[rows]].T
+        slots[rows] = np.where(among, noise[rows].uniforms(len(tied)), -1.0).argmax(axis=1)
     return slots

@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core.cases import ByCase, Table, cases
 from epsilometer.core.errors import LawError
 from epsilometer.core.guarantees import at_budget
 from epsilometer.core.laws import log_likelihood
@@ -61,7 +62,7 @@ def computed(
     rewrites: Sequence[Rewrites],
     *,
     epsilons: Sequence[float],
-) -> Sequence[NDArray[np.float64] | None]:
+) -> Sequence[Table | None]:
     """The same, to be shared among attacks: None where there is no law, or for more than 64 candidates.
 
     None as well where a rewrite lacks what the law describes. Of many candidates an optimal adversary's hits prove
@@ -75,19 +76,28 @@ def computed(
         or any(values is None for values in behind)
     ):
         return [None] * len(epsilons)
-    return log_likelihoods(mechanism, texts, candidates, rewrites, epsilons=epsilons)
+    few = [each for each in (cases(output, candidates) for output in rewrites) if each is not None]
+    if len(few) < len(rewrites):
+        return log_likelihoods(mechanism, texts, candidates, rewrites, epsilons=epsilons)
+    tables: list[Table | None] = []
+    for each, epsilon in zip(few, epsilons, strict=True):
+        (table,) = log_likelihoods(mechanism, texts, each.candidates, [each.rewrites], epsilons=[epsilon])
+        tables.append(ByCase(table, each.number))
+    return tables
 
 
-def posteriors(log_likelihoods: NDArray[np.float64], slots: NDArray[np.integer]) -> NDArray[np.float64]:
+def posteriors(log_likelihoods: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
     """[n]: how likely the candidate in slot i is the source, all being equally likely before; log_likelihoods: [n, k].
 
     Not a number where the output is impossible under every candidate.
     """
+    if isinstance(log_likelihoods, ByCase):
+        return log_likelihoods.of_slots(posteriors, slots)
     likely = np.empty(len(slots))
     for part, columns in by_column(log_likelihoods):
         with np.errstate(invalid="ignore"):
             odds = np.exp(columns - columns.max(axis=0))
-            named = odds[slots[part], np.arange(odds.shape[1])] / odds.sum(axis=0)
+            named = in_slots(odds, slots[part]) / odds.sum(axis=0)
         np.round(named, 9, out=likely[part])  # the last bits of a sum may depend on how trials were cut
     return likely
 
@@ -99,15 +109,20 @@ def by_column(table: NDArray[np.floating]) -> Iterator[tuple[slice, NDArray[np.f
         yield part, np.ascontiguousarray(table[part].T)
 
 
+def in_slots(columns: NDArray[np.floating], slots: NDArray[np.integer]) -> NDArray[np.floating]:
+    """[rows]: of each row the number in its slot [rows]; columns: [k, rows], contiguous."""
+    rows = columns.shape[1]
+    return columns.ravel().take(slots * np.int64(rows) + np.arange(rows))
+
+
 def _check(table: NDArray[np.float64], candidates: NDArray[np.integer], epsilon: float) -> None:
     if table.shape != candidates.shape:
         raise LawError(
             f"log_likelihoods must return a table of the candidates' shape, {candidates.shape}; got one of "
             f"{table.shape}"
         )
-    wrong = np.argwhere(~(table < np.inf))
-    if len(wrong):
-        row, slot = wrong[0]
+    if not (table < np.inf).all():
+        row, slot = np.argwhere(~(table < np.inf))[0]
         raise LawError(
             f"log_likelihoods returns {table[row, slot]} for rewrite {row} under input {candidates[row, slot]} "
             f"(counted from 0){at_budget(epsilon)}; it must be a number, or minus infinity for an impossible rewrite"

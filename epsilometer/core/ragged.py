@@ -35,8 +35,27 @@ class Ragged:
         np.cumsum(lengths, out=offsets[1:])
         return cls(values, offsets)
 
+    @classmethod
+    def single(cls, values: NDArray[np.integer]) -> Ragged:
+        """Rows of one value each: values [rows]."""
+        return cls(values, np.arange(len(values) + 1))
+
+    @classmethod
+    def join(cls, parts: Sequence[Ragged]) -> Ragged:
+        """The rows of all parts, one part after the other."""
+        offsets, begin = np.zeros(sum(map(len, parts)) + 1, np.int64), 0
+        for part in parts:
+            np.add(part.offsets[1:], offsets[begin], out=offsets[begin + 1 : begin + 1 + len(part)])
+            begin += len(part)
+        return cls(np.concatenate([part.values for part in parts]), offsets)
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    @property
+    def is_single(self) -> bool:
+        """Whether every row has one value."""
+        return len(self.values) == len(self) and bool((self.offsets[1:] > self.offsets[:-1]).all())
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -55,8 +74,8 @@ class Ragged:
 
     def take(self, rows: NDArray[np.integer]) -> Ragged:
         """The rows with these numbers, in this order (repeats allowed)."""
-        if len(self.values) == len(self) and (self.lengths == 1).all():
-            return Ragged(self.values[rows], np.arange(len(rows) + 1))
+        if self.is_single:
+            return Ragged.single(self.values[rows])
         lengths = self.lengths[rows]
         out = Ragged.from_lengths(np.empty(0, self.values.dtype), lengths)
         index = np.arange(out.offsets[-1]) + np.repeat(self.offsets[rows] - out.offsets[:-1], lengths)

@@ -16,6 +16,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,40 +24,75 @@ from numpy.typing import NDArray
 from epsilometer.core import system
 from epsilometer.core.exact_samplers import Exact
 
-_MULTIPLIER = np.array([0xD2511F53, 0xCD9E8D57], np.uint64)
+# Arrays without dimensions: numpy would make one of a number in each operation, which shows beside so few values.
+_MULTIPLIER = np.array(0xD2511F53, np.uint64), np.array(0xCD9E8D57, np.uint64)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
-_LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
+_LOW, _SHIFT, _CELL = (np.array(number, np.uint64) for number in (0xFFFFFFFF, 32, 11))
 _CHUNK = 1 << 14  # counters at a time: the working arrays stay in the processor's cache
 
 
-def _rounds(work: NDArray[np.uint64], key: tuple[int, int]) -> tuple[NDArray[np.uint64], ...]:
+def _rounds(work: NDArray[np.uint64], key: tuple[int, int], done: int = 0) -> tuple[NDArray[np.uint64], ...]:
     """Philox4x32-10 of counters under one key: the four words [n] of each block, 32 bits in 64.
 
-    work: [5, n], four rows of counters and a spare one; it is overwritten, since new arrays would take longer than the
-    arithmetic, and holds what is returned.
+    work: [5, n], four rows of counters, or what so many rounds made of them, and a spare one; it is overwritten, since
+    new arrays would take longer than the arithmetic, and holds what is returned.
     """
     x0, x1, x2, x3, spare = work
-    k0, k1 = key
-    for _ in range(10):
-        x0 *= _MULTIPLIER[0]
-        x2 *= _MULTIPLIER[1]
-        x1 ^= np.right_shift(x2, _SHIFT, out=spare)
-        x1 ^= np.uint64(k0)
-        x3 ^= np.right_shift(x0, _SHIFT, out=spare)
-        x3 ^= np.uint64(k1)
-        x0 &= _LOW
-        x2 &= _LOW
+    for k0, k1 in _round_keys(key)[done:]:
+        np.multiply(x0, _MULTIPLIER[0], x0)
+        np.multiply(x2, _MULTIPLIER[1], x2)
+        np.bitwise_xor(x1, np.right_shift(x2, _SHIFT, spare), x1)
+        np.bitwise_xor(x1, k0, x1)
+        np.bitwise_xor(x3, np.right_shift(x0, _SHIFT, spare), x3)
+        np.bitwise_xor(x3, k1, x3)
+        np.bitwise_and(x0, _LOW, x0)
+        np.bitwise_and(x2, _LOW, x2)
         x0, x1, x2, x3 = x1, x2, x3, x0
-        k0, k1 = (k0 + _WEYL[0]) & 0xFFFFFFFF, (k1 + _WEYL[1]) & 0xFFFFFFFF
     return x0, x1, x2, x3
 
 
-def _open_unit(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+def _first_rounds(
+    work: NDArray[np.uint64], trials: NDArray[np.uint64], block: int, key: tuple[int, int]
+) -> tuple[NDArray[np.uint64], ...]:
+    """As `_rounds` of one block of each trial [n], all below 2^32: half of the first rounds is then of one number."""
+    x0, x1, x2, x3, spare = work
+    keys = [[int(word) for word in words] for words in _round_keys(key)[:3]]
+    (m0, m1), low = map(int, _MULTIPLIER), int(_LOW)
+    constant = (block & low) * m0
+    np.multiply(trials, _MULTIPLIER[1], x1)
+    np.bitwise_xor(np.right_shift(x1, _SHIFT, x0), block >> 32 ^ keys[0][0], x0)
+    np.bitwise_and(x1, _LOW, x1)
+    third, fourth = constant >> 32 ^ keys[0][1], constant & low
+    constant = third * m1
+    np.multiply(x0, _MULTIPLIER[0], x3)
+    np.bitwise_xor(x1, constant >> 32 ^ keys[1][0], x0)
+    np.bitwise_xor(np.right_shift(x3, _SHIFT, x2), fourth ^ keys[1][1], x2)
+    np.bitwise_and(x3, _LOW, x3)
+    second = constant & low
+    np.multiply(x2, _MULTIPLIER[1], x1)
+    np.multiply(x0, _MULTIPLIER[0], spare)
+    np.bitwise_xor(np.right_shift(x1, _SHIFT, x0), second ^ keys[2][0], x0)
+    np.bitwise_xor(np.right_shift(spare, _SHIFT, x2), x3, x2)
+    np.bitwise_xor(x2, keys[2][1], x2)
+    np.bitwise_and(x1, _LOW, x1)
+    np.bitwise_and(spare, _LOW, x3)
+    return _rounds(work, key, 3)
+
+
+@lru_cache(maxsize=64)
+def _round_keys(key: tuple[int, int]) -> list[list[NDArray[np.uint64]]]:
+    """The two words of the key of each round."""
+    words = np.array(key, np.uint64) + np.arange(10, dtype=np.uint64)[:, None] * np.array(_WEYL, np.uint64)
+    return [[np.array(word) for word in row] for row in words & _LOW]
+
+
+def _open_unit(words: NDArray[np.uint64], out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """The midpoint of one of 2^53 cells of (0, 1), chosen by 64 random bits: never 0, never 1."""
-    cells = (words >> np.uint64(11)).astype(np.float64)
-    cells += 0.5
-    cells *= 2.0**-53
-    return cells
+    out = np.empty(words.shape) if out is None else out
+    out[...] = words >> _CELL
+    out += 0.5
+    out *= 2.0**-53
+    return out
 
 
 @dataclass(frozen=True)
@@ -75,8 +111,8 @@ class Noise:
     def named(cls, trials: NDArray[np.integer] | int, *name: str | int | float) -> Noise:
         """The stream with this name, for instance (seed, round, "rewrite", dataset, mechanism, epsilon)."""
         digest = hashlib.blake2b(json.dumps(name).encode(), digest_size=8).digest()
-        numbers = np.arange(trials) if isinstance(trials, int) else np.asarray(trials)
-        return cls(numbers.astype(np.int64), (int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:], "big")))
+        numbers = np.arange(trials) if isinstance(trials, int) else np.array(trials, np.int64)
+        return cls(numbers, (int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:], "big")))
 
     @classmethod
     def operating_system(cls, count: int) -> Noise:
@@ -96,12 +132,11 @@ class Noise:
         out = np.empty((draws, len(self)))
         for block in range(first // 2, (first + draws + 1) // 2):
             halves = [half for half in (0, 1) if 0 <= 2 * block + half - first < draws]
-            for part, words in self._words(self.trials, np.broadcast_to(np.int64(block), len(self))):
+            for part, words in self._words(self.trials, np.array(block)):
                 for half in halves:
                     high, low = words[2 * half : 2 * half + 2]
-                    high <<= _SHIFT
-                    high |= low
-                    out[2 * block + half - first, part] = _open_unit(high)
+                    np.left_shift(high, _SHIFT, high)
+                    _open_unit(np.bitwise_or(high, low, high), out[2 * block + half - first, part])
         return out.T
 
     def ragged(self, lengths: NDArray[np.integer], draws: int = 1) -> NDArray[np.float64]:
@@ -136,14 +171,19 @@ class Noise:
     ) -> Iterator[tuple[slice, tuple[NDArray[np.uint64], ...]]]:
         """Slices, and the four words of each Philox block in them: the high and the low half of two numbers.
 
-        The words of a slice last until the next is asked for.
+        trials: [n]; blocks: [n], or without dimensions where all have the same. The words of a slice last until the
+        next is asked for.
         """
         assert self.key is not None
         work = np.empty((5, min(_CHUNK, len(trials))), np.uint64)
         for start in range(0, len(trials), _CHUNK):
             part = slice(start, start + _CHUNK)
-            trial, block = trials[part].view(np.uint64), blocks[part].view(np.uint64)
+            trial, block = trials[part].view(np.uint64), (blocks[part] if blocks.ndim else blocks).view(np.uint64)
             counter = work[:, : len(trial)]
-            for row, half in enumerate((block & _LOW, block >> _SHIFT, trial & _LOW, trial >> _SHIFT)):
-                counter[row] = half
+            if not block.ndim and int(trial.max()) <= int(_LOW):
+                yield part, _first_rounds(counter, trial, int(block), self.key)
+                continue
+            for number, low, high in ((block, *counter[:2]), (trial, *counter[2:4])):
+                np.bitwise_and(number, _LOW, low)
+                np.right_shift(number, _SHIFT, high)
             yield part, _rounds(counter, self.key)

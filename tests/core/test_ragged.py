@@ -23,3 +23,16 @@ def test_series_positions_and_row_numbers(content: list[list[int]]) -> None:
     assert ragged.to_series().to_list() == content
     assert ragged.row_numbers.tolist() == [i for i, row in enumerate(content) for _ in row]
     assert ragged.positions.tolist() == [j for row in content for j in range(len(row))]
+
+
+@given(st.lists(rows, min_size=1, max_size=4))
+def test_parts_are_joined_in_their_order(parts: list[list[list[int]]]) -> None:
+    content = [row for part in parts for row in part]
+    joined = Ragged.join([Ragged.of(part) for part in parts])
+    assert joined.to_series().to_list() == content
+    assert joined.offsets.dtype == np.int64
+    assert joined.is_single == all(len(row) == 1 for row in content)
+
+
+def test_a_value_a_row() -> None:
+    assert Ragged.single(np.array([3, 1])).to_series().to_list() == [[3], [1]]

@@ -77,3 +77,10 @@ def test_operating_system_noise_never_repeats() -> None:
     assert not np.array_equal(noise.uniforms(8), noise.uniforms(8))
     assert system.is_system(noise.generator(2))
     assert not system.is_system(Noise.named(4, "seeded").generator(2))
+
+
+def test_numbers_of_late_trials_are_those_of_their_counter() -> None:
+    """Whole blocks of early trials take a shorter way through the first rounds."""
+    trials = np.array([0, 5, 2**32 - 1, 2**32, 2**40 + 3])
+    for noise in (Noise.named(trials, "late"), Noise.named(trials[:3], "late")):
+        np.testing.assert_array_equal(noise.uniforms(4), noise.ragged(np.full(len(noise), 4)).reshape(-1, 4))

@@ -12,12 +12,13 @@ likelihood 0 too: a leak at any epsilon that no claim of such a mechanism covers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.attack import ByScore, Context
+from epsilometer.core.cases import Table
 from epsilometer.core.component import component
 from epsilometer.core.likelihood import has_law, log_likelihoods
 from epsilometer.core.mechanism import Mechanism, Rewrites, law_of
@@ -26,6 +27,8 @@ from epsilometer.core.mechanism import Mechanism, Rewrites, law_of
 @component
 class LikelihoodAttack(ByScore):
     """Applies to mechanisms whose law can be computed."""
+
+    takes_cases: ClassVar[bool] = True
 
     def applies(self, mechanism: Mechanism | None) -> bool:
         """Whether the mechanism offers its law, or the likelihood of its outputs."""
@@ -37,11 +40,11 @@ class LikelihoodAttack(ByScore):
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.float64]]:
+    ) -> Sequence[Table]:
         """All epsilons at once: what a law needs beyond epsilon (a forward pass) is computed once, or known already."""
         tables = [context.log_likelihoods for context in contexts]
         if all(table is not None for table in tables):
-            return cast(list[NDArray[np.float64]], tables)
+            return cast(Sequence[Table], tables)
         mechanism, texts = cast(Mechanism, contexts[0].mechanism), contexts[0].texts
         epsilons = [context.epsilon for context in contexts]
         scores = log_likelihoods(mechanism, texts, candidates, rewrites, epsilons=epsilons)

@@ -24,6 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from epsilometer.auditing.estimation.counting import distinct
 from epsilometer.auditing.estimation.successes import Prior, loss_at, success_bound
 from epsilometer.auditing.trials.sampling import is_shared
 from epsilometer.core.errors import UserError
@@ -49,15 +50,15 @@ def trial_claims(
             "from, so that its claim does not cover them; audit other texts, or take them out of the public ones"
         )
     if not isinstance(mechanism, HasDistance):  # one claim for all pairs
-        return np.repeat(pair_claims(mechanism, epsilon, texts, candidates[:1, :2]), len(candidates))
+        return np.broadcast_to(pair_claims(mechanism, epsilon, texts, candidates[:1, :2]), len(candidates))
     if mechanism.guarantee(epsilon) is None:
         return np.full(len(candidates), np.inf)
     if is_shared(candidates):
         return np.full(len(candidates), _largest_claim(mechanism, epsilon, texts, candidates[0]))
     slots = list(combinations(candidates.T.astype(np.int64), 2))
     pairs = [np.minimum(left, right) * len(texts) + np.maximum(left, right) for left, right in slots]
-    distinct, place = np.unique(np.concatenate(pairs), return_inverse=True)  # one number a pair: quick to sort
-    claims = pair_claims(mechanism, epsilon, texts, np.stack(np.divmod(distinct, len(texts)), axis=1))
+    numbers, place = np.unique(np.concatenate(pairs), return_inverse=True)  # one number a pair: quick to sort
+    claims = pair_claims(mechanism, epsilon, texts, np.stack(np.divmod(numbers, len(texts)), axis=1))
     return claims[place].reshape(len(slots), -1).max(axis=0)
 
 
@@ -98,8 +99,8 @@ def pair_claims(
 
 def expected_successes(claims: NDArray[np.float64], candidates: int, delta: float, prior: Prior | None = None) -> float:
     """The largest expected number of successes that the trials' claims allow."""
-    distinct, counts = np.unique(claims, return_counts=True)
-    return float(sum(n * success_bound(c, candidates, delta, prior) for c, n in zip(distinct, counts, strict=True)))
+    losses, counts = distinct(claims)
+    return float(sum(n * success_bound(c, candidates, delta, prior) for c, n in zip(losses, counts, strict=True)))
 
 
 def p_value(successes: int, trials: int, expected: float) -> float:

@@ -49,11 +49,12 @@ def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[floa
     limit = math.log(2 / alpha)
     if not fixed:
         return _lower_end(_mixed(x), limit), 1 - _lower_end(_mixed(1 - x), limit)
-    width = max(float(x.std()) * math.sqrt(2 * limit / len(x)), limit / len(x))  # about, of each side
+    width = limit / len(x)  # about, of each side
     if least == most:
-        stakes = _stakes_alike(least, len(x), limit)
-        ends = [_lower_end(_alike(value, stakes), limit, value, width) for value in (least, 1 - least)]
+        below = _stakes_alike(least, len(x), limit)
+        ends = [_lower_end(_alike(value, len(x), below), limit, value, width) for value in (least, 1 - least)]
     else:
+        width = max(float(x.std()) * math.sqrt(2 * limit / len(x)), width)
         stakes = _stakes(x, limit)  # the same for 1 - x
         ends = [_lower_end(_planned(each, stakes), limit, float(each.mean()), width) for each in (x, 1 - x)]
     return ends[0], 1 - ends[1]
@@ -96,13 +97,30 @@ def _stakes(x: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
     return np.asarray(np.sqrt(2 * limit / (len(x) * np.append(0.25, variance[:-1]))))
 
 
-def _stakes_alike(value: float, count: int, limit: float) -> NDArray[np.float64]:
-    """As `_stakes` for one value that comes so many times, in closed form but for a running sum; they never fall."""
-    after = np.arange(1.0, count + 1)
-    deviations = np.cumsum((value - 0.5) ** 2 / after**2)
-    deviations += 0.25 - (value - 0.5) ** 2
-    after *= 2 * limit / count
-    return np.sqrt(np.divide(after, deviations, out=after), out=after)
+def _stakes_alike(value: float, count: int, limit: float) -> Callable[[float], NDArray[np.float64]]:
+    """A number -> those stakes below it of `_stakes`, for one value that comes so many times.
+
+    In closed form but for a running sum. They never fall, so no more are computed than may be below: sums of 1 / i^2
+    stay below pi^2 / 6.
+    """
+    most_deviations = 0.25 + (math.pi**2 / 6 - 1) * (value - 0.5) ** 2
+    stakes = np.empty(0)
+
+    def first(many: int) -> NDArray[np.float64]:
+        after = np.arange(1.0, many + 1)
+        deviations = np.cumsum((value - 0.5) ** 2 / after**2)
+        deviations += 0.25 - (value - 0.5) ** 2
+        after *= 2 * limit / count
+        return np.sqrt(np.divide(after, deviations, out=after), out=after)
+
+    def below(most: float) -> NDArray[np.float64]:
+        nonlocal stakes
+        enough = 1 + count * min(1.0, most * most * most_deviations / (2 * limit))
+        if len(stakes) < min(count, enough):
+            stakes = first(min(count, int(1.1 * enough) + 1))
+        return stakes[: np.searchsorted(stakes, most)]
+
+    return below
 
 
 def _planned(x: NDArray[np.float64], stakes: NDArray[np.float64]) -> Wealth:
@@ -112,13 +130,13 @@ def _planned(x: NDArray[np.float64], stakes: NDArray[np.float64]) -> Wealth:
     return wealth
 
 
-def _alike(value: float, stakes: NDArray[np.float64]) -> Wealth:
+def _alike(value: float, count: int, below: Callable[[float], NDArray[np.float64]]) -> Wealth:
     """As `_planned` for one value that comes every time: once a stake is the largest allowed, so are all after it."""
 
     def wealth(mean: float) -> float:
         most = _MOST / mean
-        below = stakes[: np.searchsorted(stakes, most)]
-        at_most = (len(stakes) - len(below)) * math.log1p(most * (value - mean))
-        return max(0.0, float(np.log1p(below * (value - mean)).sum()) + at_most)
+        stakes = below(most)
+        at_most = (count - len(stakes)) * math.log1p(most * (value - mean))
+        return max(0.0, float(np.log1p(stakes * (value - mean)).sum()) + at_most)
 
     return wealth

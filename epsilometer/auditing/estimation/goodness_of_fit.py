@@ -44,22 +44,22 @@ def outputs_fit(
     source: [trials], each trial's text; units: for each epsilon those of all trials. 0 where a text has other than as
     many units as its law has rows, or an output is impossible; 1 where there are no units.
     """
-    wanted = laws.rows.take(source)
-    counts = np.bincount(wanted.values)
-    most = max(1, _ENTRIES // laws.outputs)
-    rows = np.sort(np.argsort(-counts, kind="stable")[: min(most, np.count_nonzero(counts))])
-    number = np.full(len(counts), -1)
-    number[rows] = np.arange(len(rows))
-    of_draws = number[wanted.values]
-    used = of_draws >= 0
-    fits = [np.array_equal(ragged.lengths, wanted.lengths) for ragged in units]
+    rows, most = np.unique(laws.rows.values), max(1, _ENTRIES // laws.outputs)
+    every = len(rows) <= most
+    if not every:
+        counts = np.bincount(laws.rows.take(source).values)
+        rows = np.sort(np.argsort(-counts, kind="stable")[: min(most, np.count_nonzero(counts))])
+    first = np.full(laws.rows.values.max(initial=-1) + 1, -1)  # the first cell of each row
+    first[rows] = np.arange(len(rows)) * laws.outputs
+    cells = Ragged(first.take(laws.rows.values), laws.rows.offsets).take(source)
+    fits = [np.array_equal(ragged.offsets, cells.offsets) for ragged in units]
     if not len(rows):
         return [float(same) for same in fits]
-    shape = len(rows), laws.outputs
+    used = slice(None) if every else cells.values >= 0
 
     def draws(ragged: Ragged) -> NDArray[np.integer]:
-        pairs = of_draws[used] * shape[1] + ragged.values[used]
-        return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
+        counts = np.bincount(cells.values[used] + ragged.values[used], minlength=len(rows) * laws.outputs)
+        return counts.reshape(len(rows), laws.outputs)
 
     tables = laws.log_probabilities(rows, epsilons)
     return [

@@ -89,7 +89,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
     count, candidates = trials.candidates.shape
     right = {name: guess.slots == trials.target for name, guess in attacked.guesses.items()}
     equal = matched(trials.candidates, attacked.words)
-    equals = int(equal.sum())
+    equals = int(np.count_nonzero(equal))
     released = [name for name in right if attacked.sees[name] in stated.releases]
     covered, expected = _expected(attacked, prior)
 
@@ -161,7 +161,7 @@ def _expected(attacked: Attacked, prior: Prior | None) -> tuple[int, float | Non
     if not stated.claimed or claims is None:
         return 0, None
     candidates = attacked.trials.candidates.shape[1]
-    return int(np.isfinite(claims).sum()), expected_successes(claims, candidates, stated.delta, prior)
+    return int(np.count_nonzero(np.isfinite(claims))), expected_successes(claims, candidates, stated.delta, prior)
 
 
 def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> float | None:

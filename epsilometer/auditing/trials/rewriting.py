@@ -40,6 +40,10 @@ class Job:
 
     def run(self, mechanism: Mechanism, rows: NDArray[np.int64]) -> Block:
         """Returns the rewrites of these trials [n]. Raises UserError for output that breaks a mechanism's rules."""
+        return Block(rows, self.rewrites(mechanism, rows))
+
+    def rewrites(self, mechanism: Mechanism, rows: NDArray[np.int64] | slice) -> list[Rewrites]:
+        """Returns the rewrites of these trials, one `Rewrites` per epsilon, as `run`."""
         private: Sequence[str] = Repeated(self.texts, self.source[rows])
         if not isinstance(mechanism, TakesRepeated):
             private = list(private)
@@ -49,10 +53,10 @@ class Job:
         else:
             rewrites = [mechanism.rewrite(private, e, n) for e, n in zip(self.epsilons, streams, strict=True)]
         for output in rewrites:
-            _check(output, len(rows))
+            _check(output, len(private))
             if output.outcomes is not None:
                 _check_outcomes(output.outcomes, output.texts, private)
-        return Block(rows, rewrites)
+        return rewrites
 
 
 def rewrite_blocks(
@@ -78,14 +82,14 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
     paced: in parts of some seconds, with a note on how long the whole will take.
     """
     if isinstance(mechanism, TakesRepeated):  # which is done before its time could be told
-        parts = np.array_split(np.arange(len(job.source)), -(-len(job.source) // BLOCK))
-        blocks = [job.run(mechanism, part) for part in parts]
-    elif paced and not isinstance(mechanism, WantsAll):
+        parts = (slice(start, start + BLOCK) for start in range(0, len(job.source), BLOCK))
+        return _by_epsilon([job.rewrites(mechanism, part) for part in parts])
+    if paced and not isinstance(mechanism, WantsAll):
         blocks = list(_paced(mechanism, job))
     else:
         blocks = list(rewrite_blocks(lambda: mechanism, job))
     rows = np.concatenate([b.rows for b in blocks])
-    joined = [_join([b.rewrites[e] for b in blocks]) for e in range(len(job.epsilons))]
+    joined = _by_epsilon([block.rewrites for block in blocks])
     if (rows[1:] > rows[:-1]).all():
         return joined
     back = np.empty_like(rows)
@@ -183,13 +187,18 @@ def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Sequence[
         )
 
 
+def _by_epsilon(parts: Sequence[Sequence[Rewrites]]) -> list[Rewrites]:
+    """Returns the rewrites at each epsilon; parts: one `Rewrites` per epsilon each."""
+    return [_join(of_epsilon) for of_epsilon in zip(*parts, strict=True)]
+
+
 def _join(parts: Sequence[Rewrites]) -> Rewrites:
     units = [part.units for part in parts if part.units is not None]
     latents = [part.latents for part in parts if part.latents is not None]
     outcomes = [part.outcomes for part in parts if part.outcomes is not None]
     return Rewrites(
         _join_texts([part.texts for part in parts]),
-        _join_units(units) if len(units) == len(parts) else None,
+        Ragged.join(units) if len(units) == len(parts) else None,
         _join_latents(latents) if len(latents) == len(parts) else None,
         Outcomes.join(outcomes) if len(outcomes) == len(parts) else None,
     )
@@ -200,10 +209,6 @@ def _join_texts(parts: Sequence[Sequence[str]]) -> Sequence[str]:
     if len(repeated) == len(parts) and all(part.texts is repeated[0].texts for part in repeated):
         return Repeated(repeated[0].texts, np.concatenate([part.numbers for part in repeated]))
     return [text for part in parts for text in part]
-
-
-def _join_units(parts: Sequence[Ragged]) -> Ragged:
-    return Ragged.from_lengths(np.concatenate([u.values for u in parts]), np.concatenate([u.lengths for u in parts]))
 
 
 def _join_latents(parts: Sequence[Latents]) -> Latents:

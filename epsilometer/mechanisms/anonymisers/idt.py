@@ -287,7 +287,7 @@ class IDT:
                 law[np.arange(len(rows)), rows] += budget
                 yield law
 
-        laws = Laws(Ragged.from_lengths(own, np.ones(len(own), np.int64)), count, log_probabilities)
+        laws = Laws(Ragged.single(own), count, log_probabilities)
         (responses,) = sample(laws, np.arange(len(own)), [epsilon], [noise])
         return list(responses.values.tolist())
 

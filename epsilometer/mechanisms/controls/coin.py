@@ -81,8 +81,8 @@ class Coin:
             return Rewrites([self.output_texts[i] for i in units.values], units)
         shown = noise.uniforms()[:, 0] < math.tanh(epsilon / 2)
         output = np.where(shown, self._numbers(texts), len(self.inputs))
-        units = Ragged.from_lengths(output.astype(np.int32), np.ones(len(texts), np.int64))
-        return Rewrites(Repeated(self.output_texts, output), units)
+        units = Ragged.single(output.astype(np.int32))
+        return Rewrites(Repeated(self.output_texts, units.values), units)
 
     def laws(self, texts: Sequence[str]) -> Laws:
         """One unit a text: what is released, a text of the list or the sentence."""
@@ -95,7 +95,7 @@ class Coin:
                 law[np.arange(len(rows)), rows] = np.where(rows == sentence, 0.0, _log_shown(epsilon))
                 yield law
 
-        rows = Ragged.from_lengths(self._numbers(texts), np.ones(len(texts), np.int64))
+        rows = Ragged.single(self._numbers(texts))
         return Laws(rows, sentence + 1, log_probabilities)
 
     def log_likelihoods(

@@ -78,10 +78,12 @@ class RandomizedResponse:
         uniform = noise.uniforms()[:, 0]
         # exp(-epsilon) rather than exp(epsilon): finite at any epsilon.
         keep = 1 / (1 + others * np.exp(-epsilon))
-        other = np.minimum(np.maximum(uniform - keep, 0) / max(1 - keep, 1e-300) * others, others - 1).astype(np.int64)
-        output = np.where(uniform < keep, private, other + (other >= private))
-        units = Ragged.from_lengths(output.astype(np.int32), np.ones(len(texts), np.int64))
-        return Rewrites(Repeated(self.outputs, output), units)
+        moved = np.flatnonzero(uniform >= keep)
+        other = np.minimum((uniform[moved] - keep) / max(1 - keep, 1e-300) * others, others - 1).astype(np.int32)
+        output = private.astype(np.int32)
+        output[moved] = other + (other >= private[moved])
+        units = Ragged.single(output)
+        return Rewrites(Repeated(self.outputs, units.values), units)
 
     def log_likelihoods(
         self,
@@ -105,5 +107,5 @@ class RandomizedResponse:
                 law[np.arange(len(rows)), rows] += epsilon
                 yield law
 
-        rows = Ragged.from_lengths(self._numbers(texts), np.ones(len(texts), np.int64))
+        rows = Ragged.single(self._numbers(texts))
         return Laws(rows, len(self.outputs), log_probabilities)

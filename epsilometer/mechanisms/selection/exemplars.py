@@ -148,7 +148,7 @@ class Exemplars:
             for epsilon in epsilons:
                 yield log_softmax(self._scores(nearness[rows], epsilon), axis=1)
 
-        rows = Ragged.from_lengths(np.arange(len(texts)), np.ones(len(texts), np.int64))
+        rows = Ragged.single(np.arange(len(texts)))
         return Laws(rows, len(self.chosen.texts), log_probabilities)
 
     def _scores(self, nearness: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:

@@ -168,3 +168,11 @@ def test_all_texts_are_candidates_without_a_row_a_trial() -> None:
     assert not matched(trials.candidates, np.arange(100)).any()
     with pytest.raises(UserError, match="between 2 and the number of distinct texts"):
         of_all(1, 10)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_without_a_temperature_a_set_does_not_depend_on_how_many_are_drawn(grouped: bool) -> None:
+    groups = np.arange(9) % 2 if grouped else None
+    many, few = (sample(np.zeros((9, 1), np.float32), count, 3, 0, groups=groups) for count in (40_000, 20_000))
+    np.testing.assert_array_equal(many.candidates[:20_000], few.candidates)
+    np.testing.assert_array_equal(many.source[:20_000], few.candidates[np.arange(20_000), few.target])

@@ -45,5 +45,5 @@ class PublicList:
     def numbers(self, texts: Sequence[str], elsewhere: int) -> NDArray[np.int64]:
         """The place of each of n texts on the list [n]; `elsewhere` for one that is not on it."""
         if isinstance(texts, Repeated):
-            return self.numbers(texts.texts, elsewhere)[texts.numbers]
+            return self.numbers(texts.texts, elsewhere).take(texts.numbers)
         return np.array([self._number.get(text, elsewhere) for text in texts], np.int64)

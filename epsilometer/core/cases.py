@@ -1,0 +1,92 @@
+"""Trials that are one and the same to an attack: with a short public list, few pairs of candidates and rewrite differ.
+
+A mechanism over two texts has four of them, however many the trials; what is computed of each is then looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.mechanism import Repeated, Rewrites
+from epsilometer.core.ragged import Ragged
+
+_MOST = 1 << 12  # pairs of candidates and rewrite that there could be
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The different trials, d of them.
+
+    rewrites: d, and candidates [d, k], of each case; number: [n], each trial's case.
+    """
+
+    rewrites: Rewrites
+    candidates: NDArray[np.integer]
+    number: NDArray[np.intp]
+
+
+def cases(rewrites: Rewrites, candidates: NDArray[np.integer]) -> Cases | None:
+    """The cases of n trials; None where there could be many, or where more than a text of a few is released.
+
+    candidates: [n, k] numbers of texts.
+    """
+    texts, units, k = rewrites.texts, rewrites.units, candidates.shape[1]
+    if not isinstance(texts, Repeated) or rewrites.latents is not None or rewrites.outcomes is not None:
+        return None
+    among = int(candidates.max(initial=0)) + 1
+    if len(texts.texts) * among**k > _MOST:
+        return None
+    if units is not None and not (units.is_single and np.array_equal(units.values, texts.numbers)):
+        return None
+    code = texts.numbers.astype(np.intp)
+    for column in candidates.T:
+        code *= among
+        code += column
+    present = np.zeros(len(texts.texts) * among**k, bool)
+    present[code] = True
+    output, *sets = np.unravel_index(np.flatnonzero(present), (len(texts.texts), *[among] * k))
+    released = output.astype(texts.numbers.dtype)
+    return Cases(
+        Rewrites(Repeated(texts.texts, released), None if units is None else Ragged.single(released)),
+        np.stack(sets, axis=1).astype(candidates.dtype),
+        (np.cumsum(present) - 1).take(code),
+    )
+
+
+@dataclass(frozen=True)
+class ByCase:
+    """A table [n, k] of trials whose rows are those of few cases: rows [d, k], and of each trial [n] its case."""
+
+    rows: NDArray[np.floating]
+    number: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def __getitem__(self, part: slice) -> ByCase:
+        return ByCase(self.rows, self.number[part])
+
+    @property
+    def whole(self) -> NDArray[np.floating]:
+        """The table itself."""
+        return self.rows[self.number]
+
+    def of_slots(
+        self,
+        measure: Callable[[NDArray[np.floating], NDArray[np.integer]], NDArray[np.float64]],
+        slots: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        """[n]: what is measured of each row and its slot; slots: [n]. Every case is measured once at every slot."""
+        count, k = self.rows.shape
+        each = [measure(self.rows, np.full(count, slot)) for slot in range(k)]
+        place = slots.astype(np.intp)
+        place *= count
+        place += self.number
+        return np.concatenate(each).take(place)
+
+
+Table = NDArray[np.floating] | ByCase
