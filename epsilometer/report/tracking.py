@@ -16,7 +16,7 @@ from epsilometer.report.export import read, rendered
 
 _TRACKERS = ("mlflow", "wandb")
 _NAME = ("dataset", "mechanism", "epsilon", "attack")
-_METRICS = ("loss", "upper")
+_METRICS = ("loss", "upper", "delta_at_4_low")
 _TABLE = "epsilometer/estimates"
 
 
@@ -24,8 +24,9 @@ def track(audit: pl.DataFrame | str | Path) -> None:
     """Log an audit to the active run of MLflow, of Weights & Biases, or of both.
 
     audit: what `epsilometer.audit` returned, or the folder of a project's audit. Each row becomes the metrics loss and
-    upper, in nats (one that is infinite is left out), under dataset/mechanism/epsilon/attack as far as the table has
-    them; the whole table is logged beside them. It holds no text. Raises UserError where no run is active.
+    upper, in nats (one that is infinite is left out), and delta_at_4_low where that is testable, under
+    dataset/mechanism/epsilon/attack as far as the table has them; the whole table is logged beside them. It holds no
+    text. Raises UserError where no run is active.
     """
     mlflow, wandb = (sys.modules.get(name) for name in _TRACKERS)  # who has an active run has imported it
     runs = [
@@ -51,7 +52,7 @@ def _metrics(table: pl.DataFrame) -> dict[str, float]:
     for row in table.iter_rows(named=True):
         parts = [_part(row[column]) for column in _NAME if row.get(column) is not None]
         for metric in _METRICS:
-            if row[metric] is not None and math.isfinite(row[metric]):
+            if row.get(metric) is not None and math.isfinite(row[metric]):
                 metrics["/".join([*parts, metric])] = row[metric]
     return metrics
 

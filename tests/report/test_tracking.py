@@ -16,11 +16,23 @@ from epsilometer.report import tracking
 
 TABLE = pl.DataFrame(
     [
-        {"mechanism": "tem", "epsilon": 5.0, "attack": "lexical", "loss": 0.5, "upper": 0.75},
-        {"mechanism": "mine:2.py", "epsilon": None, "attack": "strongest", "loss": 2.0, "upper": float("inf")},
+        {"mechanism": "tem", "epsilon": 5.0, "attack": "lexical", "loss": 0.5, "upper": 0.75, "delta_at_4_low": 0.1},
+        {
+            "mechanism": "mine:2.py",
+            "epsilon": None,
+            "attack": "strongest",
+            "loss": 2.0,
+            "upper": float("inf"),
+            "delta_at_4_low": None,
+        },
     ]
 )
-METRICS = {"tem/5/lexical/loss": 0.5, "tem/5/lexical/upper": 0.75, "mine_2.py/strongest/loss": 2.0}
+METRICS = {
+    "tem/5/lexical/loss": 0.5,
+    "tem/5/lexical/upper": 0.75,
+    "tem/5/lexical/delta_at_4_low": 0.1,
+    "mine_2.py/strongest/loss": 2.0,
+}
 
 
 class Tracker(SimpleNamespace):
