@@ -18,7 +18,6 @@ from epsilometer.auditing.ceilings.share import Sets, best_text, lost, pure_clai
 from epsilometer.auditing.schemas import CEILINGS, ESTIMATES, EXACT, POSSIBLE, SETS
 from epsilometer.core import tables
 from epsilometer.core.guarantees import stored
-from epsilometer.models.encoder import Encoder
 from epsilometer.project.cells import rewrites
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
@@ -41,6 +40,8 @@ def main() -> None:
 
 
 def _sets(params: Params, dataset: str) -> Sets:
+    from epsilometer.models.encoder import Encoder  # takes a second, which most audits need not wait
+
     vectors = _unit(np.load(f"data/embeddings/{dataset}.npy"))
     numbers = tables.read(sets_path(dataset), SETS).sort("set")["texts"].to_list()
     served = [TextSet.of_all_pairs(vectors[list(texts)]) for texts in numbers]
