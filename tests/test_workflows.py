@@ -49,6 +49,14 @@ def test_the_action_passes_and_fails(tmp_path, epsilon: str, code: int, status: 
     assert json.loads((tmp_path / "gate.json").read_text())["status"] == status
 
 
+@pytest.mark.parametrize("limit", ["max-loss", "max-delta-at-4"])
+def test_the_action_passes_its_limits_on(tmp_path, limit: str) -> None:
+    """0 is refused by either, and by its name."""
+    done = run(tmp_path, texts=str(ROOT / "tests/support/requests.txt"), mechanism="identity", **{limit: "0"})
+    assert done.returncode == 2
+    assert limit.replace("-", "_") in done.stderr
+
+
 @pytest.mark.parametrize("place", ["file", "link", "folder"])
 def test_a_result_that_lies_there_is_not_believed(tmp_path, place: str) -> None:
     """Whether the gate gets to write one or, as here, does not: --max-loss is no number."""

@@ -47,7 +47,7 @@ def section(results: Results) -> Section | None:
     if points.is_empty():
         return None
     ceilings = results.table(ceilings_path(), CEILINGS)
-    specification = figure(points, levels(downstream), estimates["mechanism"], target, ceilings)
+    specification = figure(points, levels(downstream), estimates["mechanism"], target, ceilings=ceilings)
     tradeoff = Figure("tradeoff", "Utility against loss", specification)
     outputs = results.table("data/outputs.parquet", OUTPUTS)
     return Section(
@@ -166,7 +166,7 @@ def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str
 
 
 def figure(
-    points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str], target: float, ceilings: pl.DataFrame
+    points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str], target: float, *, ceilings: pl.DataFrame
 ) -> Specification:
     """Utility against the loss: a row of panels a data set, a panel a measure of utility.
 

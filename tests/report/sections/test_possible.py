@@ -46,7 +46,7 @@ def test_without_sets_there_is_no_section() -> None:
 def test_the_impossible_is_shaded_to_the_edge_of_the_cosines_panel() -> None:
     table = worth.comparable(estimates(), exact(), 0.01)
     points = tradeoff_points(table, tables_of_all()["similarity"], downstream())
-    specification = worth.figure(points, worth.levels(downstream()), estimates()["mechanism"], 1.5, CURVE)
+    specification = worth.figure(points, worth.levels(downstream()), estimates()["mechanism"], 1.5, ceilings=CURVE)
     datasets = specification["datasets"]
     shaded = datasets["ceilings tradeoff queries cosine"]
     assert shaded[0] == {"nats": 0.0, "ceiling": 0.5}

@@ -94,7 +94,9 @@ def test_a_mechanism_that_publishes_some_texts_is_never_called_better() -> None:
         assert points.filter("best")["mechanism"].to_list() == best
         assert "coin" not in tradeoff_sentence(points, 1.5)
         assert ("tem at ε = 8 keeps most" in tradeoff_sentence(points, 1.5)) == bool(best)
-        tips = worth.figure(points, levels(downstream().clear()), ["coin", "tem"], 1.5, NO_CEILINGS)["datasets"]
+        tips = worth.figure(points, levels(downstream().clear()), ["coin", "tem"], 1.5, ceilings=NO_CEILINGS)[
+            "datasets"
+        ]
         shown = {row["mechanism"]: row["tails"] for row in tips["tradeoff queries cosine"]}
         assert shown["coin"] == ("0.463" if best else "not testable")
 
@@ -143,7 +145,7 @@ def test_points_at_the_ceiling_come_apart_by_their_laws() -> None:
     """Exact averages are solid and stand where they are, sampled losses are hollow."""
     mvc = exact_of({("queries", "mvc", 0.5): 0.5, ("queries", "mvc", 2500.0): 60.0})
     points = tradeoff_points(losses(estimates(), mvc), SIMILARITY, downstream()).filter(measure="cosine")
-    marks = worth.figure(points, levels(downstream()), estimates()["mechanism"], 1.5, NO_CEILINGS)["datasets"][
+    marks = worth.figure(points, levels(downstream()), estimates()["mechanism"], 1.5, ceilings=NO_CEILINGS)["datasets"][
         "tradeoff queries cosine"
     ]
     places = {name: [(row["point"], row["solid"]) for row in marks if row["mechanism"] == name] for name in MECHANISMS}
@@ -154,7 +156,7 @@ def test_points_at_the_ceiling_come_apart_by_their_laws() -> None:
     infinite = exact_of({("queries", "mvc", 0.5): math.inf})
     cut = tradeoff_points(losses(estimates(), infinite), SIMILARITY, downstream())
     assert json.dumps(
-        worth.figure(cut, levels(downstream()), estimates()["mechanism"], 1.5, NO_CEILINGS), allow_nan=False
+        worth.figure(cut, levels(downstream()), estimates()["mechanism"], 1.5, ceilings=NO_CEILINGS), allow_nan=False
     )
 
 
@@ -164,7 +166,7 @@ def test_levels_that_are_alike_share_a_name() -> None:
         near = levels(downstream()).with_columns(
             value=pl.when(what="clean texts").then(clean).otherwise(pl.col("value"))
         )
-        figure = worth.figure(points, near, estimates()["mechanism"], 1.5, NO_CEILINGS)
+        figure = worth.figure(points, near, estimates()["mechanism"], 1.5, ceilings=NO_CEILINGS)
         rows = figure["datasets"]["levels tradeoff queries macro F1 of intent"]
         assert [row["what"] for row in rows] == named
         assert len({row["value"] for row in rows}) == 2  # both lines are drawn
