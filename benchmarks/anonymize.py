@@ -20,6 +20,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 from unittest.mock import patch
 
 import numpy as np
@@ -41,21 +42,25 @@ from epsilometer.models.classifier import FineTuning
 from epsilometer.models.locate import ENCODER
 from epsilometer.text.vectors import WordVectors
 
+T = TypeVar("T")
+
 WORD_SEARCHES: dict[str, type[WordSearch]] = {"textfooler": TextFooler, "textbugger": TextBugger, "bae": BAE}
 TRAINED_ON, SEED = 3000, 1
 DEAR = 10**9  # a budget that is never spent: limits come before questions
 WARM = ["The staff was friendly, and my husband loved the food."]
 
 
-def one_by_one(searches: Iterable[Search[None]]) -> None:
+def one_by_one(searches: Iterable[Search[T]]) -> list[T]:
     """As `in_step`: one search after another, each item answered alone."""
+    results = list[T]()
     for search in searches:
         try:
             asker, items = next(search)
             while True:
                 asker, items = search.send([asker([item])[0] for item in items])
-        except StopIteration:
-            pass
+        except StopIteration as ended:
+            results.append(ended.value)
+    return results
 
 
 def timed(rewrite: Callable[[], Rewrites]) -> tuple[Rewrites, float, float]:

@@ -23,7 +23,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
 from epsilometer.mechanisms.selection.dp_st import DPST
 from epsilometer.mechanisms.selection.shared.near_duplicates import PERMUTATIONS, _grams, stand_ins
-from epsilometer.mechanisms.selection.shared.triples import build
+from epsilometer.mechanisms.selection.shared.triples import Clustering, build
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.tagging import Tagger, sentences, words_and_marks
 
@@ -98,7 +98,7 @@ def main() -> None:
     row("near-duplicates by MinHash", len(texts), timed(lambda: stand_ins(texts))[0], "texts")
     with TemporaryDirectory() as name:
         folder = Path(name)
-        seconds, corpus = timed(lambda: build(public, folder, [20, 100]))
+        seconds, corpus = timed(lambda: build(public, folder, Clustering([20, 100])))
         row("public corpus, all steps", len(split), seconds, "sentences")
         mechanism = DPST(resource=folder)
         trials = private * (TRIALS // PRIVATE)
