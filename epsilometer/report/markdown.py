@@ -19,14 +19,14 @@ import psutil
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, overall, with_overall
 from epsilometer.auditing.exact_loss.rows import ALL
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
-from epsilometer.auditing.schemas import ABLATIONS, CLAIMS, ESTIMATES, SWEEPS
+from epsilometer.auditing.schemas import ABLATIONS, CLAIMS, ESTIMATES, POSSIBLE, SWEEPS
 from epsilometer.core import tables
 from epsilometer.project.params import Params
-from epsilometer.project.paths import varied_path
+from epsilometer.project.paths import possible_path, varied_path
 from epsilometer.report import page, training_markdown
 from epsilometer.report.export import markup
 from epsilometer.report.results import Results
-from epsilometer.report.sections import anonymity, exact_loss, origin
+from epsilometer.report.sections import anonymity, exact_loss, origin, possible
 from epsilometer.report.sections.worth import spread
 from epsilometer.report.wording import bounded, budget, listed, proved, tail_words
 from epsilometer.runtime.machine import processor
@@ -35,6 +35,7 @@ from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.schemas import ANONYMITY, ATTACKERS, DOWNSTREAM, LEAKAGE, SIMILARITIES
 
 CELL = ["mechanism", "epsilon"]
+_ENDS = {"law": "", "latents": "≤ ", "attacks": "≥ "}  # what a loss is known by
 
 Section = tuple[str, str, pl.DataFrame]
 
@@ -72,6 +73,7 @@ def sections(results: Results) -> list[Section]:
     every = [
         *losses(with_overall(estimates, verdicts), results.exact),
         *exact_losses(with_overall(results.exact, verdicts), estimates),
+        *kept_of_possible(results),
         worst_cases(with_overall(claims, verdicts)),
         closeness(results.table("data/similarities.parquet", SIMILARITIES), params.audit.alpha),
         *identifiers(results.table("data/leakage.parquet", LEAKAGE)),
@@ -154,6 +156,35 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Secti
             for row in cells
         ]
         yield f"Exact losses on {dataset}", note.strip(), _table(rows)
+
+
+def kept_of_possible(results: Results) -> Iterator[Section]:
+    """A section a data set whose trials are of sets: worth beside the ceiling at the loss of the same trials."""
+    path = possible_path()
+    if str(path) not in results.held and not path.is_file():  # an audit from before there were such trials
+        return
+    table = possible.with_tails(results, results.table(path, POSSIBLE))
+    for (dataset,), part in table.group_by("dataset", maintain_order=True):
+        rows = [
+            {
+                "mechanism": row["mechanism"],
+                "epsilon": budget(row["epsilon"]),
+                "cosine": f"{row['worth']:.3f} ({row['worth_low']:.3f} to {row['worth_high']:.3f})",
+                "loss": f"{_ENDS[row['by']]}{_number(row['loss'])}",
+                "proved by worth": proved(row["proved"]),
+                "ceiling": bounded(row["ceiling"]),
+                "share of the possible": "–"
+                if row["share"] is None
+                else f"{row['share_is']} {row['share']}".removeprefix("= "),
+                "delta at 4 nats": row["tails"],
+            }
+            for row in possible.rows(part)
+        ]
+        note = (
+            "A pair from each of many sets of texts drawn at random. The ceiling is the largest cosine that any "
+            "mechanism can have at that loss; the share is 0 for one public text given to everybody, 1 at the ceiling."
+        )
+        yield f"How good it can be on {dataset}", note, _table(rows)
 
 
 def worst_cases(claims: pl.DataFrame) -> Section:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_TESTABLE
+from epsilometer.auditing.schemas import POSSIBLE
 from epsilometer.core.errors import UserError
 from epsilometer.report import page
 from epsilometer.report.markdown import hardware, write
@@ -73,6 +74,20 @@ def test_exact_losses_stand_beside_sampled_ones_with_the_order_by_either(run: Pa
     head, *laws = rows(write(some).read_text(), "Exact losses on queries")
     ranks = {row[1]: row[head.index("rank sampled")] + row[head.index("rank exact")] for row in laws if row[0] == "mvc"}
     assert ranks == {"0.5": "33", "5": "22", "2,500": "11"}
+
+
+def test_what_is_possible_has_a_table_with_its_ends(run: Path) -> None:
+    row = {
+        "dataset": "queries", "mechanism": "mvc", "epsilon": 0.5, "sets": 100, "worth": 0.4, "worth_low": 0.3,
+        "worth_high": 0.5, "loss": 1.0, "by": "attacks", "ceiling": 0.7191, "one_text": 0.2, "share": 0.3853,
+        "share_is": "≤", "proved": 0.128,
+    }  # fmt: skip
+    out = write(audit(possible=pl.DataFrame([row], schema=dict(POSSIBLE))))
+    head, shown = rows(out.read_text(), "How good it can be on queries")
+    cells = dict(zip(head, shown, strict=True))
+    assert (cells["loss"], cells["proved by worth"], cells["ceiling"]) == ("≥ 1", "0.12", "0.72")
+    assert cells["share of the possible"] == "≤ 0.39"
+    assert "How good it can be" not in write(audit()).read_text()
 
 
 def test_a_cell_with_a_law_has_no_ceiling(run: Path) -> None:

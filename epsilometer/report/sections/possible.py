@@ -24,7 +24,7 @@ def section(results: Results) -> Section | None:
     table = results.table(possible_path(), POSSIBLE)
     if table.is_empty():
         return None
-    known = table.join(tails(results.estimates, results.exact), on=CELL, how="left", nulls_equal=True)
+    known = with_tails(results, table)
     curves = results.table(ceilings_path(), CEILINGS)
     return Section(
         id="possible",
@@ -37,6 +37,12 @@ def section(results: Results) -> Section | None:
             ]
         },
     )
+
+
+def with_tails(results: Results, table: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `POSSIBLE` with what is known of each cell's delta at 4 nats (`rows.tails`), in their order."""
+    known = tails(results.estimates, results.exact)
+    return table.join(known, on=CELL, how="left", nulls_equal=True, maintain_order="left")
 
 
 def sentence(curve: pl.DataFrame, table: pl.DataFrame) -> str:
