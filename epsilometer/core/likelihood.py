@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import ne
 from typing import cast
 
 import numpy as np
@@ -167,5 +168,6 @@ def _rule_out(
     for slot in range(candidates.shape[1]):
         rows = np.flatnonzero(np.isfinite(score[:, slot]))
         written = mechanism.write([texts[i] for i in candidates[rows, slot]], rewrites.units.take(rows))
-        differs = np.array([rewrites.texts[int(row)] != text for row, text in zip(rows, written, strict=True)], bool)
+        released = map(rewrites.texts.__getitem__, rows.tolist())
+        differs = np.fromiter(map(ne, released, written), bool, len(rows))
         score[rows[differs], slot] = -np.inf

@@ -15,7 +15,8 @@ from epsilometer.core.mechanism import HasInputs, Mechanism
 from epsilometer.runtime.progress import note
 
 _BY_GUESSES = pl.lit(False)
-_INPUTS = 500  # enumerated in all pairs; of more a sample is, so that an audit waits for seconds at most
+_INPUTS = 500  # enumerated in all pairs; of more a sample is
+_ENTRIES = 2e8  # losses that are computed at most: tenths of a second, beside which an audit is no longer
 
 
 def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.DataFrame:
@@ -28,7 +29,7 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
         for epsilon in epsilons:
             if is_sampled(mechanism, epsilon):  # the claim has a delta
                 continue
-            finding = check_claim(mechanism, epsilon, inputs=_INPUTS, bounded=False)
+            finding = check_claim(mechanism, epsilon, inputs=_INPUTS, entries=_ENTRIES, bounded=False)
             claim = describe(mechanism.guarantee(epsilon))
             rows.append(
                 {"epsilon": stored(epsilon), "claim": claim, "verdict": finding.verdict, "reason": finding.reason}

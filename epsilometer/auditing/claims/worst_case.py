@@ -33,8 +33,8 @@ from epsilometer.core.randomness import Noise
 TOLERANCE = 1e-9  # nats
 EXACT = 5000  # inputs up to which all pairs are enumerated
 SAMPLED = 200  # inputs among which all pairs are enumerated beyond that
-_ENTRIES = 2e11  # input pairs times outputs that are enumerated: minutes
-_BLOCK = 128  # inputs compared with all others at a time
+ENTRIES = 2e11  # input pairs times outputs that are enumerated: minutes
+_BLOCK = 32  # inputs compared with all others at a time
 _LISTS_NOTHING = (
     "the mechanism lists no inputs and outputs; give it `inputs` and `output_texts`, and `laws` for an exact check "
     "(docs/your-own-mechanism.md)"
@@ -44,10 +44,17 @@ _ALIKE = -1e300  # the excess of two inputs that are one to the mechanism: no wi
 
 
 def check_claim(
-    mechanism: Mechanism, epsilon: float, alpha: float = 0.01, seed: int = 0, inputs: int = EXACT, bounded: bool = True
+    mechanism: Mechanism,
+    epsilon: float,
+    alpha: float = 0.01,
+    seed: int = 0,
+    inputs: int = EXACT,
+    entries: float = ENTRIES,
+    bounded: bool = True,
 ) -> Finding:
     """The strongest check that the mechanism allows; inputs: how many are enumerated, beyond that a sample of them.
 
+    entries: how many losses of two inputs and an output are computed at most, about.
     bounded: whether a mechanism's own bound is computed (`HasBound`), which compares all of its inputs: minutes for a
     large vocabulary.
     """
@@ -61,9 +68,9 @@ def check_claim(
         return _sampled(mechanism, epsilon, texts, alpha, seed=seed)
     bound = mechanism.excess_bound(epsilon) if bounded and isinstance(mechanism, HasBound) else None
     outputs = mechanism.laws(texts[:1]).outputs
-    if len(texts) <= max(inputs, SAMPLED) and len(texts) ** 2 * outputs <= _ENTRIES:
+    if len(texts) <= max(inputs, SAMPLED) and len(texts) ** 2 * outputs <= entries:
         return exact(mechanism, epsilon, texts, bound=bound)
-    some = min(SAMPLED, len(texts), max(2, int(math.sqrt(_ENTRIES / outputs))))
+    some = min(SAMPLED, len(texts), max(2, int(math.sqrt(entries / outputs))))
     chosen = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])[:some]
     return exact(mechanism, epsilon, [texts[i] for i in np.sort(chosen)], "largest found", bound=bound)
 

@@ -160,10 +160,10 @@ def _check(rewrites: Rewrites, expected: int) -> None:
             f"the mechanism returned {len(rewrites.texts)} texts for {expected}; return exactly one text for each input"
         )
     texts = rewrites.texts.texts if isinstance(rewrites.texts, Repeated) else rewrites.texts
-    wrong = next((text for text in texts if not isinstance(text, str)), None)
-    if wrong is not None or any(text is None for text in texts):
+    wrong = next((kind for kind in dict.fromkeys(map(type, texts)) if not issubclass(kind, str)), None)
+    if wrong is not None:
         raise UserError(
-            f"the mechanism returned {type(wrong).__name__} where a string is due; return '' for an empty rewrite"
+            f"the mechanism returned {wrong.__name__} where a string is due; return '' for an empty rewrite"
         )
     try:
         "".join(texts).encode()

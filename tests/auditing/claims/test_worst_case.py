@@ -276,3 +276,10 @@ def test_unless_they_are_told_apart() -> None:
     assert finding.verdict == VIOLATED
     assert finding.claimed == 0.0
     assert set(finding.witness[:2]) == {"a", "A"}
+
+
+def test_so_many_losses_are_computed_at_most(folder: Path) -> None:
+    mechanism = make("santext", folder / "vectors.npz")
+    outputs = mechanism.laws(mechanism.inputs[:1]).outputs
+    finding = check_claim(mechanism, 5.0, entries=30**2 * outputs + 1)
+    assert (finding.method, finding.inputs) == ("largest found", 30)
