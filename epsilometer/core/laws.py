@@ -220,6 +220,19 @@ def _looked_up(
     return values
 
 
+def log_softmax(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[rows, outputs]: ln P of rows whose logarithms are given up to a term of each row.
+
+    scipy's, of so many rows at a time as stay in the processor's cache: the same bits at a fraction of the time.
+    """
+    from scipy.special import log_softmax as of_rows  # takes a third of a second to load, and checks compute no law
+
+    step, out = max(1, _CACHE // max(1, weights.shape[1])), np.empty(weights.shape)
+    for start in range(0, len(weights), step):
+        out[start : start + step] = of_rows(weights[start : start + step], axis=1)
+    return out
+
+
 def _totals(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """[rows]: the sum of the probabilities in each row of a table of their logarithms."""
     step = max(1, _CACHE // max(1, table.shape[1]))

@@ -40,6 +40,7 @@ _COLUMNS = 4096  # of these at a time where nothing but a few is taken from them
 _HEAD = 64  # dimensions that are compared first where few words are near
 _RARE = 1 / 256  # share of the pairs up to which these are then compared one by one
 _PAIRS = 1 << 13  # pairs of vectors in memory at a time
+_CELLS = 1 << 16  # distances at a time, so that the working arrays stay in the processor's cache
 _NEAR = 1e-3  # squared distances below this part of the squared norms lose digits in a product; see `distances`
 
 
@@ -216,14 +217,19 @@ class WordVectors:
             rows = np.asarray(words[start : start + _SLICE])
             size = _SLICE if len(targets) <= _FEW else len(rows) + -len(rows) % _EVEN
             full = rows[np.arange(size) % len(rows)]
-            norms = self.squares[full, None] + squares
             with one_thread():  # several split a sum by its size, which changes bits
-                squared = norms - 2 * _products(self.exact[full], exact)
-            # |x|^2 + |y|^2 - 2xy keeps twelve digits of a distance, except between words (nearly) alike.
-            near, word = np.nonzero(squared[: len(rows)] < _NEAR * norms[: len(rows)])
-            if len(near):
-                squared[near, word] = self.between(rows[near], targets[word]) ** 2
-            np.sqrt(squared[: len(rows)], out=out[start : start + len(rows)])
+                products = _products(self.exact[full], exact)[: len(rows)]
+            step = max(1, _CELLS // len(targets))
+            for piece in (slice(first, first + step) for first in range(0, len(rows), step)):
+                some, norms, squared = rows[piece], self.squares[rows[piece], None] + squares, products[piece]
+                squared *= 2
+                np.subtract(norms, squared, squared)
+                # |x|^2 + |y|^2 - 2xy keeps twelve digits of a distance, except between words (nearly) alike.
+                norms *= _NEAR
+                near, word = np.nonzero(squared < norms)
+                if len(near):
+                    squared[near, word] = self.between(some[near], targets[word]) ** 2
+                np.sqrt(squared, out=out[start : start + len(rows)][piece])
         return out
 
     def near(self, words: NDArray[np.integer], radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -288,7 +294,8 @@ class WordVectors:
         nearest, far = np.empty((len(points), count), np.int64), np.empty((len(points), count))
         for start in range(0, len(points), _SLICE):
             part = points[start : start + _SLICE]
-            scores = self._half - part.astype(np.float32) @ self.vectors.T
+            scores = part.astype(np.float32) @ self.vectors.T
+            np.subtract(self._half, scores, out=scores)
             slack = self._slack(np.sqrt(np.einsum("ij,ij->i", part, part)))
             rows = slice(start, start + len(part))
             nearest[rows], far[rows] = self._settled(part, scores, slack, count)

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
+import scipy.special
 from scipy.stats import chisquare
 
 from epsilometer.core import laws as laws_module
-from epsilometer.core.laws import Laws, log_likelihood, sample
+from epsilometer.core.laws import Laws, log_likelihood, log_softmax, sample
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 
@@ -60,3 +61,9 @@ def test_likelihood_against_a_loop() -> None:
     assert likelihoods[0][4] == -np.inf  # another length
     assert likelihoods[0][5] == -np.inf  # an impossible unit
     assert likelihoods[0][3] == 0  # nothing to say of an empty text
+
+
+def test_rows_are_normalised_alike_however_many_stand_together() -> None:
+    weights = np.random.default_rng(0).normal(size=(9, 20_000)) * 30
+    weights[2, :3] = -np.inf
+    assert (log_softmax(weights) == scipy.special.log_softmax(weights, axis=1)).all()

@@ -35,12 +35,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pydantic import PositiveInt, model_validator
-from scipy.special import log_softmax
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.core.laws import Laws, sample
+from epsilometer.core.laws import Laws, log_softmax, sample
 from epsilometer.core.mechanism import TEXT, UNITS, Repeated, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
@@ -146,7 +145,7 @@ class Exemplars:
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             for epsilon in epsilons:
-                yield log_softmax(self._scores(nearness[rows], epsilon), axis=1)
+                yield log_softmax(self._scores(nearness[rows], epsilon))
 
         rows = Ragged.single(np.arange(len(texts)))
         return Laws(rows, len(self.chosen.texts), log_probabilities)

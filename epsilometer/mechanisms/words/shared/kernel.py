@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.component import component
-from epsilometer.core.laws import Laws, sample
+from epsilometer.core.laws import Laws, log_softmax, sample
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
@@ -116,12 +116,11 @@ class KernelMechanism(WordVectorMechanism, ABC):
 
     def laws(self, texts: Sequence[str]) -> Laws:
         """A row for each word of the vocabulary."""
-        from scipy.special import log_softmax  # takes a third of a second to load, and checks compute no law
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             distances = self.vectors.distances(words)
             for epsilon in epsilons:
-                yield log_softmax(self._log_weights(words, distances, epsilon), axis=1)
+                yield log_softmax(self._log_weights(words, distances, epsilon))
 
         def entries(
             words: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
