@@ -55,7 +55,7 @@ def fit(examples: Examples) -> Classifier:
 def attack(
     training: Released,
     test: Released,
-    asked: Asked = ALL,
+    wanted: Asked = ALL,
     learn: Callable[[Examples], Classifier] = fit,
     label: str = "gender",
 ) -> list[Inferred]:
@@ -63,5 +63,5 @@ def attack(
     examples = training.clean(label)
     static = Learned(fit(examples), examples)
     noise = Noise.named(1, "attack")
-    rows = list(infer(training, test, label, static, learn=learn, asked=asked, noise=noise))
+    rows = list(infer(training, test, label, static, learn=learn, asked=wanted, noise=noise))
     return [*rows, detect(training, test, learn, seed=0, noise=noise)]
