@@ -172,13 +172,6 @@ def test_no_test_imports_another(file: Path) -> None:
     assert not [str(path) for path in used if path.parts[0] != "support" and path.name != "__init__.py"]
 
 
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git checkout")
-def test_the_runs_of_profiles_are_not_ignored() -> None:
-    """DVC refuses a dvc.yaml that git ignores."""
-    ignored = subprocess.run(["git", "check-ignore", "runs/mine/dvc.yaml", "runs/mine/dvc.lock"], cwd=ROOT)
-    assert ignored.returncode == 1
-
-
 def test_importing_costs_nothing() -> None:
     code = (
         "import sys, epsilometer, epsilometer.auditing.text_audit, epsilometer.project.params\n"
