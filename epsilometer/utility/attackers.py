@@ -4,8 +4,8 @@ clean:       learned from original texts, and reads the originals: what there is
 static:      learned from original texts; it never saw a rewrite.
 adaptive:    learned from rewrites of these texts, or of some of them, with their true labels.
 augmented:   learned from the originals and those rewrites.
-relabelled:  the static one, whose answer stands for the class of which rewritten training texts make it likeliest: it
-             undoes flips.
+relabelled:  the static one with its answers read anew: an answer stands for the class whose rewritten training texts
+             get it most often. This undoes flips.
 author:      the adaptive one on several texts of one author, whose log-probabilities are summed.
 llm:         a language model that is asked.
 detector:    learned to tell texts from their rewrites.

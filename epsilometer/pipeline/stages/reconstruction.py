@@ -1,9 +1,9 @@
 """Stage reconstruction@name: what attacks read off the gradients that clients send, and which of k texts it was.
 
-What an attack found at one batch size and level is a file of its own, with a record of all that it depends on, written
-after every batch. One whose record is still right is gone on with: a level that is added, or a stage that was killed,
-repeats no search that ended.
-Which of k texts it was follows from inner products alone: without another attack no model is loaded.
+The stage writes the results of an attack at one batch size and level to a file of their own after every batch, with a
+record of all that they depend on. It continues a file whose record still holds, so that an added level or a killed
+stage repeats no finished search. Which of k texts a gradient came from follows from inner products alone: without
+another attack the stage loads no model.
 """
 
 from __future__ import annotations

@@ -297,9 +297,9 @@ def risk_in_words(exact: pl.DataFrame, risks: pl.DataFrame, target: float) -> li
     rest = len(cells) - _NAMED
     more = f"; {rest} more {inflected(rest, 'is', 'are')} in the section on exact losses" if rest > 0 else ""
     return [
-        "Who sees a rewrite, knows all about its mechanism, and has several texts of equal length, one of them its "
-        "source, that differ from each other as the pairs compared here, names the source at most so often (by "
-        f"guessing: {guessing}){more}:",
+        "An adversary sees a rewrite, knows the mechanism, and has several texts of equal length, which differ from "
+        "each other as the pairs compared here do; one of them is the source. The adversary names the source at most "
+        f"this often (by guessing: {guessing}){more}:",
         *sentences,
     ]
 

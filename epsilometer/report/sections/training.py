@@ -217,10 +217,13 @@ def curve_sentence(curves: pl.DataFrame) -> list[str]:
     for (family,), part in judged.group_by(["family"], maintain_order=True):
         counts = {word: part.filter(verdict=word).height for word in (FALLS, NOT_MONOTONE, NO_MESSAGE)}
         about = " (of these models, on further examples)" if family == "membership" else ""
+        falls, rises, silent = counts[FALLS], counts[NOT_MONOTONE], counts[NO_MESSAGE]
         sentences.append(
-            f"Of {len(part)} curves of {family} attacks against noise{about} {counts[FALLS]} surely fall and nowhere "
-            f"surely rise, {counts[NOT_MONOTONE]} surely rise somewhere, and {counts[NO_MESSAGE]} show neither, "
-            "which may be for want of power."
+            f"{len(part)} {inflected(len(part), 'curve', 'curves')} of {family} attacks against noise{about} "
+            f"{inflected(len(part), 'was', 'were')} tested: {falls} {inflected(falls, 'falls', 'fall')} significantly "
+            f"and never {inflected(falls, 'rises', 'rise')} significantly, {rises} {inflected(rises, 'rises', 'rise')} "
+            f"significantly somewhere, and {silent} {inflected(silent, 'shows', 'show')} neither, perhaps for want of "
+            "power."
         )
     return sentences
 

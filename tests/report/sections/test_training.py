@@ -77,8 +77,8 @@ def curve(verdict: str, **more: object) -> dict[str, object]:
 def test_curves_are_counted_by_their_verdicts() -> None:
     table = pl.DataFrame([curve(FALLS), curve(NO_MESSAGE), curve(NOT_MONOTONE), curve(FALLS)], schema=dict(CURVES))
     (said,) = training.curve_sentence(table)
-    assert "Of 4 curves of reconstruction attacks against noise 2 surely fall" in said
-    assert "1 surely rise somewhere, and 1 show neither" in said
+    assert "4 curves of reconstruction attacks against noise were tested: 2 fall significantly" in said
+    assert "1 rises significantly somewhere, and 1 shows neither" in said
 
 
 @pytest.mark.parametrize(("word", "kind"), [("book", "right"), ("a", "elsewhere"), ("car", "wrong")])
