@@ -14,6 +14,7 @@ and no correction is due. A rewrite that is bare words with single spaces is com
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,7 @@ from epsilometer.core.component import component
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.text.words import words, write
 
+_SIGNS = re.compile(r"[\W_]+")  # all but what `str.isalnum` takes
 _CLOSE = 0.1  # added to a difference: an exact agreement counts ln(11) more than a difference of one
 
 
@@ -57,8 +59,7 @@ def _lengths(texts: Sequence[str]) -> NDArray[np.int64]:
     """Returns the counts [n, 5]: words, tokens, characters, white space, punctuation."""
     counts = np.empty((len(texts), 5), np.int64)
     for row, text in zip(counts, texts, strict=True):
-        spaces = sum(map(str.isspace, text))
-        row[:] = (
-            len(words(text)), len(text.split()), len(text), spaces, len(text) - spaces - sum(map(str.isalnum, text))
-        )  # fmt: skip
+        tokens = text.split()
+        inked = sum(map(len, tokens))  # all but white space
+        row[:] = len(words(text)), len(tokens), len(text), len(text) - inked, inked - len(_SIGNS.sub("", text))
     return counts
