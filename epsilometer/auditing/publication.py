@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from epsilometer.auditing.claims.verdicts import refuse_public
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.auditing.trials.unread import unread
 from epsilometer.core.errors import UserError, printable
@@ -45,7 +46,11 @@ class Publisher:
     unread: Unread = field(default_factory=Unread)
 
     def rewrite(self, texts: Sequence[str], first: int) -> list[str]:
-        """Returns the rewrites, each on one line that a terminal can show; first: the number of the first text."""
+        """Returns the rewrites, each on one line that a terminal can show; first: the number of the first text.
+
+        Raises UserError, and rewrites none, where some of them are among the mechanism's public texts.
+        """
+        refuse_public(self.mechanism, texts)
         self.unread += unread(self.mechanism, texts)
         numbers = np.arange(len(texts))
         if self.seed is None:

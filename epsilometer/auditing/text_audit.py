@@ -17,7 +17,7 @@ from epsilometer.attacks.identification import KIND
 from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.claims.stated import stated
-from epsilometer.auditing.claims.verdicts import trial_claims
+from epsilometer.auditing.claims.verdicts import refuse_public, trial_claims
 from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.results.estimates import Attacked, estimates
@@ -144,8 +144,15 @@ def as_mechanism(
 ) -> Mechanism:
     """The mechanism of this name or path, with its settings; an object itself; a plain function as a mechanism.
 
-    texts: what is audited, the public list of a mechanism `among_texts` that names no other.
+    texts: what is audited, the public list of a mechanism `among_texts` that names no other. Raises UserError where
+    some of them are among the texts that the mechanism counts as public.
     """
+    built = _as_mechanism(named, settings, texts)
+    refuse_public(built, texts or ())
+    return built
+
+
+def _as_mechanism(named: Named, settings: Mapping[str, Any] | None, texts: Sequence[str] | None) -> Mechanism:
     if isinstance(named, (str, Path)):
         return mechanism(str(named), settings, texts)
     if settings:

@@ -56,6 +56,7 @@ class Guarantee:
     neighbours:   the pairs of inputs that the claim covers.
     metric:       None for plain (local) differential privacy, d = 1 for each differing unit; else the name of the
                   distance d that multiplies epsilon (metric differential privacy, Chatzikokolakis et al. 2013).
+    public:       what the claim takes for public, in a few words; None where it takes nothing.
     """
 
     epsilon: float
@@ -63,6 +64,7 @@ class Guarantee:
     neighbours: Neighbours
     delta: float = 0.0
     metric: str | None = None
+    public: str | None = None
 
     def __post_init__(self) -> None:
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
@@ -89,7 +91,8 @@ class Guarantee:
             parts.append(f"times {self.metric}")
         if self.delta:
             parts.append(f"delta {self.delta:g}")
-        return ", ".join(parts) + f"; {_COVERED[self.neighbours]}"
+        taken = f"; public: {self.public}" if self.public else ""
+        return ", ".join(parts) + f"; {_COVERED[self.neighbours]}{taken}"
 
 
 def stored(epsilon: float | None) -> float | None:

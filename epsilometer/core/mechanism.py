@@ -104,16 +104,25 @@ class Unread:
 
     cut, texts:      how many of the texts are longer than what it reads or writes.
     unknown, words:  how many of their words are outside its vocabulary; no words: it has none.
+    far, compared:   how many of the texts are like none of the public texts among which it chooses; none compared: it
+                     chooses among none.
     """
 
     cut: int = 0
     texts: int = 0
     unknown: int = 0
     words: int = 0
+    far: int = 0
+    compared: int = 0
 
     def __add__(self, other: Unread) -> Unread:
         return Unread(
-            self.cut + other.cut, self.texts + other.texts, self.unknown + other.unknown, self.words + other.words
+            self.cut + other.cut,
+            self.texts + other.texts,
+            self.unknown + other.unknown,
+            self.words + other.words,
+            far=self.far + other.far,
+            compared=self.compared + other.compared,
         )
 
     @property

@@ -44,11 +44,7 @@ def trial_claims(
 
     Raises UserError where a mechanism counts audited texts as public.
     """
-    if isinstance(mechanism, HasPublicTexts) and (shared := set(mechanism.public_texts).intersection(texts)):
-        raise UserError(
-            f"{len(shared)} of the {len(texts)} audited texts are among the public texts that the mechanism was made "
-            "from, so that its claim does not cover them; audit other texts, or take them out of the public ones"
-        )
+    refuse_public(mechanism, texts)
     if not isinstance(mechanism, HasDistance):  # one claim for all pairs
         return np.broadcast_to(pair_claims(mechanism, epsilon, texts, candidates[:1, :2]), len(candidates))
     if mechanism.guarantee(epsilon) is None:
@@ -60,6 +56,19 @@ def trial_claims(
     numbers, place = np.unique(np.concatenate(pairs), return_inverse=True)  # one number a pair: quick to sort
     claims = pair_claims(mechanism, epsilon, texts, np.stack(np.divmod(numbers, len(texts)), axis=1))
     return claims[place].reshape(len(slots), -1).max(axis=0)
+
+
+def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
+    """Raises UserError where some of these texts are among those that a mechanism counts as public.
+
+    They are not left out silently: then what is public would depend on what is private.
+    """
+    public: Sequence[str] = mechanism.public_texts if isinstance(mechanism, HasPublicTexts) else ()
+    if shared := set(public).intersection(texts):
+        raise UserError(
+            f"{len(shared)} of the {len(texts)} texts are among the public texts that the mechanism was made from, so "
+            "that its claim does not cover them; give public texts that were collected apart from them"
+        )
 
 
 def _largest_claim(mechanism: Mechanism, epsilon: float, texts: Sequence[str], numbers: NDArray[np.integer]) -> float:

@@ -37,3 +37,13 @@ def say(counts: Unread) -> None:
             note(remark)
         else:
             warn(f"{remark}, so a low loss says little about the mechanism; raise its limit, or split the texts")
+    if counts.far:
+        share = counts.far / counts.compared
+        remark = (
+            f"{counts.far} of {counts.compared} texts ({share:.1%}) have a cosine below .25, near 0, with every public "
+            "text that stands for them"
+        )
+        if share < MUCH:
+            note(remark)
+        else:
+            warn(f"{remark}, so rewrites say little of them; give public texts of their language and kind")

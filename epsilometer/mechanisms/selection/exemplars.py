@@ -1,65 +1,82 @@
-"""Public exemplars: a text is replaced by one of m public texts, most probably by one like it.
+"""Public exemplars: a text is replaced by one of m public texts, or by several, most probably by one like it.
 
 The exemplars c_1..c_m are chosen from public texts alone: the text nearest to each centre of k-means on sentence
-embeddings. With e(x) the unit embedding of a text, x is released as exemplar j with probability
+embeddings. With e(x) the unit embedding of a text and n(x) = argmax_i <e(x), e(c_i)>, x is released as exemplar j, or
+as the set S of w exemplars in a fixed public order, with probability
 
-    randomized_response:  P(j | x) = e^(epsilon [j = n(x)]) / (e^epsilon + m - 1),    n(x) = argmax_i <e(x), e(c_i)>
-    exponential:          P(j | x) ~ exp(-epsilon ||e(x) - e(c_j)|| / 2).
+    randomized_response:  P(j | x) = e^(epsilon [j = n(x)]) / (e^epsilon + m - 1)
+    subset_selection:     P(S | x) ~ e^(epsilon [n(x) in S])
+    exponential:          P(j | x) ~ exp(-epsilon ||e(x) - e(c_j)|| / 2)
+    levels: 2:            randomised response on about sqrt(m) groups of exemplars, then on the exemplars of the
+                          released group, with half of epsilon each.
 
 The first is generalised randomised response (Kairouz, Bonawitz and Ramage 2016) on the index of the nearest exemplar,
-the second an exponential mechanism (McSherry and Talwar 2007) over public texts.
+the second subset selection on it (Ye and Barg 2018; `shared/exemplar_laws.py` says on which sets), the third an
+exponential mechanism (McSherry and Talwar 2007) over public texts.
 
-Claims, for whole documents, any two, of any length, without delta. randomized_response: epsilon, since only the index
-n(x) depends on x; tight between two texts with different nearest exemplars. exponential: epsilon ||e(x) - e(x')||, a
-metric claim: by the triangle inequality each weight and the normaliser change by at most a factor
+Claims, for whole documents, any two, of any length, without delta. randomized_response, subset_selection: epsilon,
+since only the index n(x) depends on x, each weight is 1 or e^epsilon, and all indices have one normaliser, each
+exemplar being in as many sets; tight between two texts with different nearest exemplars. levels: 2: epsilon, by
+composition: epsilon/2 for the group, and epsilon/2 for the exemplar given the group. exponential: epsilon ||e(x) -
+e(x')||, a metric claim: by the triangle inequality each weight and the normaliser change by at most a factor
 e^(epsilon ||e(x) - e(x')|| / 2); as unit vectors are at most 2 apart, 2 epsilon for any two texts.
 
 Every word that comes out is public. Relatives: Meehan, Mrini and Chaudhuri (ACL 2022) choose among public candidates by
 an exponential mechanism on Tukey depth; DP-ST (`dp_st`) releases public triples by clusters; PrivRewrite makes its
 candidates from the private text.
 
-Assumptions: the public texts, the encoder and m are fixed without looking at private texts. Exemplars that are clusters
-of the audited texts would be no public ones, so an audit refuses audited texts among the public texts.
-Two texts with the same nearest exemplar are never told apart under randomised response: the average loss lies below
+Assumptions: the public texts, the encoder, m and w are fixed without looking at private texts. Exemplars that are
+clusters of the audited texts would be no public ones, so an audit refuses audited texts among the public texts.
+Two texts with the same nearest exemplar are never told apart but by the exponential law: the average loss lies below
 epsilon, and the worst pair's does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
+from epsilometer.core.exact_samplers import Table
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.core.laws import Laws, log_softmax, sample
-from epsilometer.core.mechanism import TEXT, UNITS, Repeated, Rewrites
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import TEXT, UNITS, Repeated, Rewrites, Unread
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.files import read
 from epsilometer.mechanisms.selection.shared.embedded import exemplars
+from epsilometer.mechanisms.selection.shared.exemplar_laws import ExemplarLaw, Kind, law_of
+from epsilometer.mechanisms.selection.shared.exemplar_number import best_number
 from epsilometer.mechanisms.selection.shared.public_exemplars import Exemplars as Chosen
 from epsilometer.mechanisms.selection.shared.public_exemplars import choose
 from epsilometer.models.locate import ENCODER
 
 _DEFAULT = 64  # exemplars
+_FAR = 0.25  # the cosine with the nearest exemplar below which a text and it have hardly anything in common
+_BETWEEN = " | "  # exemplars of a set
 
 
 @component
 class Exemplars:
-    """A text becomes one of m public texts.
+    """A text becomes one of m public texts, or w of them.
 
     resource: public texts, as a file that `epsilometer audit` reads or as a list; or a folder of chosen exemplars.
     split:    of a file with a column `split`, the one whose texts are public: a part that is not audited. None: all.
-    m:        how many exemplars are chosen; a folder has its own number. At least 2.
-    law:      randomized_response, or exponential, whose claim grows with the distance of two texts.
+    m:        how many exemplars are chosen; `auto`: as many as keep most of held-out public texts at the loss `target`.
+              A folder has its own number. At least 2.
+    law:      randomized_response; subset_selection, which releases `size` exemplars; or exponential, whose claim grows
+              with the distance of two texts.
+    size:     w, how many exemplars a text becomes under subset selection; about m / (1 + e^epsilon) keeps most.
+    levels:   2: randomised response on groups of exemplars first.
+    target:   of m: auto, the average guess loss in nats.
     encoder:  a public sentence encoder; a folder has its own.
     seed:     of the clustering.
     """
@@ -70,15 +87,27 @@ class Exemplars:
 
     resource: Path | tuple[str, ...]
     split: str | None = None
-    m: PositiveInt | None = None
-    law: Literal["randomized_response", "exponential"] = "randomized_response"
+    m: PositiveInt | Literal["auto"] | None = None
+    law: Kind = "randomized_response"
+    size: PositiveInt | None = None
+    levels: Literal[1, 2] = 1
+    target: Annotated[float, Field(ge=0.01, le=10)] = 1.0
     encoder: str = ENCODER
     seed: int = 0
 
     @model_validator(mode="after")
-    def _several(self) -> Exemplars:
-        if self.m is not None and self.m < 2:
-            raise ValueError(f"m must be at least 2, got {self.m}: one exemplar for every text tells nothing of any")
+    def _consistent(self) -> Exemplars:
+        if self.m == 1:
+            raise ValueError("m must be at least 2, got 1: one exemplar for every text tells nothing of any")
+        if (self.law == "subset_selection") != (self.size is not None):
+            raise ValueError(
+                "size, how many exemplars a text becomes, goes with law: subset_selection, and that with it; about "
+                "m / (1 + e^epsilon) keeps most"
+            )
+        if isinstance(self.m, int) and self.size is not None and self.size >= self.m:
+            raise ValueError(f"size must be below m, got {self.size} of {self.m}: all exemplars tell nothing of a text")
+        if self.levels == 2 and self.law != "randomized_response":
+            raise ValueError("levels: 2 is randomised response on two levels; leave out law")
         return self
 
     @cached_property
@@ -86,22 +115,29 @@ class Exemplars:
         """The exemplars. Raises UserError where they cannot be read or chosen."""
         if self.split is not None and (isinstance(self.resource, tuple) or self.resource.is_dir()):
             raise UserError(f"split is for a file of texts with a column `split`, got {self.split!r}; leave it out")
+        if not isinstance(self.resource, tuple) and self.resource.is_dir():
+            return self._stored(self.resource)
+        public = self._public()
+        search: Mapping[str, Any] = {}
+        m = self.m or _DEFAULT
+        if m == "auto":
+            least = 2 if self.size is None else self.size + 1
+            search = best_number(public, self._make, self.target, encoder=self.encoder, seed=self.seed, least=least)
+            m = int(search["m"])
+        if self.size is not None and self.size >= m:
+            raise UserError(f"size must be below the number of exemplars, got {self.size} of {m}; give a smaller size")
+        return choose(public, m, self.encoder, self.seed, source=self.source, search=search)
+
+    def _public(self) -> Sequence[str]:
         if isinstance(self.resource, tuple):
-            return choose(self.resource, self.m or _DEFAULT, self.encoder, self.seed)
-        if not self.resource.is_dir():
-            table = read(self.resource)
-            if "text" not in table.columns:
-                raise UserError(f"{self.resource} has no column `text`, the public texts; rename the column of texts")
-            if self.split is not None:
-                table = self._of_split(table)
-            return choose(table["text"].drop_nulls().to_list(), self.m or _DEFAULT, self.encoder, self.seed)
-        stored = Chosen.load(self.resource)
-        if self.m not in (None, len(stored.texts)):
-            raise UserError(
-                f"m is {self.m}, but {self.resource} holds {len(stored.texts)} exemplars; leave m out, or give the "
-                "public texts as resource"
-            )
-        return stored
+            return self.resource
+        table = read(self.resource)
+        if "text" not in table.columns:
+            raise UserError(f"{self.resource} has no column `text`, the public texts; rename the column of texts")
+        if self.split is not None:
+            table = self._of_split(table)
+        texts: list[str] = table["text"].drop_nulls().to_list()
+        return texts
 
     def _of_split(self, table: pl.DataFrame) -> pl.DataFrame:
         if "split" not in table.columns or self.split not in table["split"]:
@@ -109,6 +145,39 @@ class Exemplars:
                 f"{self.resource} has no text of the split {self.split!r}; leave split out, or name another"
             )
         return table.filter(split=self.split)
+
+    def _stored(self, folder: Path) -> Chosen:
+        stored = Chosen.load(folder)
+        count = len(stored.texts)
+        if self.m not in (None, count):
+            raise UserError(
+                f"m is {self.m}, but {folder} holds {count} exemplars; leave m out, or give the public texts as "
+                "resource"
+            )
+        if self.size is not None and self.size >= count:
+            raise UserError(f"size must be below the number of exemplars, got {self.size} of {count} in {folder}")
+        return stored
+
+    @property
+    def source(self) -> str:
+        """What the claim takes for public, in a few words."""
+        if isinstance(self.resource, tuple):
+            return f"{len(set(self.resource)):,} texts"
+        if self.resource.is_dir():
+            return Chosen.source_of(self.resource)
+        return self.resource.name if self.split is None else f"{self.split} of {self.resource.name}"
+
+    @property
+    def _make(self) -> Callable[[NDArray[np.float64]], ExemplarLaw]:
+        return law_of(self.law, self.size, self.levels)
+
+    @cached_property
+    def _law(self) -> ExemplarLaw:
+        return self._make(self.chosen.vectors)
+
+    @cached_property
+    def _weights(self) -> Table:
+        return Table()
 
     @property
     def public_texts(self) -> Sequence[str]:
@@ -120,41 +189,43 @@ class Exemplars:
         """The exemplars themselves: texts of one unit each."""
         return self.chosen.texts
 
-    @property
+    @cached_property
     def output_texts(self) -> Sequence[str]:
-        """The exemplars."""
-        return self.chosen.texts
+        """What is released: the exemplars, or sets of them in the order of their numbers."""
+        texts = self.chosen.texts
+        return [_BETWEEN.join(texts[i] for i in np.flatnonzero(shown)) for shown in self._law.shown]
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for whole texts, any two; under the exponential law times their distance."""
         metric = "distance of sentence embeddings" if self.law == "exponential" else None
-        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, metric=metric)
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, metric=metric, public=self.source)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """[n]: 1 between different texts, or under the exponential law the Euclidean distance of their embeddings."""
-        if self.law == "randomized_response":
+        if self.law != "exponential":
             return np.array([float(texts[i] != texts[j]) for i, j in pairs.tolist()])
         vectors = self.chosen.encode(texts)
         apart: NDArray[np.float64] = np.linalg.norm(vectors[pairs[:, 0]] - vectors[pairs[:, 1]], axis=1)
         return apart
 
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """How many of the texts have no exemplar with a cosine of .25 or more: of another language or kind, say."""
+        nearest = (self.chosen.encode(texts) @ self.chosen.vectors.T).max(1) if len(texts) else np.empty(0)
+        return Unread(far=int((nearest < _FAR).sum()), compared=len(texts))
+
     def laws(self, texts: Sequence[str]) -> Laws:
-        """One unit a text, the exemplar that is released; a row for each text."""
-        vectors = self.chosen.encode(texts)
-        nearness = vectors @ self.chosen.vectors.T
+        """One unit a text, what is released; rows are the exemplars where the nearest one alone counts, else texts."""
+        nearness = self.chosen.encode(texts) @ self.chosen.vectors.T
+        rows, law = np.arange(len(texts)), self._law
+        if law.by_nearest:
+            rows, nearness = nearness.argmax(1), np.eye(nearness.shape[1])
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             for epsilon in epsilons:
-                yield log_softmax(self._scores(nearness[rows], epsilon))
+                yield law.log_law(nearness[rows], epsilon)
 
-        rows = Ragged.single(np.arange(len(texts)))
-        return Laws(rows, len(self.chosen.texts), log_probabilities)
-
-    def _scores(self, nearness: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """ln P up to a term of each row: [n, m], of the inner products [n, m] of unit vectors."""
-        if self.law == "randomized_response":
-            return epsilon * (np.arange(nearness.shape[1]) == nearness.argmax(1)[:, None])
-        return -epsilon / 2 * np.sqrt(np.maximum(2 - 2 * nearness, 0))
+        units = Ragged.single(rows)
+        return Laws(units, len(law.shown), log_probabilities, table=self._weights if law.by_nearest else None)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One uniform a text; a publication draws exactly."""
@@ -165,4 +236,4 @@ class Exemplars:
         repeated = texts if isinstance(texts, Repeated) else Repeated(texts, np.arange(len(texts)))
         used, source = np.unique(repeated.numbers, return_inverse=True)
         releases = sample(self.laws([repeated.texts[i] for i in used]), source, epsilons, noises)
-        return [Rewrites(Repeated(self.chosen.texts, units.values), units) for units in releases]
+        return [Rewrites(Repeated(self.output_texts, units.values), units) for units in releases]

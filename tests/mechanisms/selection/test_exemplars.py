@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 import epsilometer
+from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
 from epsilometer.mechanisms.selection.exemplars import Exemplars
+from epsilometer.mechanisms.selection.shared.exemplar_laws import InSets, groups, sets
 from epsilometer.mechanisms.selection.shared.public_exemplars import Exemplars as Chosen
 from epsilometer.mechanisms.selection.shared.public_exemplars import choose, embed
 
 PUBLIC = tuple(generate("queries", 60, 1)["text"])
 PRIVATE = [text for text in generate("queries", 40, 2)["text"] if text not in PUBLIC]
-LAWS = ("randomized_response", "exponential")
+LAWS: dict[str, dict[str, Any]] = {
+    "randomized_response": {},
+    "exponential": {"law": "exponential"},
+    "subset_selection": {"law": "subset_selection", "size": 3},
+    "two levels": {"levels": 2},
+}
 
 
 @cache
 def mechanism(law: str = "randomized_response", m: int = 8) -> Exemplars:
-    return Exemplars(resource=PUBLIC, m=m, law=law)
+    return Exemplars(resource=PUBLIC, m=m, **LAWS[law])
 
 
 def probabilities(built: Exemplars, texts: list[str], epsilon: float) -> np.ndarray:
@@ -37,15 +46,146 @@ def probabilities(built: Exemplars, texts: list[str], epsilon: float) -> np.ndar
 
 @pytest.mark.parametrize("law", LAWS)
 def test_the_law_is_the_one_that_is_written_down(law: str) -> None:
+    """One text after the other, by the definitions of the module."""
     built, epsilon = mechanism(law), 1.7
-    texts = PRIVATE[:10]
+    texts, exemplars = PRIVATE[:10], built.chosen.vectors
     for row, vector in zip(probabilities(built, texts, epsilon), built.chosen.encode(texts), strict=True):
-        apart = [math.dist(vector, exemplar) for exemplar in built.chosen.vectors]
-        if law == "randomized_response":
-            weights = [math.exp(epsilon) if i == apart.index(min(apart)) else 1.0 for i in range(8)]
-        else:
+        apart = [math.dist(vector, exemplar) for exemplar in exemplars]
+        nearest = apart.index(min(apart))
+        weights = [math.exp(epsilon) if i == nearest else 1.0 for i in range(8)]
+        if law == "exponential":
             weights = [math.exp(-epsilon * distance / 2) for distance in apart]
+        elif law == "subset_selection":
+            weights = [math.exp(epsilon * (nearest in held)) for held in combinations(range(8), 3)]
+        elif law == "two levels":
+            weights = two_levels(apart, groups(exemplars).tolist(), epsilon)
         np.testing.assert_allclose(row, np.array(weights) / sum(weights), rtol=1e-6)
+
+
+def two_levels(apart: list[float], group: list[int], epsilon: float) -> list[float]:
+    numbers, own, half = sorted(set(group)), group[apart.index(min(apart))], math.exp(epsilon / 2)
+    law = []
+    for i in range(len(apart)):
+        members = [j for j in range(len(apart)) if group[j] == group[i]]
+        nearest = min(members, key=lambda j: apart[j])
+        first = (half if group[i] == own else 1.0) / (half + len(numbers) - 1)
+        law.append(first * (half if i == nearest else 1.0) / (half + len(members) - 1))
+    return law
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("epsilon", [0.1, 2.0, 30.0])
+def test_no_pair_of_texts_loses_more_than_is_claimed(law: str, epsilon: float) -> None:
+    """All pairs of texts, all outputs."""
+    built = mechanism(law)
+    texts = [*PRIVATE, *built.chosen.texts]
+    log_law = np.log(probabilities(built, texts, epsilon))
+    pairs = np.array([(i, j) for i in range(len(texts)) for j in range(len(texts)) if i != j])
+    loss = (log_law[pairs[:, 0]] - log_law[pairs[:, 1]]).max(axis=1)
+    claimed = epsilon * built.distance(texts, pairs, epsilon)
+    assert (loss <= claimed + 1e-9).all()
+    largest = 2.0 if law == "exponential" else 1.0  # the diameter of the unit sphere
+    assert (claimed <= epsilon * largest + 1e-9).all()
+    if law != "exponential":
+        assert loss.max() == pytest.approx(epsilon)
+    assert check_claim(built, epsilon).verdict == "not refuted"
+    assert check_claim(built, epsilon).method == "exact"
+
+
+def test_a_law_beyond_its_claim_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were exemplars in differently many sets, normalisers would differ, and the claim be false."""
+    built = Exemplars(resource=PUBLIC, m=8, **LAWS["subset_selection"])
+    uneven = InSets(built._law.shown[: len(built._law.shown) // 2])
+    monkeypatch.setitem(vars(built), "_law", uneven)
+    assert check_claim(built, 1.0).verdict == "violated"
+
+
+@pytest.mark.parametrize(("m", "size"), [(8, 3), (64, 2), (64, 8), (63, 7), (24, 12), (2, 1), (97, 30)])
+def test_sets_of_exemplars_hold_each_equally_often(m: int, size: int) -> None:
+    shown = sets(m, size)
+    assert (shown.sum(axis=1) == size).all()
+    assert len(np.unique(shown, axis=0)) == len(shown)
+    assert len(set(shown.sum(axis=0).tolist())) == 1
+    together = shown.T.astype(int) @ shown
+    assert together[~np.eye(m, dtype=bool)].min() > 0 or size == 1  # two exemplars can come out together
+    if math.comb(m, size) <= 4096:
+        assert len(shown) == math.comb(m, size)
+
+
+def test_few_sets_estimate_as_well_as_all_of_them() -> None:
+    """Pairs occur together nearly as often as by all 8-subsets of 64, which is what decides the loss."""
+    shown = sets(64, 8)
+    together = (shown.T.astype(int) @ shown)[~np.eye(64, dtype=bool)] / len(shown)
+    expected = 8 * 7 / (64 * 63)
+    assert np.abs(together / expected - 1).mean() < 0.12
+    assert together.mean() == pytest.approx(expected)
+
+
+def test_the_number_is_chosen_on_held_out_public_texts() -> None:
+    """At the epsilon that goes with it the held-out texts lose what is to be lost."""
+    public = [*generate("queries", 150, 1)["text"], *generate("reviews", 150, 1)["text"]]
+    built = Exemplars(resource=tuple(public), m="auto", target=0.5)
+    search = built.chosen.search
+    assert len(built.chosen.texts) == search["m"] == max(search["tried"], key=lambda row: row["cosine"])["m"]
+    assert 40 < search["held_out"] < 80
+    private = [*generate("queries", 60, 2)["text"], *generate("reviews", 60, 2)["text"]]
+    texts = [text for text in private if text not in public]
+    table = epsilometer.exact_loss(texts, built, [search["epsilon"]], design=epsilometer.Design(temperature=0))
+    assert table["average"][0] == pytest.approx(0.5, abs=0.1)
+    more = Exemplars(resource=tuple(public), m="auto", target=2.0).chosen.search
+    assert more["epsilon"] > search["epsilon"]
+    assert more["cosine"] > search["cosine"]
+
+
+def test_too_few_public_texts_to_choose_a_number() -> None:
+    with pytest.raises(UserError, match="m: auto tries 8 exemplars or more"):
+        _ = Exemplars(resource=PUBLIC[:20], m="auto").chosen
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"law": "subset_selection"}, "size, how many"),
+        ({"size": 2}, "size, how many"),
+        ({"law": "subset_selection", "size": 8, "m": 8}, "size must be below m"),
+        ({"law": "exponential", "levels": 2}, "leave out law"),
+        ({"levels": 3}, "levels"),
+        ({"m": "many"}, "m"),
+        ({"m": 0}, "m"),
+        ({"m": 1}, "m must be at least 2"),
+        ({"target": 0}, "target"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Exemplars(resource=PUBLIC, **settings)
+
+
+@pytest.mark.parametrize("epsilon", [0, 1e300, -1, math.nan])
+def test_an_epsilon_out_of_range_is_refused(epsilon: float) -> None:
+    with pytest.raises(UserError, match="epsilon"):
+        epsilometer.audit(PRIVATE, mechanism(), [epsilon], ["lexical"], trials=20)
+
+
+def test_the_claim_says_what_it_takes_for_public(tmp_path: Path) -> None:
+    claim = mechanism().guarantee(2.0)
+    assert claim is not None
+    assert claim.describe() == "2 per document; any two texts; public: 60 texts"
+    (tmp_path / "snips.txt").write_text("\n".join(PUBLIC))
+    of_file = Exemplars(resource=tmp_path / "snips.txt", m=4)
+    assert of_file.source == "snips.txt"
+    of_file.chosen.save(tmp_path / "kept")
+    assert Exemplars(resource=tmp_path / "kept").source == "snips.txt"
+
+
+def test_texts_in_another_language_are_counted() -> None:
+    german = ["Die Bundesregierung verabschiedete gestern das Gesetz", "Der Hund schläft unter dem alten Baum"]
+    russian = ["Вчера я купил новую книгу", "Сегодня в городе идёт сильный снег"]
+    built = Exemplars(resource=tuple(generate("queries", 300, 1)["text"]), m=32)
+    assert built.unread([*german, *russian]).far >= 2
+    there = built.unread(PRIVATE)
+    assert there.far < len(PRIVATE) / 10
+    assert there.compared == len(PRIVATE)
 
 
 def test_of_a_file_with_splits_one_is_public(tmp_path: Path) -> None:
@@ -60,22 +200,6 @@ def test_of_a_file_with_splits_one_is_public(tmp_path: Path) -> None:
         _ = Exemplars(resource=path, split="dev", m=8).chosen
     with pytest.raises(UserError, match="split is for a file of texts"):
         _ = Exemplars(resource=PUBLIC, split="test", m=8).chosen
-
-
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("epsilon", [0.1, 2.0, 30.0])
-def test_no_pair_of_texts_loses_more_than_is_claimed(law: str, epsilon: float) -> None:
-    built = mechanism(law)
-    texts = [*PRIVATE, *built.chosen.texts]
-    log_law = np.log(probabilities(built, texts, epsilon))
-    pairs = np.array([(i, j) for i in range(len(texts)) for j in range(len(texts)) if i != j])
-    loss = (log_law[pairs[:, 0]] - log_law[pairs[:, 1]]).max(axis=1)
-    claimed = epsilon * built.distance(texts, pairs, epsilon)
-    assert (loss <= claimed + 1e-9).all()
-    largest = 1.0 if law == "randomized_response" else 2.0  # the diameter of the unit sphere
-    assert (claimed <= epsilon * largest + 1e-9).all()
-    if law == "randomized_response":
-        assert loss.max() == pytest.approx(epsilon)
 
 
 def test_draws_follow_the_law() -> None:
@@ -94,6 +218,30 @@ def test_it_conforms(law: str) -> None:
     assert [check for check in check_mechanism(mechanism(law), 2.0, PRIVATE[:4]) if check.problem] == []
 
 
+@pytest.mark.parametrize("law", LAWS)
+def test_publications_follow_the_law(law: str) -> None:
+    """Chi-square of m - 1 degrees of freedom, of exemplars shown: below 60 but once in 10^9 for seven of them."""
+    built, count = mechanism(law), 4000
+    (units,) = [built.rewrite([PRIVATE[0]] * count, 2.0, Noise.operating_system(count)).units]
+    assert units is not None
+    law_row = probabilities(built, PRIVATE[:1], 2.0)[0]
+    seen = np.bincount(units.values, minlength=len(law_row))
+    shown = built._law.shown.astype(float)
+    expected, sizes = count * law_row @ shown, seen @ shown
+    assert ((sizes - expected) ** 2 / expected).sum() < 60
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_exact_loss_and_calibration_work(law: str) -> None:
+    """By single pairs, so that other pairs than the search's would not do: of the worst."""
+    search = epsilometer.Search(measure="worst", low=0.1, high=50)
+    row = epsilometer.calibrate(PRIVATE, mechanism(law), target=0.3, search=search).to_dicts()[0]
+    assert row["epsilon"] is not None
+    table = epsilometer.exact_loss(PRIVATE, mechanism(law), [row["epsilon"]])
+    assert 0.1 < table["average"][0] < 0.35
+    assert set(table["verdict"]) == {"not refuted"}
+
+
 def test_an_audit_stays_below_the_claim_and_near_the_exact_loss() -> None:
     """The lower bound exceeds the claim with probability at most .005."""
     table = epsilometer.audit(
@@ -105,7 +253,7 @@ def test_an_audit_stays_below_the_claim_and_near_the_exact_loss() -> None:
 
 
 def test_audited_texts_are_no_public_ones() -> None:
-    with pytest.raises(UserError, match=r"3 of the .* audited texts are among the public texts"):
+    with pytest.raises(UserError, match=r"3 of the .* texts are among the public texts"):
         epsilometer.audit([*PRIVATE, *PUBLIC[:3]], mechanism(), [1.0], ["lexical"], trials=20)
 
 
@@ -148,12 +296,6 @@ def test_equal_and_empty_public_texts_count_once_and_not_at_all() -> None:
     with pytest.raises(UserError, match="3 exemplars are to be chosen among 2 different"):
         choose(["a", "a", "  ", "", "b"], 3)
     assert choose(["a", "a", "  ", "", "b"], 2).texts == ["a", "b"]
-
-
-@pytest.mark.parametrize("m", [0, 1])
-def test_fewer_than_two_exemplars_are_refused(m: int) -> None:
-    with pytest.raises(ValueError, match=r"m"):
-        mechanism(m=m)
 
 
 def test_a_long_text_is_embedded_in_pieces() -> None:

@@ -26,6 +26,6 @@ def exemplars() -> Path:
 
     def make(out: Path) -> None:
         texts = [text for part in ("queries", "reviews") for text in generate(part, 1000, 1)["text"]]
-        choose(texts, 64).save(out)
+        choose(texts, 64, source=f"{len(set(texts)):,} texts of the embedded generators").save(out)
 
-    return cached("exemplars", "64 exemplars among public texts of the embedded generators", make)
+    return cached("exemplars-64", "64 exemplars among public texts of the embedded generators", make)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -30,6 +31,8 @@ class Exemplars:
     vectors:  their sentence embeddings, float64 [m, d], of length 1.
     public:   all public texts.
     encoder:  the sentence encoder, by name; seed: of the clustering.
+    source:   where the public texts come from, in a few words, for the claim.
+    search:   how their number was chosen where that was left to held-out public texts (`exemplar_number`).
     """
 
     texts: list[str]
@@ -37,6 +40,8 @@ class Exemplars:
     public: list[str]
     encoder: str = ENCODER
     seed: int = 0
+    source: str = "public texts"
+    search: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def _encoder(self) -> Encoder:
@@ -63,6 +68,7 @@ class Exemplars:
         tables.write_json(
             {
                 "encoder": self.encoder, "seed": self.seed, "exemplars": len(self.texts), "public": len(self.public),
+                "source": self.source, "search": dict(self.search),
                 "chosen": "the text nearest to each centre of k-means on sentence embeddings",
             },
             folder / "meta.json",
@@ -74,35 +80,90 @@ class Exemplars:
         """Read a folder that `save` wrote. Raises UserError for anything else, and for a damaged one."""
         checksums.check(folder)
         try:
-            record = json.loads((folder / "meta.json").read_text("utf-8"))
+            record = _record(folder)
             encoder, seed, count = str(record["encoder"]), int(record["seed"]), int(record["exemplars"])
+            source, search = str(record["source"]), dict(record["search"])
             vectors = np.load(folder / "vectors.npy", allow_pickle=False)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f"{folder} is no folder of exemplars ({type(error).__name__}); give a file of public texts instead, "
-                "one a line, and they are chosen from it"
-            ) from error
+            raise _no_folder(folder, error) from error
         table = tables.read(folder / "public.parquet", _PUBLIC)
         texts = table.drop_nulls("exemplar").sort("exemplar")["text"].to_list()
         if not len(texts) == len(vectors) == count:
             raise UserError(f"{folder}: its files do not belong together; choose the exemplars anew")
-        return cls(texts, vectors, table["text"].to_list(), encoder=encoder, seed=seed)
+        public = table["text"].to_list()
+        return cls(texts, vectors, public, encoder=encoder, seed=seed, source=source, search=search)
+
+    @staticmethod
+    def source_of(folder: Path) -> str:
+        """Returns what a folder says of where its public texts come from; it is not loaded for that."""
+        try:
+            return str(_record(folder)["source"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise _no_folder(folder, error) from error
 
 
-def choose(public: Sequence[str], count: int, encoder: str = ENCODER, seed: int = 0) -> Exemplars:
+def _record(folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((folder / "meta.json").read_text("utf-8"))
+    return record
+
+
+def _no_folder(folder: Path, error: Exception) -> UserError:
+    return UserError(
+        f"{folder} is no folder of exemplars ({type(error).__name__}); give a file of public texts instead, one a "
+        "line, and they are chosen from it"
+    )
+
+
+def choose(
+    public: Sequence[str],
+    count: int,
+    encoder: str = ENCODER,
+    seed: int = 0,
+    *,
+    source: str = "",
+    search: Mapping[str, Any] | None = None,
+) -> Exemplars:
     """Cluster the embeddings of public texts by k-means; the exemplars are the texts nearest to the centres.
 
-    Empty texts are left out, and equal ones count once. Raises UserError where there are fewer than `count` then.
+    Empty texts are left out, and equal ones count once. source, search: as in `Exemplars`; by default how many
+    texts they are. Raises UserError where there are fewer than `count` then.
+    """
+    distinct = usable(public)
+    check_enough(len(distinct), count)
+    vectors = embed(Encoder(encoder), distinct)
+    places = central(vectors, count, seed)
+    return Exemplars(
+        [distinct[i] for i in places],
+        vectors[places],
+        distinct,
+        encoder=encoder,
+        seed=seed,
+        source=source or f"{len(distinct):,} texts",
+        search=search or {},
+    )
+
+
+def usable(public: Sequence[str]) -> list[str]:
+    """The public texts without empty ones and repeats, in their order."""
+    return list(dict.fromkeys(text for text in public if text.strip()))
+
+
+def check_enough(public: int, count: int) -> None:
+    """Raises UserError for fewer different public texts than exemplars."""
+    if public < count:
+        raise UserError(
+            f"{count} exemplars are to be chosen among {public} different public texts that are not empty; "
+            "give more of them, or a smaller m"
+        )
+
+
+def central(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
+    """The places, ascending, of those of the unit vectors [n, d] that are nearest to the centres of k-means.
+
+    Raises UserError for fewer different vectors than centres.
     """
     from sklearn.cluster import KMeans
 
-    distinct = list(dict.fromkeys(text for text in public if text.strip()))
-    if len(distinct) < count:
-        raise UserError(
-            f"{count} exemplars are to be chosen among {len(distinct)} different public texts that are not empty; "
-            "give more of them, or a smaller m"
-        )
-    vectors = embed(Encoder(encoder), distinct)
     if len(np.unique(vectors, axis=0)) < count:
         raise UserError(
             f"{count} exemplars are to be chosen, but the public texts have fewer different embeddings; "
@@ -114,8 +175,7 @@ def choose(public: Sequence[str], count: int, encoder: str = ENCODER, seed: int 
     for row in nearness:  # a text that is nearest to two centres stands for the first
         row[places] = -np.inf
         places.append(int(row.argmax()))
-    places.sort()
-    return Exemplars([distinct[i] for i in places], vectors[places], distinct, encoder=encoder, seed=seed)
+    return sorted(places)
 
 
 def embed(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float64]:

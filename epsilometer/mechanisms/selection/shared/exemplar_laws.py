@@ -1,0 +1,137 @@
+"""With which probability a text becomes which of m exemplars, or which subset of them.
+
+n(x) is the exemplar nearest to a text x. Outputs are fixed sets S_1..S_N of exemplars, single ones but under subset
+selection, and P(S_i | x) is proportional to
+
+    randomized response, subset selection:  e^(epsilon [n(x) in S_i])
+    exponential:                            e^(-epsilon ||e(x) - e(c_i)|| / 2)
+    two levels:                             the product of e^(epsilon/2 [n(x) is in the group of c_i]) / its normaliser
+                                            and e^(epsilon/2 [c_i is nearest to x in its group]) / its own.
+
+Subset selection (Ye and Barg 2018) releases a set of w exemplars. Each is in as many of the sets, so that normalisers
+agree, which is all that the claim needs. The sets are all of that size, or where these are too many, the rotations of
+some fixed random ones, in which pairs occur about equally often: a block design, by which the index is estimated as
+well as by all sets where pairs occur exactly so (Park, Nam and Lee 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.laws import log_softmax
+from epsilometer.core.randomness import Noise
+
+Array = NDArray[np.float64]
+Kind = Literal["randomized_response", "subset_selection", "exponential"]
+_SETS = 4096  # outputs, at most, where that leaves a rotation of one set for each exemplar
+
+
+class ExemplarLaw(Protocol):
+    """shown: bool [outputs, m], which exemplars an output shows. by_nearest: whether n(x) alone decides the law."""
+
+    @property
+    def shown(self) -> NDArray[np.bool_]: ...
+    @property
+    def by_nearest(self) -> bool: ...
+    def log_law(self, nearness: Array, epsilon: float) -> Array:
+        """ln P: [n, outputs], of inner products with the exemplars [n, m] of unit vectors."""
+        ...
+
+
+@dataclass(frozen=True)
+class InSets:
+    """Randomised response on sets of exemplars: those that hold the nearest one are e^epsilon times as likely."""
+
+    shown: NDArray[np.bool_]
+    by_nearest: bool = True
+
+    def log_law(self, nearness: Array, epsilon: float) -> Array:
+        """As `ExemplarLaw`."""
+        law: Array = log_softmax(epsilon * self.shown[:, nearness.argmax(1)].T.astype(np.float64))
+        return law
+
+
+@dataclass(frozen=True)
+class ByDistance:
+    """The exponential mechanism on Euclidean distances."""
+
+    shown: NDArray[np.bool_]
+    by_nearest: bool = False
+
+    def log_law(self, nearness: Array, epsilon: float) -> Array:
+        """As `ExemplarLaw`."""
+        law: Array = log_softmax(-epsilon / 2 * np.sqrt(np.maximum(2 - 2 * nearness, 0)))
+        return law
+
+
+@dataclass(frozen=True)
+class TwoLevels:
+    """Randomised response on groups of exemplars, then on the exemplars of the released group, half of epsilon each.
+
+    group: [m], the number of each exemplar's group.
+    """
+
+    group: NDArray[np.integer]
+    by_nearest: bool = False
+
+    @property
+    def shown(self) -> NDArray[np.bool_]:
+        """Each output is one exemplar."""
+        return np.eye(len(self.group), dtype=bool)
+
+    def log_law(self, nearness: Array, epsilon: float) -> Array:
+        """As `ExemplarLaw`."""
+        count, own = int(self.group.max()) + 1, self.group[nearness.argmax(1)]
+        first = log_softmax(epsilon / 2 * (own[:, None] == np.arange(count)))
+        law = np.empty(nearness.shape)
+        for number in range(count):
+            members = np.flatnonzero(self.group == number)
+            nearest = nearness[:, members].argmax(1)
+            second = log_softmax(epsilon / 2 * (nearest[:, None] == np.arange(len(members))))
+            law[:, members] = first[:, [number]] + second
+        return law
+
+
+def law_of(kind: Kind, size: int | None, levels: int) -> Callable[[Array], ExemplarLaw]:
+    """What makes the law of m exemplars from their unit vectors [m, d]. size: w, of subset selection."""
+
+    def make(vectors: Array) -> ExemplarLaw:
+        m = len(vectors)
+        if levels == 2:
+            return TwoLevels(groups(vectors))
+        if kind == "exponential":
+            return ByDistance(np.eye(m, dtype=bool))
+        return InSets(np.eye(m, dtype=bool) if size is None else sets(m, size))
+
+    return make
+
+
+def groups(vectors: Array) -> NDArray[np.int64]:
+    """[m]: about sqrt(m) groups of exemplars by k-means, at least two."""
+    from sklearn.cluster import KMeans
+
+    count = max(2, round(len(vectors) ** 0.5))
+    number = KMeans(count, n_init=4, random_state=0).fit(vectors).labels_
+    return np.unique(number, return_inverse=True)[1].astype(np.int64)
+
+
+def sets(m: int, size: int) -> NDArray[np.bool_]:
+    """[N, m]: the sets of `size` of m exemplars that subset selection releases, each exemplar in as many of them."""
+    if comb(m, size) <= _SETS:
+        held = np.array(list(combinations(range(m), size)))
+    else:
+        count = max(1, _SETS // m)
+        order = Noise.named(count, "sets of exemplars", m, size).ragged(np.full(count, m))[:, 0].reshape(count, m)
+        first = np.argsort(order, axis=1)[:, :size]
+        held = np.sort((first[:, None] + np.arange(m)[:, None]) % m, axis=2).reshape(-1, size)
+        held = np.unique(held, axis=0)  # whole orbits of the rotations stay, in which all exemplars are equally often
+    shown = np.zeros((len(held), m), bool)
+    shown[np.arange(len(held))[:, None], held] = True
+    return shown

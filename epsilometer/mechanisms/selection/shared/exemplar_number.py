@@ -1,0 +1,82 @@
+"""How many exemplars: the number that keeps most of held-out public texts at a target loss.
+
+With more exemplars the nearest one is nearer, and a larger epsilon is needed to name it as often. Each number m has an
+epsilon at which the average loss of guessing between two held-out texts is the target; the m is chosen at which the
+expected cosine between a text and what is released for it is largest there. On the texts that were clustered it would
+come out too large. Private texts have no part in this, so the claim is that of any m.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.selection.shared.exemplar_laws import ExemplarLaw
+from epsilometer.mechanisms.selection.shared.public_exemplars import central, embed, usable
+from epsilometer.models.encoder import Encoder
+
+Array = NDArray[np.float64]
+NUMBERS = (8, 16, 32, 64, 128, 256, 512)
+_HELD_OUT = 5  # one in so many public texts
+_PAIRS = 300  # of held-out texts, by which the loss is averaged
+_RANGE = (1e-3, 100.0)  # of epsilon
+
+
+def best_number(
+    public: Sequence[str], law: Callable[[Array], ExemplarLaw], target: float, encoder: str, seed: int, least: int = 2
+) -> Mapping[str, Any]:
+    """The number of exemplars, `m`, with the `epsilon` that meets the target, the `cosine` there, and how it was found.
+
+    law: of exemplars, from their vectors [m, d]. target: the average guess loss in nats. least: the fewest exemplars
+    that the law allows. Raises UserError where no number can be tried, and where none meets the target.
+    """
+    texts = usable(public)
+    apart = np.array([int(hashlib.sha256(text.encode()).hexdigest(), 16) % _HELD_OUT == 0 for text in texts], bool)
+    numbers = [m for m in NUMBERS if least <= m <= (~apart).sum() / 4]
+    if not numbers or apart.sum() < 2:
+        raise UserError(
+            f"m: auto tries {NUMBERS[0]} exemplars or more, each among 4 public texts, and holds out one in "
+            f"{_HELD_OUT}; {len(texts)} public texts are too few: give more of them, or m as a number"
+        )
+    vectors = embed(Encoder(encoder), texts)
+    rows = [row for m in numbers if (row := _tried(vectors[~apart], vectors[apart], m, law, target=target, seed=seed))]
+    if not rows:
+        raise UserError(
+            f"no number of exemplars up to {numbers[-1]} has an average loss of {target:g} nats between public texts, "
+            "however large epsilon; give a smaller target"
+        )
+    best = max(rows, key=lambda row: row["cosine"])
+    return {**best, "target": target, "held_out": int(apart.sum()), "tried": rows}
+
+
+def _tried(
+    learn: Array, held: Array, m: int, law: Callable[[Array], ExemplarLaw], target: float, seed: int
+) -> dict[str, Any] | None:
+    """One number of exemplars at the target; None where no epsilon meets it."""
+    vectors = learn[central(learn, m, seed)]
+    chosen_law, nearness = law(vectors), held @ vectors.T
+    pairs = np.stack([Noise.named(_PAIRS, "held out", side, seed).uniforms()[:, 0] for side in (0, 1)], axis=1)
+    pairs = (pairs * [len(held), len(held) - 1]).astype(np.int64)
+    pairs[:, 1] += pairs[:, 1] >= pairs[:, 0]
+
+    def excess(log_epsilon: float) -> float:
+        laws = np.exp(chosen_law.log_law(nearness, math.exp(log_epsilon)))
+        success = np.mean([np.maximum(laws[a], laws[b]).sum() / 2 for a, b in pairs.tolist()])
+        return float(success) - 1 / (1 + math.exp(-target))
+
+    low, high = (math.log(end) for end in _RANGE)
+    if excess(high) < 0:
+        return None
+    epsilon = math.exp(brentq(excess, low, high, xtol=1e-3))
+    shown = chosen_law.shown @ vectors
+    shown /= np.maximum(np.linalg.norm(shown, axis=1, keepdims=True), 1e-12)
+    laws = np.exp(chosen_law.log_law(nearness, epsilon))
+    return {"m": m, "epsilon": epsilon, "cosine": float((laws * (held @ shown.T)).sum(1).mean())}
