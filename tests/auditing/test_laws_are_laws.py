@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -164,13 +165,27 @@ def test_likelihoods_must_be_numbers(says: float) -> None:
 
 
 def test_a_rewrite_that_its_likelihood_rules_out_gives_no_exact_loss() -> None:
-    """It had ended in a bare ValueError; the audit, whose hits can be compared with the law, says that it departs."""
+    """It had ended in a bare ValueError; an audit by what is read off the rewrites says that the law is not theirs."""
     impossible = OnlyLikely(-math.inf)
     with pytest.raises(LawError, match="impossible under each"):
         mixed(impossible, TEXTS, np.array([[0, 1]]), (2.0, Noise.named(1, "draw")))
     with pytest.raises(LawError, match="impossible under each"):
         epsilometer.exact_loss(TEXTS, impossible, [2.0], design=Design(candidates=3, temperature=0))
-    audited = epsilometer.audit(TEXTS, impossible, [2.0], ["likelihood"], 40, design=PLAIN)
+    audited = epsilometer.audit(TEXTS, impossible, [2.0], ["lexical"], 40, design=PLAIN)
+    assert audited["departs"].all()
+
+
+@pytest.mark.parametrize("design", [PLAIN, replace(PLAIN, prior=(0.4, 0.6))])
+def test_nothing_is_said_by_a_law_that_rules_every_rewrite_out(design: Design) -> None:
+    """An attack by it guessed at random, and the claim was "not refuted"; where some are possible, that law departs."""
+    with pytest.raises(LawError, match="each of 40 rewrites"):
+        epsilometer.audit(TEXTS, OnlyLikely(-math.inf), [2.0], ["likelihood"], 40, design=design)
+
+    class Partly(OnlyLikely):
+        def log_likelihoods(self, texts: Any, candidates: NDArray[np.integer], rewrites: Any, epsilons: Any) -> Any:
+            return [np.where(np.arange(len(candidates))[:, None] < 3, -np.inf, 0.0) + np.zeros(candidates.shape)]
+
+    audited = epsilometer.audit(TEXTS, Partly(0.0), [2.0], ["likelihood"], 40, design=PLAIN)
     assert audited["departs"].all()
 
 

@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.attack import ByScore, Context
-from epsilometer.core.cases import Table
+from epsilometer.core.cases import ByCase, Table
 from epsilometer.core.component import component
+from epsilometer.core.errors import LawError
+from epsilometer.core.guarantees import at_budget
 from epsilometer.core.likelihood import has_law, log_likelihoods
 from epsilometer.core.mechanism import Mechanism, Rewrites, law_of
 
@@ -43,10 +45,22 @@ class LikelihoodAttack(ByScore):
     ) -> Sequence[Table]:
         """All epsilons at once: what a law needs beyond epsilon (a forward pass) is computed once, or known already."""
         tables = [context.log_likelihoods for context in contexts]
-        if all(table is not None for table in tables):
-            return cast(Sequence[Table], tables)
-        mechanism, texts = cast(Mechanism, contexts[0].mechanism), contexts[0].texts
         epsilons = [context.epsilon for context in contexts]
+        if all(table is not None for table in tables):
+            return _checked(cast(Sequence[Table], tables), epsilons)
+        mechanism, texts = cast(Mechanism, contexts[0].mechanism), contexts[0].texts
         scores = log_likelihoods(mechanism, texts, candidates, rewrites, epsilons=epsilons)
+        _checked(scores, epsilons)
         prior = contexts[0].prior
         return scores if prior is None else [score + np.log(prior) for score in scores]  # Bayes
+
+
+def _checked(tables: Sequence[Table], epsilons: Sequence[float]) -> Sequence[Table]:
+    """Refuse a law by which no rewrite can have come from any of its candidates: guesses would be made at random."""
+    for table, epsilon in zip(tables, epsilons, strict=True):
+        if len(table) and np.isneginf(table.rows if isinstance(table, ByCase) else table).all():
+            raise LawError(
+                f"each of {len(table)} rewrites{at_budget(epsilon)} is impossible under each of its candidates by the "
+                "law that the mechanism states; it must be of what rewrite draws"
+            )
+    return tables
