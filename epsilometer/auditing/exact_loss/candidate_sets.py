@@ -118,7 +118,8 @@ def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effor
     """Returns a row of `EXACT` with its bounds by pairs replaced by the average over sets of texts.
 
     The row of equal length then describes the sets whose texts all have equally many words. It is returned unchanged if
-    there are none; of a row whose bounds are already narrow the average is kept.
+    there are none; of a row whose bounds are already narrow the average is kept. What is left open of these sets is
+    left open of all, so the interval over all is widened to the average's bracket.
     """
     share = 1.0
     if row["pairs"] == EQUAL:
@@ -128,7 +129,8 @@ def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effor
     every = over_all(request.mechanism, request.texts, sets, restored(row["epsilon"]), most=effort.draws)
     row = _compared(row, request, sets, effort, share=share)
     method = f"{row['method']}, {len(sets.numbers):,} of {_count(request.texts, row['pairs'], sets):,} sets"
-    return row | {"all_low": every.low, "all_high": every.high, "method": method}
+    ends = {"all_low": min(every.low, row["average_low"]), "all_high": max(every.high, row["average_high"])}
+    return row | ends | {"method": method}
 
 
 def _count(texts: Sequence[str], group: str, sets: CandidateSets) -> int:

@@ -127,6 +127,15 @@ def test_the_interval_over_sets_covers_the_average_of_all(k: int, kind: type[Spe
     assert np.median([interval.high - interval.low for interval in intervals]) < 2.5
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_no_more_is_said_of_all_sets_than_of_those_compared(seed: int) -> None:
+    """Their draws are not the same: of some seeds the interval over all ended below the upper end of the average."""
+    mechanism = Likely(LAW / 4)
+    design = Design(3, temperature=0, seed=seed)
+    for row in epsilometer.exact_loss(TEXTS[::4], mechanism, [1.0], trials=40, design=design).rows(named=True):
+        assert row["all_low"] <= row["average_low"] <= row["average_high"] <= row["all_high"]
+
+
 def test_draws_between_drawn_pairs_cover_the_average_of_all() -> None:
     """100 samples of 150 trials, a draw each, at 99 %: more misses by chance once in 10^9."""
     truth = measure(Spelled(LAW), TEXTS, [1.0], all_of(TEXTS)).losses.row(0, named=True)["average"]
