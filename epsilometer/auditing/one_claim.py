@@ -17,7 +17,9 @@ from epsilometer.auditing.claims.worst_case import check_claim, extra_epsilons
 from epsilometer.core.component import find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons
+from epsilometer.core.mechanism import HasInputs
 from epsilometer.mechanisms.words.shared.embedded import over_words
+from epsilometer.runtime.progress import note
 
 BUDGETS = (0.1, 0.5, 1, 2, 5, 10, 20, 50)  # checked where no epsilon is given
 
@@ -64,6 +66,8 @@ def check(
         if few is None and vectors is not None:
             raise UserError(f"--vectors is for mechanisms on word vectors; {mechanism} takes --set resource=...")
         built = text_audit.mechanism(mechanism, settings if few is None else {**settings, "resource": few})
+        if few is not None and isinstance(built, HasInputs) and len(built.inputs) < vocabulary:
+            note(f"--vocabulary {vocabulary} is more than there are: all {len(built.inputs)} whole words are checked")
         checked = dict.fromkeys([*budgets, *extra_epsilons(built, min(budgets), seed)])
         findings = [check_claim(built, budget, alpha / len(checked), seed) for budget in checked]
         if epsilon is None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from epsilometer.cli.supervised import supervised
+from epsilometer.runtime.ending import INTERRUPTED
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -24,9 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(words: Sequence[str]) -> int:
     """The exit code of a command. 2 for every error, of ours, the user's or what is audited: 1 and 3 are findings."""
     try:
-        return _call(words)
+        code = _call(words)
+        if code == INTERRUPTED:  # typer's for Ctrl-C
+            print("interrupted", file=sys.stderr)
+        return code
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BaseException as error:
         if isinstance(error, SystemExit):
             if _own(words):

@@ -120,8 +120,18 @@ def _folder(path: Path, layout: Layout) -> pl.DataFrame:
     files = sorted(file for file in path.rglob("*.txt") if file.is_file())
     if not files:
         raise UserError(f"the folder {str(path)!r} holds no .txt files; put each text in one, or give a file")
-    texts = [_text(content(file), layout, member(path, file, number)) for number, file in enumerate(files, start=1)]
+    texts = [_member(file, layout, member(path, file, number)) for number, file in enumerate(files, start=1)]
     return pl.DataFrame({"text": texts, "file": [str(file.relative_to(path)) for file in files]})
+
+
+def _member(file: Path, layout: Layout, name: str) -> str:
+    try:
+        raw = content(file)
+    except OSError as error:
+        raise UserError(
+            f"{name} cannot be read ({type(error).__name__}); change its permissions, or remove it"
+        ) from None
+    return _text(raw, layout, name)
 
 
 def _parquet(path: Path, _: Layout) -> pl.DataFrame:

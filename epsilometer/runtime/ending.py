@@ -18,6 +18,14 @@ from epsilometer.runtime.progress import say
 INTERRUPTED = 130  # the exit code after Ctrl-C
 
 
+_sent = threading.Event()  # Ctrl-C, where `heed_interrupts` was called
+
+
+def is_interrupt() -> bool:
+    """Whether somebody has interrupted this process; a KeyboardInterrupt without that is raised by what is audited."""
+    return _sent.is_set() or signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def end_in_time(code: int) -> None:
     """End with this exit code within `limits.EXIT_SECONDS`, also where a thread or a process goes on; returns at once.
 
@@ -37,6 +45,7 @@ def heed_interrupts() -> None:
     def interrupted(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, lambda *_: _end(INTERRUPTED, said))
         _end_later(INTERRUPTED, said)
+        _sent.set()
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupted)

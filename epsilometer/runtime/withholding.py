@@ -18,6 +18,7 @@ from epsilometer.core.errors import UserError, disk_trouble
 from epsilometer.core.extras import missing
 from epsilometer.core.file_names import SHOW
 from epsilometer.runtime import progress
+from epsilometer.runtime.ending import is_interrupt
 
 WHY = f"withheld, it may quote a private text; {SHOW}=1 shows it"
 
@@ -73,9 +74,11 @@ def withheld() -> Iterator[None]:
                 yield
             finally:
                 report(written)
-    except (KeyboardInterrupt, UserError):
+    except UserError:
         raise
     except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and is_interrupt():
+            raise
         raise UserError(in_one_line(error)) from None
 
 

@@ -77,6 +77,17 @@ def test_nor_does_the_name_of_a_text_in_a_folder(tmp_path: Path, content: bytes)
     assert str(tmp_path) in str(caught.value)
 
 
+def test_nor_does_that_of_a_text_which_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (tmp_path / f"{WORD}.txt").write_text("a b")
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with names_shown(False), pytest.raises(UserError, match="file 1 by name cannot be read") as caught:
+        reading.read(tmp_path)
+    assert WORD not in str(caught.value)
+
+
 def test_a_text_in_json_is_not_quoted_on_a_terminal_either(tmp_path: Path) -> None:
     path = written(tmp_path, "a.json", json.dumps({"text": f"my {WORD} hurts"}))
     with pytest.raises(UserError, match="jsonl") as caught:

@@ -83,3 +83,23 @@ def test_a_mechanism_that_goes_on_after_ctrl_c_is_ended(tmp_path: Path, what: st
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130
     assert "did not end with Ctrl-C, and was ended" in said
+
+
+def test_an_interrupt_that_nobody_sent_is_an_error_of_what_is_audited(tmp_path: Path) -> None:
+    """A gate with such a mechanism ended with 130 and without a line, as if somebody had stopped it."""
+    process = started(tmp_path, "raise KeyboardInterrupt(texts[0])", "command", seconds=600)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 2
+    assert "error: KeyboardInterrupt in clings.py, line 9" in said
+
+
+def test_ctrl_c_is_said(tmp_path: Path) -> None:
+    process = started(tmp_path, 'open("begun", "w").close(); time.sleep(600)', "command", seconds=600)
+    late = time.monotonic() + 100
+    while not (tmp_path / "begun").exists():
+        assert time.monotonic() < late
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)  # who passes it on
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "interrupted"

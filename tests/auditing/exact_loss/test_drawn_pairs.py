@@ -132,8 +132,8 @@ def test_no_more_is_said_of_all_sets_than_of_those_compared(seed: int) -> None:
     """Their draws are not the same: of some seeds the interval over all ended below the upper end of the average."""
     mechanism = Likely(LAW / 4)
     design = Design(3, temperature=0, seed=seed)
-    for row in epsilometer.exact_loss(TEXTS[::4], mechanism, [1.0], trials=40, design=design).rows(named=True):
-        assert row["all_low"] <= row["average_low"] <= row["average_high"] <= row["all_high"]
+    for one in epsilometer.exact_loss(TEXTS[::4], mechanism, [1.0], trials=40, design=design).rows(named=True):
+        assert one["all_low"] <= one["average_low"] <= one["average_high"] <= one["all_high"]
 
 
 def test_draws_between_drawn_pairs_cover_the_average_of_all() -> None:
