@@ -172,7 +172,7 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli_result(["claims", "tem", "--vocabulary", "50", *options])
     sound = json.loads(capsys.readouterr().out)
     assert (sound["verdict"], sound["inputs"]) == (NOT_REFUTED, 50)
-    cli_result(["claims", "tem", "--vocabulary", str(10**21), *given])
+    cli_result(["claims", "tem", "--vocabulary", str(10**21), *options])
     every = capsys.readouterr()
     assert f"all {json.loads(every.out)['inputs']} whole words are checked" in every.err
     for wrong, complaint in (
