@@ -199,6 +199,18 @@ def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Pat
     return {**settings, "resource": resource}
 
 
+def on_public(name: str, settings: Mapping[str, Any], source: Path) -> dict[str, Any]:
+    """The settings of a mechanism that chooses among public texts, with these, a file or a folder of chosen ones.
+
+    Raises UserError for another mechanism, and where there are none.
+    """
+    if "resource" in settings or not hasattr(find("mechanisms", name, "rewrite"), "public_texts"):
+        raise UserError(f"--public is for mechanisms that choose among public texts; {name} takes --set resource=...")
+    if not source.exists():
+        raise UserError(f"there is no file {str(source)!r} of public texts; check the path")
+    return {**settings, "resource": source}
+
+
 def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[Trials, Embedded | None]:
     """Trials among the texts; embeddings are only computed where the temperature makes them matter."""
     check_trials(trials)

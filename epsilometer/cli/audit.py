@@ -16,10 +16,12 @@ from epsilometer.cli.options import (
     TEXTS,
     Columns,
     Json,
+    Public,
     Settings,
     TextOptions,
     numbers,
     read_settings,
+    settings_of,
     shipped,
 )
 from epsilometer.cli.output import show
@@ -47,6 +49,7 @@ class Source:
         str | None, typer.Option(help="Privacy budgets, 1,10,100; none for a mechanism that takes none.")
     ] = None
     settings: Settings = field(default_factory=list)
+    public: Public = None
 
     @property
     def rewriter(self) -> str | CommandMechanism:
@@ -68,8 +71,8 @@ class Source:
             raise UserError("give a FILE of texts (only --rewrites needs none)")
         if self.rewrites is not None and (self.file or self.epsilons):
             raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
-        if self.settings and self.mechanism is None:
-            raise UserError("--set is for --mechanism; write a program's settings into its command")
+        if (self.settings or self.public) and self.mechanism is None:
+            raise UserError("--set and --public are for --mechanism; write a program's settings into its command")
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,10 @@ def audit(
             losses = audit_recorded(recorded(source.rewrites, layout), chosen, game.trials, design)
     else:
         budgets, measure = source.budgets, game.measure
-        texts, settings = reading.distinct(str(source.file)), read_settings(source.settings)
+        texts, settings = (
+            reading.distinct(str(source.file)),
+            settings_of(str(source.mechanism), source.settings, source.public),
+        )
         with withheld():
             losses = measure(texts, source.rewriter, budgets, chosen, settings=settings, design=design)
     if as_json:
@@ -199,9 +205,9 @@ def _check_alone(source: Source, game: Game, *, others: bool) -> None:
     """Refuse, beside an attribute, what is for other audits."""
     if source.mechanism or source.command or source.epsilons or game.units or game.worst:
         raise UserError("--attribute is for recorded rewrites; give --rewrites, which brings its own epsilons")
-    if others or game.trials or game.fpr or game.prior or source.settings:
+    if others or game.trials or game.fpr or game.prior or source.settings or source.public:
         raise UserError(
-            "--attacks, --trials, --fpr, --prior, --set, --attack-set and --columns have no effect with "
+            "--attacks, --trials, --fpr, --prior, --set, --public, --attack-set and --columns have no effect with "
             "--attribute, which has attackers of its own (--kinds); leave them out"
         )
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from epsilometer.cli.options import A_MECHANISM, Json, Settings, number, read_settings
+from epsilometer.cli.options import A_MECHANISM, Json, Public, Settings, number, settings_of
 from epsilometer.cli.output import show, shown
 from epsilometer.core.errors import UserError, printable
 from epsilometer.runtime.progress import note
@@ -22,6 +22,7 @@ def claims(
     vocabulary: Annotated[int, typer.Option(help="How many of their words: all pairs of up to 5,000.")] = 1000,
     as_published: Annotated[bool, typer.Option("--as-published", help="The form that the authors published.")] = False,
     settings: Settings = [],  # noqa: B006 - typer copies it
+    public: Public = None,
     alpha: Annotated[float, typer.Option(help="Error of a sampled check.")] = 0.01,
     seed: Annotated[int, typer.Option(help="Names the stream of a sampled check.")] = 0,
     as_json: Json = False,
@@ -33,7 +34,7 @@ def claims(
     from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
     from epsilometer.auditing.one_claim import check
 
-    chosen = read_settings(settings) | ({"as_published": True} if as_published else {})
+    chosen = settings_of(mechanism, settings, public) | ({"as_published": True} if as_published else {})
     with withheld():
         checked = check(mechanism, chosen, epsilon, vectors, vocabulary=vocabulary, alpha=alpha, seed=seed)
     for other in checked.others:

@@ -12,10 +12,11 @@ from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
     Json,
+    Public,
     Settings,
     TextOptions,
     numbers,
-    read_settings,
+    settings_of,
 )
 from epsilometer.cli.output import show
 from epsilometer.runtime.withholding import withheld
@@ -39,6 +40,7 @@ def exact(
     *,
     reading: TextOptions,
     settings: Settings = [],  # noqa: B006
+    public: Public = None,
     as_json: Json = False,
 ) -> None:
     """Compute a mechanism's privacy loss from its law: nothing is rewritten, and there is no ceiling.
@@ -54,7 +56,7 @@ def exact(
     from epsilometer.auditing.text_audit import on_vectors
     from epsilometer.auditing.trials.design import Design
 
-    chosen, design = read_settings(settings), Design(temperature=temperature, seed=seed)
+    chosen, design = settings_of(mechanism, settings, public), Design(temperature=temperature, seed=seed)
     texts = reading.distinct(file)
     with tempfile.TemporaryDirectory() as folder:
         if vectors is not None:

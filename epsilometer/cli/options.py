@@ -31,6 +31,11 @@ TEXTS = "The texts: .parquet, .csv, .tsv, .jsonl, .txt (also .gz, .zst), or a fo
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting of the mechanism.")]
 
+Public = Annotated[
+    Path | None,
+    typer.Option("--public", help="Public texts to choose among, a file or a folder of chosen ones (exemplars)."),
+]
+
 Columns = Annotated[str | None, typer.Option(help="Which columns, separated by commas, or all; a few by default.")]
 
 
@@ -173,6 +178,16 @@ def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, An
         except UserError as error:
             raise UserError(f"{option} {key}: {error}") from None
     return settings
+
+
+def settings_of(mechanism: str, entries: Sequence[str], public: Path | None) -> dict[str, Any]:
+    """Returns the settings of a mechanism by key, --public among them."""
+    settings = read_settings(entries)
+    if public is None:
+        return settings
+    from epsilometer.auditing.text_audit import on_public
+
+    return on_public(mechanism, settings, public)
 
 
 def mechanism_at(text: str) -> tuple[str, float]:

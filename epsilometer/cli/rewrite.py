@@ -9,9 +9,10 @@ import typer
 
 from epsilometer.cli.options import (
     A_MECHANISM,
+    Public,
     Settings,
     TextOptions,
-    read_settings,
+    settings_of,
     writable,
 )
 from epsilometer.core.errors import UserError
@@ -33,6 +34,7 @@ def rewrite(
     reading: TextOptions,
     seed: Annotated[int | None, typer.Option(help="Reproducible, hence invertible: not for publication.")] = None,
     settings: Settings = [],  # noqa: B006
+    public: Public = None,
 ) -> None:
     """Privatise texts: lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl), each row by itself.
 
@@ -52,7 +54,7 @@ def rewrite(
     layout = reading.files.layout
     if file is not None and not file.is_file():
         raise UserError(f"there is no file {str(file)!r}; check the path")
-    built = text_audit.mechanism(mechanism, read_settings(settings))
+    built = text_audit.mechanism(mechanism, settings_of(mechanism, settings, public))
     (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
     publisher = Publisher(built, budget, seed)
     if seed is not None:

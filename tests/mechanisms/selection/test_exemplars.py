@@ -15,6 +15,7 @@ import pytest
 import epsilometer
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.conformance.mechanism import check_mechanism
+from epsilometer.auditing.text_audit import on_public
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
@@ -306,3 +307,16 @@ def test_a_long_text_is_embedded_in_pieces() -> None:
     assert plain[0] @ plain[1] > 0.999
     assert pieces[0] @ pieces[1] < 0.9
     assert np.linalg.norm(pieces, axis=1) == pytest.approx(1)
+
+
+def test_public_texts_in_one_call(tmp_path: Path) -> None:
+    (tmp_path / "public.txt").write_text("\n".join(PUBLIC))
+    settings = on_public("exemplars", {"m": 4}, tmp_path / "public.txt")
+    table = epsilometer.exact_loss(PRIVATE, "exemplars", [2.0], settings)
+    assert set(table["verdict"]) == {"not refuted"}
+    with pytest.raises(UserError, match=r"2 of the .* texts are among the public texts"):
+        epsilometer.exact_loss([*PRIVATE, *PUBLIC[:2]], "exemplars", [2.0], settings)
+    with pytest.raises(UserError, match="--public is for mechanisms that choose"):
+        on_public("tem", {}, tmp_path / "public.txt")
+    with pytest.raises(UserError, match="there is no file"):
+        on_public("exemplars", {}, tmp_path / "absent.txt")
