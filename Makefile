@@ -74,10 +74,9 @@ install:
 	@python -m epsilometer.project.site_cache
 	@cat pyproject.toml constraints.txt requirements.lock > .venv/.ready
 
-# A profile runs beside the others: a copy of the stages, and its own parameters, data and lock.
+# A profile runs beside the others: in a folder with stages, parameters, data and a lock of its own.
 profile:
 ifdef PROFILE
 	@mkdir -p $(FOLDER)
-	@cmp -s dvc.yaml $(FOLDER)/dvc.yaml || cp dvc.yaml $(FOLDER)/dvc.yaml
-	@python -m epsilometer.project.profiles profiles/$(PROFILE).yaml $(FOLDER)/params.yaml
+	@python -m epsilometer.pipeline.profiles profiles/$(PROFILE).yaml $(FOLDER)/params.yaml
 endif

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from epsilometer.project.params import Params
-from epsilometer.project.schema.sections import Section
+from epsilometer.pipeline.params import Params
+from epsilometer.project.sections import Section
 
 PAGE = Path(__file__).parent / "settings.md"
 HEAD = """# Settings

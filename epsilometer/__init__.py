@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from epsilometer.auditing.one_run.scores import one_run
     from epsilometer.auditing.text_audit import audit
     from epsilometer.auditing.trials.design import Design
-    from epsilometer.project.calibrating.losses import Search, calibrate
-    from epsilometer.project.comparing import compare
+    from epsilometer.auditing.worth.similarity import similarity
+    from epsilometer.pipeline.calibrating import calibrate
     from epsilometer.report.tracking import track
-    from epsilometer.utility.one_call import AnonymityDesign, anonymity
-    from epsilometer.utility.similarity import similarity
+    from epsilometer.studies.anonymity.one_call import AnonymityDesign, anonymity
+    from epsilometer.studies.texts.calibrating.losses import Search
+    from epsilometer.studies.texts.comparing import compare
 
 __all__ = [
     "AnonymityDesign",
@@ -47,19 +48,19 @@ __all__ = [
     "track",
 ]
 _MODULES = {
-    "AnonymityDesign": "utility.one_call",
+    "AnonymityDesign": "studies.anonymity.one_call",
     "Design": "auditing.trials.design",
-    "Search": "project.calibrating.losses",
-    "anonymity": "utility.one_call",
+    "Search": "studies.texts.calibrating.losses",
+    "anonymity": "studies.anonymity.one_call",
     "audit": "auditing.text_audit",
-    "calibrate": "project.calibrating.losses",
+    "calibrate": "pipeline.calibrating",
     "ceiling": "auditing.ceilings.ceiling",
-    "compare": "project.comparing",
+    "compare": "studies.texts.comparing",
     "exact_curves": "auditing.exact_loss.from_texts",
     "exact_loss": "auditing.exact_loss.from_texts",
     "exact_pairs": "auditing.exact_loss.from_texts",
     "one_run": "auditing.one_run.scores",
-    "similarity": "utility.similarity",
+    "similarity": "auditing.worth.similarity",
     "track": "report.tracking",
 }
 __version__ = "0.1.0"

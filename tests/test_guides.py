@@ -88,7 +88,7 @@ def test_the_template_of_a_stage_is_as_short_as_the_others_and_lists_no_code() -
 
 def test_the_template_of_a_section_renders() -> None:
     (code,) = [code for code in blocks("python") if "def section(" in code]
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"__file__": "lengths.py"}
     exec(code, scope)
     section = scope["section"](audit())
     shown = jinja2.Template(blocks("html")[0]).render(section.context)

@@ -34,7 +34,7 @@ from epsilometer.cli import app as cli
 from epsilometer.cli import main
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
-from epsilometer.project import params
+from epsilometer.pipeline import params
 from tests.support.page_project import write_project
 from tests.support.places import ROOT
 from tests.support.processes import OUTSIDE
@@ -457,7 +457,7 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "HF_HUB_OFFLINE=1 make audit PROFILE=paper": "days of a large GPU",
     "epsilometer bench": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
     "epsilometer claims": "above, with what it prints",
-    "epsilometer fetch": "needs a network; tests/project/test_downloads.py has a hub of its own",
+    "epsilometer fetch": "needs a network; tests/pipeline/test_downloads.py has a hub of its own",
     "epsilometer why": "after an edit: tests/pipeline/test_code.py",
     "export RAY": "needs several machines; tests/runtime/test_scaling.py has two processes",
     "make test": "runs this test",

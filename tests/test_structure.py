@@ -14,6 +14,8 @@ from networkx import descendants
 
 from epsilometer.core import imports
 from epsilometer.core.imports import direct
+from epsilometer.pipeline import bodies
+from epsilometer.pipeline.composing import fragments
 from tests.support.places import ROOT
 
 # Each folder may import from itself and from those before it.
@@ -24,10 +26,10 @@ FLOORS = [
     ["mechanisms", "metrics", "training"],
     ["attacks"],
     ["auditing"],
-    ["utility"],
     ["project"],
     ["reaudit"],
     ["report"],
+    ["studies"],
     ["pipeline"],
     ["cli", "pytest_plugin"],
 ]
@@ -35,7 +37,7 @@ FLOOR = {name: i for i, floor in enumerate(FLOORS) for name in floor}
 # The same inside auditing/, for its folders and for what stands beside them.
 AUDITING = [
     ["schemas", "trials", "estimation"],
-    ["claims"],
+    ["claims", "worth"],
     ["results", "one_run"],
     ["text_audit"],
     ["deniability", "external", "known_loss", "one_claim", "planning", "publication", "units"],
@@ -86,6 +88,24 @@ def test_folders_of_auditing_are_small(folder: str) -> None:
     assert 0 < len(modules) <= MOST
 
 
+STUDIES = sorted(path.name for path in (ROOT / "epsilometer/studies").glob("[!_]*/"))
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_no_study_imports_another(study: str) -> None:
+    for file in sources(f"epsilometer/studies/{study}"):
+        for used in direct(file, (ROOT,))[0]:
+            if used.is_relative_to(ROOT / "epsilometer/studies") and used.name != "__init__.py":
+                assert used.relative_to(ROOT / "epsilometer/studies").parts[0] == study, f"{file} imports {used}"
+
+
+@pytest.mark.parametrize("name", sorted(bodies()))
+def test_no_stage_but_the_report_reaches_what_is_shown(name: str) -> None:
+    """So that an edit of a section, or of its template, reruns the report alone."""
+    shown = [path for path in reached(bodies()[name]) if "report" in path.parent.name or path.parent.name == "report"]
+    assert bool(shown) == (name == "report"), shown
+
+
 def test_mechanisms_attacks_and_estimation_are_strangers() -> None:
     for file in sources("epsilometer/mechanisms"):
         assert not any("attack" in str(used) or "estimation" in str(used) for used in reached(file))
@@ -125,7 +145,7 @@ def test_no_module_of_others_is_patched() -> None:
 
 
 def test_every_stage_depends_on_its_record_and_lists_no_code() -> None:
-    for name, stage in yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"].items():
+    for name, stage in fragments().items():
         deps = stage.get("do", stage).get("deps", [])
         assert not any(".py" in dep or "/epsilometer/" in dep for dep in deps), name
         if name not in ("code", "resources"):
@@ -141,7 +161,7 @@ def test_every_stage_depends_on_its_record_and_lists_no_code() -> None:
 )
 def test_what_a_cell_depends_on_is_its_own(name: str) -> None:
     """Else another cell's edit, or another data set, would run it again. Classifiers of clean texts are shared."""
-    stage = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"][name]["do"]
+    stage = fragments()[name]["do"]
     shared = {f"data/code/{name}.json", "data/classifiers"}
     read = {dep for dep in stage["deps"] if dep.startswith("data/")} - shared
     assert read
@@ -151,7 +171,7 @@ def test_what_a_cell_depends_on_is_its_own(name: str) -> None:
 
 
 def test_no_stage_depends_on_how_it_is_run() -> None:
-    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    stages = fragments()
     for name, stage in stages.items():
         assert not any(p.startswith("runtime") for p in stage.get("do", stage).get("params", [])), name
 
@@ -174,7 +194,7 @@ def test_no_test_imports_another(file: Path) -> None:
 
 def test_importing_costs_nothing() -> None:
     code = (
-        "import sys, epsilometer, epsilometer.auditing.text_audit, epsilometer.project.params\n"
+        "import sys, epsilometer, epsilometer.auditing.text_audit, epsilometer.pipeline.params\n"
         "heavy = {'torch', 'transformers', 'sentence_transformers', 'sklearn', 'datasets', 'prefect', 'dvc'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -196,7 +216,7 @@ def test_what_builds_mechanisms_comes_after_what_they_are_made_of(stage: str) ->
 
 
 def test_tasks_hold_one_file_a_stage() -> None:
-    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    stages = fragments()
     assert {path.stem for path in sources("tasks")} == {"__init__", *stages}
 
 
@@ -250,7 +270,7 @@ def test_no_call_passes_more_than_four_arguments_by_position() -> None:
 EMPTY = {"found", "made", "kept", "drawn", "told", "where"}
 SEVERAL = {"one", "known", "asked", "given"}
 PUBLIC = {"core/membership.py", "core/outcomes.py"}  # whose `asked` users' attacks read, and tables have as a column
-UNREAD = {"utility", "project", "report", "reaudit", "pipeline", "studies"}  # packages in which those still stand
+UNREAD: set[str] = set()
 
 
 def test_names_say_what_a_thing_is() -> None:
@@ -269,6 +289,6 @@ def test_names_say_what_a_thing_is() -> None:
 @pytest.mark.parametrize("stage", ["estimate", "diagnose", "report"])
 def test_what_judges_a_mechanism_does_not_build_it(stage: str) -> None:
     """The rewrite stage writes what it states of itself (`auditing.claims.stated`) beside its rewrites."""
-    tree = ast.parse((ROOT / f"epsilometer/pipeline/stages/{stage}.py").read_text())
+    tree = ast.parse(bodies()[stage].read_text())
     names = {a.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names}
     assert not names & {"mechanism", "build_mechanism", "as_mechanism"}

@@ -64,7 +64,7 @@ def test_the_wheel_holds_the_package_its_weights_and_licence_and_nothing_else(bu
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert "epsilometer/py.typed" in names
     for name in ("stages.yaml", "params.yaml", "gitignore"):
-        assert f"epsilometer/project/template/{name}" in names
+        assert f"epsilometer/pipeline/template/{name}" in names
     read = {str(file.relative_to(ROOT)) for end in ("j2", "yaml") for file in (ROOT / "epsilometer").rglob(f"*.{end}")}
     assert "epsilometer/corpora/grammars/reviews.yaml" in read <= set(names), "templates and grammars"
     metadata = zipfile.ZipFile(built[0]).read(next(name for name in names if name.endswith("/METADATA"))).decode()
@@ -116,7 +116,7 @@ def upgraded(folder: Path) -> Path:
     source = folder / "source"
     for name in ("epsilometer", "data/embedded"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("dvc.yaml", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
         shutil.copy(ROOT / name, source / name)
     top, mechanism = (source / "epsilometer" / name for name in ("__init__.py", "mechanisms/controls/identity.py"))
     top.write_text(top.read_text().replace("__version__ = ", "__version__ = '99.0'  # before: "))

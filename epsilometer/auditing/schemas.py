@@ -391,3 +391,36 @@ BUDGETS: Schema = {  # what every training claims, a row an accountant (`account
     "lower": pl.Float64,
     "upper": pl.Float64,
 }
+
+
+DOWNSTREAM: Schema = {  # how well a classifier predicts a label, a row a seed
+    "dataset": pl.String,
+    "mechanism": pl.String,  # null for the baselines
+    "epsilon": pl.Float64,
+    "label": pl.String,
+    "role": pl.String,  # task or attribute
+    "setting": pl.String,  # majority, clean; private, of a task; static, adaptive, of an attribute
+    "seed": pl.Int64,
+    "macro_f1": pl.Float64,
+    "low": pl.Float64,  # of the mean macro F1 of all seeds, over test texts: the same for each seed
+    "high": pl.Float64,
+    "binary_f1": pl.Float64,  # of the last class by name; null where there are more than two
+    "accuracy": pl.Float64,
+    "train": pl.Int64,
+    "test": pl.Int64,
+    "empty": pl.Int64,  # rewrites without a character that were trained or tested on
+}
+
+
+LEAKAGE: Schema = {  # over all trials, a row a kind of identifier: how many stand in the rewrites as they were
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "kind": pl.String,
+    "identifiers": pl.Int64,
+    "recorded": pl.Int64,  # by the corpus; the others were found by patterns
+    "survived": pl.Int64,
+    "share": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+}

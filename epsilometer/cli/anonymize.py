@@ -74,7 +74,7 @@ def anonymize(
     from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan
     from epsilometer.models.classifier import FineTuning
     from epsilometer.models.embedded import weights
-    from epsilometer.utility import anonymizing
+    from epsilometer.studies.anonymity import anonymizing
 
     training = FineTuning(str(weights("deberta")))
     plan = Plan("labelled", attribute, keep, kind, training=training, seed=seed or 0)
@@ -144,7 +144,7 @@ def _texts(source: str, reading: TextOptions) -> list[str]:
 def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | None, as_json: bool) -> None:
     """Write a table to a file; else print JSON, or each text with its changes marked as by git's word diff."""
     from epsilometer.corpora import files
-    from epsilometer.utility.anonymizing import difference
+    from epsilometer.studies.anonymity.anonymizing import difference
 
     for status, count in table["status"].drop_nulls().value_counts(sort=True).sort("status").rows():
         note(f"{count:,} of {len(table):,} {status}: {MEANING[status]}")

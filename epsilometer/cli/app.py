@@ -88,4 +88,5 @@ for command in (
     app.command()(flat(command))
 app.command()(pipeline.stage)
 app.command(context_settings=pipeline.PASSED_ON)(pipeline.repro)
+app.command()(pipeline.compose)
 app.command()(pipeline.why)

@@ -63,9 +63,9 @@ def audit_attribute(
     if file is None or recorded is None:
         raise UserError("--attribute is measured on a FILE of labelled texts and their --rewrites; give both")
     from epsilometer.models.classifier import KINDS
-    from epsilometer.utility.measuring import Attacking
-    from epsilometer.utility.one_call import STANDARD, AnonymityDesign
-    from epsilometer.utility.recorded import pairs, recorded_anonymity
+    from epsilometer.studies.anonymity.measuring import Attacking
+    from epsilometer.studies.anonymity.one_call import STANDARD, AnonymityDesign
+    from epsilometer.studies.anonymity.recorded import pairs, recorded_anonymity
 
     kinds = STANDARD.kinds if labels.kinds is None else labels.kinds.split(",")
     if unknown := [kind for kind in kinds if kind not in KINDS]:

@@ -28,7 +28,7 @@ BUDGET, MEASURE = 20_000, "sampled"
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How an epsilon is searched for, as `project.calibrating.losses.Search` has it."""
+    """How an epsilon is searched for, as `studies.texts.calibrating.losses.Search` has it."""
 
     attack: Annotated[str, typer.Option(help="One attack, or `strongest`: the best of all.")] = "strongest"
     sees: Annotated[str, typer.Option(help="Attacks that see the text, what is released, or all (inside).")] = (
@@ -85,8 +85,9 @@ def calibrate(
     With --training it finds the noise of trainings instead, a row a kind of noise: the sigma and kappa at which one
     gradient tells as much.
     """
-    from epsilometer.project.calibrating import losses as calibrating
-    from epsilometer.project.params import read
+    from epsilometer.pipeline.calibrating import calibrate_cells
+    from epsilometer.pipeline.params import read
+    from epsilometer.studies.texts.calibrating import losses as calibrating
 
     if training:
         if file or mechanism or dataset or settings or searching.of_mechanisms_alone():
@@ -102,9 +103,7 @@ def calibrate(
             raise UserError("--set is for a FILE of texts; params.yaml has the settings of its mechanisms")
         watch = partial(calibrating.progress, search=search)
         with withheld():
-            rows = list(
-                calibrating.calibrate_cells(read(), target, search, mechanisms=mechanism, datasets=dataset, watch=watch)
-            )
+            rows = list(calibrate_cells(read(), target, search, mechanisms=mechanism, datasets=dataset, watch=watch))
     else:
         if not mechanism or dataset:
             raise UserError("with a FILE of texts name one mechanism or more (--mechanism), and no --dataset")
@@ -119,8 +118,8 @@ def calibrate(
 
 def _trainings(training: Sequence[str], target: float, searching: SearchOptions) -> list[dict[str, Any]]:
     """The rows of entries on training."""
-    from epsilometer.project.calibrating.trainings import Aim, calibrate_training
-    from epsilometer.project.params import read
+    from epsilometer.pipeline.params import read
+    from epsilometer.studies.training.calibrating import Aim, calibrate_training
 
     aim = Aim(target, searching.measure, width=searching.width, budget=searching.budget)
     with withheld():
@@ -152,8 +151,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Which of two mechanisms leaks less, on the same trials: McNemar's exact test, with Holm's correction."""
-    from epsilometer.project import comparing
-    from epsilometer.project.params import read
+    from epsilometer.pipeline.params import read
+    from epsilometer.studies.texts import comparing
 
     left, right = mechanism_at(first), mechanism_at(second)
     if file is None:

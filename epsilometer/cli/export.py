@@ -54,12 +54,11 @@ def results(
 
     Then fill the figures that pages beside docs/results cite from it.
     """
-    from epsilometer.project.params import read
+    from epsilometer.pipeline.params import read
+    from epsilometer.pipeline.reporting import write_tables
     from epsilometer.report import cited
-    from epsilometer.report.markdown import write
-    from epsilometer.report.results import Results
 
-    written = write(Results(read()), out)
+    written = write_tables(read(), out)
     print(written.resolve(), flush=True)
     for page in cited.fill(written.parents[1]) if out is None else ():
         print(f"{page.resolve()}: figures filled", flush=True)
@@ -79,6 +78,7 @@ def diff(
     `change` is the second plug-in value less the first; `p_value` tests that the hits of both are alike, corrected for
     the number of rows (1 % for all of them together); `moved` is worse where the second leaks more.
     """
+    from epsilometer.pipeline.measured import measured_in
     from epsilometer.report.export import read, read_exact, write
     from epsilometer.report.side_by_side import EXACT_ROW, ROW, compare, compare_exact, moved
 
@@ -87,7 +87,7 @@ def diff(
         figures = [f"{name}_{number}" for name in ("average", "worst", "relative_epsilon") for number in (1, 2)]
         shown = [*EXACT_ROW, *figures, "change", "apart", "verdict_1", "verdict_2"]
     else:
-        both = compare(read(first), read(second), moved(first, second))
+        both = compare(read(first), read(second), moved(measured_in(first), measured_in(second)))
         shown = [*ROW, "loss_1", "upper_1", "loss_2", "upper_2", "change", "moved", "p_value", "verdict_1", "verdict_2"]
     if out is not None:
         write(both, out)

@@ -142,8 +142,8 @@ def _accept(texts: Texts, epsilon: float | None, budget: int, *, baseline: Path 
 
 
 def _of_cell(cell: str, epsilon: float | None) -> Subject:
-    from epsilometer.project.gating import subject_of_cell
-    from epsilometer.project.params import read
+    from epsilometer.pipeline.params import read
+    from epsilometer.studies.texts.gating import subject_of_cell
 
     return subject_of_cell(read(), cell, epsilon)
 
@@ -155,12 +155,12 @@ def _accepted(of: Subject, baseline: Path | None, cell: str | None) -> dict[str,
         from epsilometer.auditing.gating import read
 
         return read(baseline, of, of.design.alpha)
-    from epsilometer.project.params import read as read_params
+    from epsilometer.pipeline.params import read as read_params
     from epsilometer.reaudit.baseline import read as read_baseline
-    from epsilometer.reaudit.baseline import trial_set
+    from epsilometer.studies.texts.measured import settings, trial_set
 
     params, accepted = read_params(), read_baseline(baseline.parent)
-    accepted.check(params)
+    accepted.check(settings(params))
     dataset = params.cells[cell].dataset
     ours = (dataset, of.name, stored(of.epsilon))
     rows = {  # a cell under anonymity may have rows of its attackers beside them

@@ -18,7 +18,7 @@ def init(
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)] = "tem",
 ) -> None:
     """Write a project of one's own: stages, parameters, an example mechanism and attack, their test."""
-    from epsilometer.project.starting import start
+    from epsilometer.pipeline.starting import start
 
     if texts is None and text is not None:
         raise UserError("--text names the column of --texts; give that, too")

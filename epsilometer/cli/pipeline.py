@@ -37,13 +37,22 @@ def repro(context: typer.Context) -> None:
     project.report()
 
 
+def compose() -> None:
+    """Write dvc.yaml: the stages that params.yaml needs."""
+    from epsilometer.pipeline import composing
+    from epsilometer.pipeline.params import read
+
+    written = composing.write(read())
+    print(f"{composing.FILE} {'has' if written else 'had'} the stages that params.yaml needs", flush=True)
+
+
 def why(
     stage: Annotated[str | None, typer.Argument(help="A stage (rewrite@queries-tem); by default all.")] = None,
 ) -> None:
     """Say what changed since a stage last ran: which file, package, setting or input."""
+    from epsilometer.pipeline.params import read
     from epsilometer.pipeline.stages.code import records
     from epsilometer.pipeline.why import addresses, reasons
-    from epsilometer.project.params import read
 
     now = {path.as_posix(): record for path, record in records(read()).items()}
     stale = 0

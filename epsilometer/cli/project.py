@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -18,8 +18,8 @@ from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
     from epsilometer.auditing.conformance.rules import Check
-    from epsilometer.project.downloads import Download
-    from epsilometer.project.params import Params
+    from epsilometer.pipeline.downloads import Download
+    from epsilometer.pipeline.params import Params
 
 
 def check(
@@ -35,9 +35,11 @@ def check(
     if mechanism or attack or metric:
         _check_component(mechanism, attack, metric, epsilon, settings=read_settings(settings), as_json=as_json)
         return
-    from epsilometer.project import checking, params
+    from epsilometer.pipeline import checking, composing, params
 
     read = params.read(file)
+    if file == Path("params.yaml") and composing.FILE.is_file():
+        composing.check(read)
     try:
         every: Sequence[Download] = checking.check(read)
     except checking.AbsentError as error:
@@ -45,7 +47,7 @@ def check(
             _list(file, read, error.downloads)
         raise
     if as_json:
-        from epsilometer.project.expected import expected
+        from epsilometer.pipeline.expected import expected
 
         names = [str(download.repository) for download in every if not download.here]
         takes = [asdict(takes) for takes in expected(read)] if every else []
@@ -57,7 +59,7 @@ def check(
 
 def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
     """Print what is read from the hub, what of it is missing, and what its models are expected to take."""
-    from epsilometer.project import expected
+    from epsilometer.pipeline import expected
     from epsilometer.runtime.hub import amount
 
     if not every:
@@ -74,7 +76,7 @@ def fetch(
     file: Annotated[Path, typer.Argument(help="The parameter file, or a profile.")] = Path("params.yaml"),
 ) -> None:
     """Download what a parameter file names on the hub, compare its hashes; afterwards an audit needs no network."""
-    from epsilometer.project import downloads, params
+    from epsilometer.pipeline import downloads, params
 
     downloads.fetch(params.read(file))
     print(f"all that {file} names on the hub is here; HF_HUB_OFFLINE=1 keeps it so", flush=True)
@@ -106,8 +108,8 @@ def _check_component(
     from epsilometer.auditing.conformance.mechanism import check_mechanism
     from epsilometer.auditing.conformance.metric import check_metric
     from epsilometer.auditing.conformance.rules import TEXTS
+    from epsilometer.auditing.worth import similarity
     from epsilometer.core.mechanism import has_budget
-    from epsilometer.utility import similarity
 
     if sum(name is not None for name in (mechanism, attack, metric)) != 1:
         raise UserError("give one of --mechanism, --attack and --metric")
@@ -168,12 +170,16 @@ def doctor(as_json: Json = False) -> None:
 
 
 def report(as_json: Json = False) -> None:
-    """Print where the report is, and its estimates."""
+    """Print where the report is, and the estimates; of a run that audits no texts the first table of each study."""
+    from epsilometer.pipeline import params, reporting
     from epsilometer.report import page
     from epsilometer.report.export import read
 
     shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "overall"]
     _need_project()
+    if (studied := reporting.first_tables(params.read())) is not None:
+        _report_studies(studied, as_json)
+        return
     estimates = read(Path())
     page.refresh()
     if not page.PAGE.is_file():
@@ -185,19 +191,36 @@ def report(as_json: Json = False) -> None:
         print(f"\n{page.PAGE.resolve()}", flush=True)
 
 
+def _report_studies(studied: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -> None:
+    """Print where the report is, and these tables by their headings."""
+    from epsilometer.report import page
+
+    page.refresh()
+    if not page.PAGE.is_file():
+        raise UserError(f"{page.PAGE} does not exist; `dvc repro` makes it")
+    if as_json:
+        show({"report": str(page.PAGE.resolve()), "tables": dict(studied)}, as_json)
+        return
+    for heading, rows in studied.items():
+        print(f"\n{heading}\n", flush=True)
+        show(rows, as_json)
+    print(f"\n{page.PAGE.resolve()}", flush=True)
+
+
 def accept() -> None:
     """Make the last audit the baseline that re-audits are compared with."""
     from epsilometer.auditing.schemas import ESTIMATES
     from epsilometer.core import tables
+    from epsilometer.pipeline.measured import accept as accept_audit
+    from epsilometer.pipeline.params import read
     from epsilometer.project.commit import commit
-    from epsilometer.project.params import read
-    from epsilometer.reaudit import baseline, history, sources
+    from epsilometer.reaudit import baseline, history
     from epsilometer.report import page
 
     params, at = read(), commit(Path()).short
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
     past = history.read()
-    accepted = baseline.accept(params, sources.records(sources.current(params)), at)
+    accepted = accept_audit(params, at)
     if not history.ends_with(past, estimates, params.audit.round):
         history.append(estimates, at, params.audit.round)
     page.refresh()
@@ -231,6 +254,6 @@ def history(
 def _need_project() -> None:
     """Refuse a folder that holds no project."""
     if not Path("params.yaml").is_file():
-        from epsilometer.project.params import NO_PROJECT
+        from epsilometer.pipeline.params import NO_PROJECT
 
         raise UserError(f"there is no params.yaml here; {NO_PROJECT}")

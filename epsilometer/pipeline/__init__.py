@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from types import TracebackType
 
 from epsilometer.core.component import PACKAGE
@@ -11,7 +12,13 @@ from epsilometer.core.component import PACKAGE
 # Stages may share the cores with others; threads that wait by spinning then take several times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-STAGES = PACKAGE / "pipeline" / "stages"  # their bodies, a file each
+
+def bodies() -> dict[str, Path]:
+    """Returns the file of each stage's body, by the stage's name: those of the studies, and those that they share."""
+    files = [*(PACKAGE / "studies").glob("*/stages/[!_]*.py"), *(PACKAGE / "pipeline/stages").glob("[!_]*.py")]
+    return {file.stem: file for file in sorted(files)}
+
+
 RUNNER = "EPSILOMETER_RUNNER"  # the process that brings stages up to date, for those that it starts
 INTERRUPTED = "interrupted: what the finished stages made is kept; run the same again to go on from there"
 

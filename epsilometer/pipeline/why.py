@@ -60,9 +60,9 @@ def addresses(stage: str | None) -> list[str]:
         return [address for own in every.values() for address in own]
     if stage in every:
         return every[stage]
-    known = [address for own in every.values() for address in own]
-    if stage not in known:
-        raise unknown("stage", stage, [*every, *known])
+    stage_names = [address for own in every.values() for address in own]
+    if stage not in stage_names:
+        raise unknown("stage", stage, [*every, *stage_names])
     return [stage]
 
 

@@ -1,33 +1,14 @@
-"""The parts of a cell: its trials, its mechanism, its rewrites."""
+"""The mechanism of a cell."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import cast
-
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
-
-from epsilometer.auditing.schemas import REWRITES, TRIALS
-from epsilometer.auditing.trials.sampling import Trials
-from epsilometer.core import tables
 from epsilometer.core.attack import Checked
-from epsilometer.core.mechanism import Latents, Mechanism, Rewrites, budgets, build_mechanism
-from epsilometer.core.outcomes import Outcomes
-from epsilometer.core.ragged import Ragged
-from epsilometer.project.params import Params
-from epsilometer.project.paths import latents_path, rewrites_path
-from epsilometer.project.schema.sections import Cell
+from epsilometer.core.mechanism import Mechanism, budgets, build_mechanism
+from epsilometer.project.params import ProjectParams
+from epsilometer.project.sections import Cell
 
 
-def mechanism(params: Params, cell: str) -> Mechanism:
-    """The cell's mechanism; its models load at first use."""
-    return build(params, params.cells[cell])
-
-
-def build(params: Params, entry: Cell) -> Mechanism:
+def build(params: ProjectParams, entry: Cell) -> Mechanism:
     """An entry's mechanism, told whether the texts of its data set are public.
 
     Raises UserError where it takes a privacy budget and the entry names none, and where it must not see these texts.
@@ -38,56 +19,3 @@ def build(params: Params, entry: Cell) -> Mechanism:
     if isinstance(built, Checked):
         built.check(params.datasets[entry.dataset].public)
     return built
-
-
-def trials(dataset: str) -> Trials:
-    """The trials of a data set."""
-    return Trials.of(tables.read(f"data/trials/{dataset}.parquet", TRIALS))
-
-
-def rewrites(cell: str, epsilon: float, rows: NDArray[np.int64] | None = None) -> tuple[Rewrites, pl.Series]:
-    """The rewrites of a cell in the trials' order (latents stay on disk), and the claimed loss of each trial.
-
-    rows: trials in ascending order; all by default.
-    """
-    table = tables.read(rewrites_path(cell, epsilon), REWRITES).sort("trial")
-    if rows is not None and len(rows) == len(table):
-        rows = None
-    if rows is not None:
-        table = table[rows]
-    units = table["units"]
-    before, after = latents_path(cell, None), latents_path(cell, epsilon)
-    stored_rewrites = Rewrites(
-        table["text"].to_list(),
-        None if units.has_nulls() else Ragged.from_lengths(units.explode().to_numpy(), units.list.len().to_numpy()),
-        Latents(_on_disk(before, rows), _on_disk(after, rows)) if after.exists() else None,
-        Outcomes.of(table),
-    )
-    return stored_rewrites, table["claim"]
-
-
-def _on_disk(path: Path, rows: NDArray[np.int64] | None) -> NDArray[np.float32]:
-    array: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return array if rows is None else cast(NDArray[np.float32], _Rows(array, rows))
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Some rows of an array on disk, with as much of an array's interface as latents need: parts, read one by one."""
-
-    array: NDArray[np.float32]
-    rows: NDArray[np.int64]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (len(self.rows), *self.array.shape[1:])
-
-    @property
-    def ndim(self) -> int:
-        return self.array.ndim
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, part: slice) -> NDArray[np.float32]:
-        return self.array[self.rows[part]]

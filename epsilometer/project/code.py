@@ -51,7 +51,7 @@ def record(files: Iterable[Path], project: Path) -> Record:
         own.update(files_reached)
         above.update(_packages(file.resolve()))
         modules |= others
-    own |= above | {file for folder in {one.parent for one in own} for file in _read_beside(folder)}
+    own |= above | {file for folder in {file.parent for file in own} for file in _read_beside(folder)}
     made_of = {"files": hashes(sorted(own), project), "packages": versions(modules)}
     return made_of | ({"device": devices.described()} if Path(devices.__file__) in own else {})
 
@@ -65,8 +65,8 @@ def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iter
     files = sorted(file for path in data for file in (path, *path.rglob("*")) if file.is_file())
     python = [*code, *(file for file in files if file.suffix == ".py")]
     traces = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    known = json.dumps([settings, record(python, project), traces], sort_keys=True)
-    name = hashlib.blake2b(known.encode(), digest_size=8)
+    inputs = json.dumps([settings, record(python, project), traces], sort_keys=True)
+    name = hashlib.blake2b(inputs.encode(), digest_size=8)
     for text in texts:
         name.update(f"{len(text)} {text}".encode())
     return name.hexdigest()

@@ -12,10 +12,10 @@ from epsilometer.core.file_names import absent
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.parts import GROUP, groups, resplit
 from epsilometer.corpora.reading import Corpus, GeneratorRequest, prepare, read
-from epsilometer.project.params import Params
+from epsilometer.project.params import ProjectParams
 
 
-def corpus(params: Params, name: str, count: int | None = None) -> Corpus:
+def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus:
     """The prepared corpus of a data set; count: texts of a generator, those of its entry by default.
 
     Where the entry has `group` or `resplit`, the table has the grouping columns and `GROUP`, the number of each row's
@@ -48,8 +48,8 @@ def corpus(params: Params, name: str, count: int | None = None) -> Corpus:
 
 def _merged(table: pl.DataFrame, label: str, merged: Mapping[str, Sequence[str]], place: str) -> pl.DataFrame:
     """The table with the label's classes by their new names, null for a class without. Raises as `_of_classes`."""
-    table = _of_classes(table, label, [one for parts in merged.values() for one in parts], place)
-    names = {one: name for name, parts in merged.items() for one in parts}
+    table = _of_classes(table, label, [part for parts in merged.values() for part in parts], place)
+    names = {part: name for name, parts in merged.items() for part in parts}
     return table.with_columns(pl.col(label).replace_strict(names, default=None, return_dtype=pl.String))
 
 
@@ -57,7 +57,7 @@ def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: 
     """The table with the label null where it is another class. Raises UserError for a label or a class that is none."""
     if label not in table.columns:
         raise unknown(f"label in {place}", label, table.columns)
-    for one in classes:
-        if one not in table[label]:
-            raise absent(f"class in {place}.{label}", one, table[label].drop_nulls().unique())
+    for name in classes:
+        if name not in table[label]:
+            raise absent(f"class in {place}.{label}", name, table[label].drop_nulls().unique())
     return table.with_columns(pl.when(pl.col(label).is_in(list(classes))).then(pl.col(label)).alias(label))

@@ -1,12 +1,15 @@
-"""params.yaml, typed: the only reader of it. Everything is checked before the first model loads."""
+"""params.yaml, typed: what every study needs of it, and how it is read. Everything is checked before a model loads.
+
+A study's own sections are in a class of its own (`studies/*/params.py`), which a stage of that study reads, so that it
+does not depend on what other studies may be told. `pipeline.params` puts these classes together.
+"""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -15,42 +18,8 @@ from epsilometer.core import yaml_text
 from epsilometer.core.component import describe, shipped
 from epsilometer.core.device import Device, choose
 from epsilometer.core.errors import UserError, unknown
-from epsilometer.project.schema import confinement, references, training_references
-from epsilometer.project.schema.sections import (
-    Ablation,
-    AnonymityCell,
-    Attackers,
-    Audit,
-    AutoencoderEntry,
-    AuxiliariesEntry,
-    Cell,
-    Claims,
-    Classification,
-    Dataset,
-    Embedding,
-    Exact,
-    Instrument,
-    Match,
-    MechanismEntry,
-    NoiseAwareEntry,
-    RewriterEntry,
-    Runtime,
-    Section,
-    Sweep,
-    TrialSettings,
-    TriplesEntry,
-    Utility,
-    Words,
-)
-from epsilometer.project.schema.training_sections import (
-    FeaturesEntry,
-    MembershipEntry,
-    OneRunEntry,
-    ReconstructionEntry,
-    ReferencesEntry,
-    SentEntry,
-    TrainingCell,
-)
+from epsilometer.project import confinement, references
+from epsilometer.project.sections import Audit, Cell, Dataset, MechanismEntry, Runtime, Section, Words
 
 NO_PROJECT = (
     "this needs a project, a folder with params.yaml and dvc.yaml: a clone of epsilometer is one, and `epsilometer "
@@ -59,8 +28,14 @@ NO_PROJECT = (
 )
 
 
-class Params(Section):
-    """The whole file. Paths of sources and mechanisms are relative to the project, resources to the run's folder."""
+class ProjectParams(Section):
+    """What every study needs.
+
+    Paths of sources and mechanisms are relative to the project, resources to the run's folder. A relative path stays
+    within the project.
+
+    A study's class adds its sections, and extends `check` and the three lists of paths with those of its entries.
+    """
 
     root: str = Field(".", description="The project's folder as seen from this file's.")
     outside: tuple[str, ...] = Field(
@@ -76,135 +51,60 @@ class Params(Section):
         description="Where networks compute: `cpu`, `cuda`, or `auto`, which is cuda where there is one. Can change a "
         "result.",
     )
-    embedding: Embedding = Field(Embedding(), description="The sentence encoder behind candidate sampling.")
-    trials: TrialSettings = Field(description="How trials are drawn.")
-    words: Words = Field(description="The word vectors and lists that are built.")
+    words: Words = Field(Words(), description="The word vectors and lists that are built.")
     models: Mapping[str, str] = Field(
         {}, description="Language models that mechanisms read: folders, pins or hub ids, by name."
     )
-    triples: Mapping[str, TriplesEntry] = Field({}, description="Public corpora of triples, which `dp_st` reads.")
-    autoencoders: Mapping[str, AutoencoderEntry] = Field({}, description="Autoencoders, which `adept` reads.")
-    noise_aware: Mapping[str, NoiseAwareEntry] = Field({}, description="Pruned models, which `dp_bart` reads.")
-    auxiliaries: Mapping[str, AuxiliariesEntry] = Field(
-        {}, description="Classifiers, word vectors and word relations, which anonymisers read."
-    )
-    rewriters: Mapping[str, RewriterEntry] = Field(
-        {}, description="Encoder-decoders, which `adversarial_back_translation` reads."
-    )
-    mechanisms: Mapping[str, MechanismEntry] = Field(description="The mechanisms to audit, by name.")
-    cells: Mapping[str, Cell] = Field(
-        description="Which mechanism on which data set. DVC reruns a cell when its line, its file or what it reads "
-        "changes."
-    )
-    attacks: Mapping[str, Mapping[str, Any]] = Field(
-        description="The attacks on rewrites and their settings: modules of `epsilometer.attacks.identification` or "
-        "paths of files."
-    )
-    instrument: Instrument = Field(Instrument(), description="The known-loss check: randomised response on two texts.")
-    claims: Claims = Field(Claims(), description="The check of claims against their worst case.")
-    exact: Exact = Field(Exact(), description="The exact loss of mechanisms whose law can be computed.")
-    utility: Utility = Field(Utility(), description="How rewrites are compared with their texts.")
-    classification: Classification = Field(Classification(), description="Classifiers of texts, clean and rewritten.")
-    downstream: Mapping[str, Cell] = Field({}, description="Cells whose rewrites train classifiers.")
-    anonymity: Mapping[str, AnonymityCell] = Field(
-        {}, description="Cells from whose rewrites attackers infer attributes."
-    )
-    attackers: Attackers = Field(Attackers(), description="Who infers attributes.")
-    ablations: Mapping[str, Ablation] = Field(
-        {}, description="Cells in which factors of the audit are varied, one at a time, at one epsilon."
-    )
-    sweeps: Mapping[str, Sweep] = Field(
-        {},
-        description="Cells in which settings of the mechanism are varied, one at a time, on the same trials and noise.",
-    )
-    features: Mapping[str, FeaturesEntry] = Field({}, description="What trainings see of the texts of a data set.")
-    private_training: Mapping[str, TrainingCell] = Field(
-        {}, description="Heads, or more of a network, trained on features at every level of a noise."
-    )
-    references: Mapping[str, ReferencesEntry] = Field(
-        {}, description="Models like those of a training, on texts of their own, which membership attacks compare with."
-    )
-    membership: Mapping[str, MembershipEntry] = Field({}, description="Attacks that tell who was in a training set.")
-    one_run: Mapping[str, OneRunEntry] = Field(
-        {}, description="Audits of a training by canaries, in one run at each level."
-    )
-    sent: Mapping[str, SentEntry] = Field({}, description="The noisy gradients that a client sends.")
-    reconstruction: Mapping[str, ReconstructionEntry] = Field(
-        {}, description="Attacks that read texts off what is sent."
-    )
+    mechanisms: Mapping[str, MechanismEntry] = Field({}, description="The mechanisms to audit, by name.")
     runtime: Runtime = Field(Runtime(), description="Settings that cannot change a result.")
     notes: tuple[str, ...] = Field((), description="Sentences that the report shows.")
 
-    @property
-    def audited(self) -> frozenset[str]:
-        """The data sets of which cells, ablations or sweeps rewrite texts."""
-        return frozenset(one.dataset for some in (self.cells, self.ablations, self.sweeps) for one in some.values())
-
-    @field_validator("datasets", "cells", "attacks")
+    @field_validator("datasets")
     @classmethod
     def _not_empty(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
         if not value:
             raise ValueError("must not be empty")
         return value
 
-    @field_validator("attacks", mode="before")
-    @classmethod
-    def _settings(cls, value: Any) -> Any:
-        """An attack without settings may be written as a bare key."""
-        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
-
     @model_validator(mode="after")
-    def _enough_trials(self) -> Params:
-        least = math.log(2 / self.audit.alpha) / math.log(self.trials.candidates)
-        if self.trials.count <= least:
-            raise UserError(
-                f"trials.count must be at least {math.floor(least) + 1}, got {self.trials.count}: with fewer even an "
-                f"adversary who is always right proves nothing (k = {self.trials.candidates}, alpha = "
-                f"{self.audit.alpha:g})"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _pairs_of_sets(self) -> Params:
-        sets = [name for name, entry in self.datasets.items() if entry.sets]
-        if sets and self.trials.candidates != 2:
-            raise UserError(
-                f"trials.candidates must be 2 where trials are of sets (datasets.{sets[0]}.sets), got "
-                f"{self.trials.candidates}: ceilings are known for pairs"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _checked(self) -> Params:
-        references.check_entries(self)
+    def _checked(self) -> ProjectParams:
+        self.check()
         confinement.check_names(self)
         confinement.check_paths(self)
-        references.check_variations(self)
-        training_references.check_trainings(self)
         return self
 
-    def variations(self, name: str) -> Iterator[tuple[str, float, float, Mapping[str, Any]]]:
-        """Yield (setting, value, epsilon, the mechanism's settings) for each value of a sweep."""
-        sweep = self.sweeps[name]
-        for setting, values in sweep.vary.items():
-            for value in values:
-                if setting == "epsilon":
-                    yield setting, value, value, sweep.settings
-                else:
-                    yield setting, value, sweep.epsilon, {**sweep.settings, setting: value}
+    def check(self) -> None:
+        """Raises UserError for an entry that names what does not exist."""
+        for name, entry in self.mechanisms.items():
+            references.check_entry(entry, f"mechanisms.{name}")
 
-    def match(self, dataset: str) -> Match:
-        """Whether the candidates of a data set's trials have equally many words ("words") or not ("none")."""
-        return self.datasets[dataset].match or self.trials.match
+    def data_paths(self) -> Iterator[tuple[str, str]]:
+        """The files of data and their places in params.yaml, relative to the project."""
+        yield from ((f"datasets.{name}.source", dataset.source) for name, dataset in self.datasets.items())
+        yield from ((f"models.{name}", source) for name, source in self.models.items())
+        yield from ((f"words.sources.{name}", source) for name, source in self.words.sources.items())
 
-    def trial_count(self, dataset: str) -> int:
-        """How many trials a data set has."""
-        sets = self.datasets[dataset].sets
-        return self.trials.count if sets is None else sets.count
+    def code_paths(self) -> Iterator[tuple[str, str]]:
+        """The files of mechanisms, attacks and metrics that run, relative to the project."""
+        yield from ((f"{place}.file", cell.file) for place, cell in self.cells_by_place() if cell.file)
 
-    def temperature(self, dataset: str) -> float:
-        """The temperature at which fresh trials are like a data set's own: 0 for those of sets, which are uniform."""
-        return self.trials.temperature if self.datasets[dataset].sets is None else 0.0
+    def read_paths(self) -> Iterator[tuple[str, str]]:
+        """The settings that may be paths relative to the run's folder: resources, models, settings of components."""
+        for place, cell in self.cells_by_place():
+            yield from confinement.strings({"resource": cell.resource, "settings": cell.settings}, place)
+
+    def cells_by_place(self) -> Iterator[tuple[str, MechanismEntry]]:
+        """Every entry that is a mechanism, or one on a data set, with its place in params.yaml."""
+        for section, entries in self:
+            for name, entry in entries.items() if isinstance(entries, Mapping) else ():
+                if isinstance(entry, MechanismEntry):
+                    yield f"{section}.{name}", entry
+
+    def sections_of_cells(self) -> Iterator[tuple[str, Mapping[str, Cell]]]:
+        """Every section whose entries are mechanisms on data sets."""
+        for section, entries in self:
+            if isinstance(entries, Mapping) and any(isinstance(entry, Cell) for entry in entries.values()):
+                yield section, entries
 
     def path(self, of: str) -> str:
         """The path of a source or mechanism file, from the run's folder."""
@@ -215,10 +115,14 @@ class Params(Section):
         return Path(self.root, entry.file) if entry.file else shipped("mechanisms")[entry.mechanism]
 
 
-def read(path: Path | str = "params.yaml") -> Params:
-    """Read and validate a parameter file; this process then computes on its device (`core.device`).
+P = TypeVar("P", bound=ProjectParams)
 
-    Raises UserError naming the field, the rule and the value.
+
+def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False) -> P:
+    """Read and validate what a class holds of a parameter file; this process then computes on its device.
+
+    whole: that the class holds all of it: a key that it does not know is an error. Otherwise such keys are passed over;
+    stage `code`, which always runs, has read the whole. Raises UserError naming the field, the rule and the value.
     """
     try:
         raw = yaml_text.load(Path(path).read_text(encoding="utf-8"), _Loader)
@@ -237,11 +141,11 @@ def read(path: Path | str = "params.yaml") -> Params:
                 "character, or both halves as one escape (\\U0001F600)"
             )
     try:
-        params = Params.model_validate(raw)
+        params = kind.model_validate(raw if whole else {key: raw[key] for key in raw.keys() & kind.model_fields.keys()})
     except ValidationError as error:
         entries = {"mechanisms", "cells"} & {item["loc"][0] for item in error.errors() if item["loc"]}
         example = f"\n{references.EXAMPLE}" if entries else ""
-        raise UserError(f"{path}: {_nearest(error) or describe(error, '')}{example}") from error
+        raise UserError(f"{path}: {_nearest(kind, error) or describe(error, '')}{example}") from error
     choose(params.device)
     return params
 
@@ -264,12 +168,12 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def _nearest(error: ValidationError) -> str | None:
+def _nearest(kind: type[ProjectParams], error: ValidationError) -> str | None:
     """For a key that does not exist: the nearest one that does."""
     for item in error.errors():
         if item["type"] == "extra_forbidden":
             *place, key = item["loc"]
-            section: Any = Params
+            section: Any = kind
             for part in place:
                 annotation = (
                     section.model_fields[part].annotation if part in getattr(section, "model_fields", {}) else None

@@ -40,15 +40,15 @@ def keep_private(project: Path) -> Path:
         named = own
     folder = Path(os.environ.get(VARIABLE) or named)
     folders = [folder, folder / "repo"]  # DVC makes both writable by everybody
-    for one in folders:
-        one.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place in folders:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder == own and not (ignored := own / "repo/.gitignore").exists():  # a project from before this folder
         ignored.write_text("*\n")
-    for one in (*folders, *folders[1].iterdir()):
-        _check(one, project)
-    for one in folders:
-        if folder == own and one.stat().st_uid == os.geteuid():
-            one.chmod(0o700)
+    for place in (*folders, *folders[1].iterdir()):
+        _check(place, project)
+    for place in folders:
+        if folder == own and place.stat().st_uid == os.geteuid():
+            place.chmod(0o700)
     return folder
 
 

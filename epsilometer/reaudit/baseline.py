@@ -10,9 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
-import hashlib
 import io
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,22 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
-from numpy.typing import NDArray
 
-from epsilometer.auditing.estimation.successes import Estimate, estimate
-from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
-from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.core import json_text, tables
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import stored
-from epsilometer.corpora.reading import PREPARED
-from epsilometer.project.params import Params
-from epsilometer.project.paths import anonymity_path, anonymized_path, rewrites_path
 from epsilometer.reaudit.drift import Measured, Row
 from epsilometer.reaudit.sources import Record
-from epsilometer.utility.attackers import AUTHOR, CLEAN
-from epsilometer.utility.schemas import ATTACKERS
 
 FOLDER = Path("baseline")
 ACCEPT = "`epsilometer accept`"
@@ -62,9 +50,12 @@ class Baseline:
     about: dict[str, Any]
     measured: dict[Row, Measured]
 
-    def check(self, params: Params) -> None:
-        """Raise UserError where the audit differs in alpha, the number of candidates, attacks or their settings."""
-        before, now = self.about["audit"], _audit(params)
+    def check(self, now: Mapping[str, Any]) -> None:
+        """Raise UserError where an audit differs in alpha, the number of candidates, attacks or their settings.
+
+        now: those of the audit.
+        """
+        before = self.about["audit"]
         for key, rule in (("alpha", "alpha"), ("candidates", "k candidates"), ("attacks", "attacks")):
             if before.get(key) != now[key]:
                 raise UserError(
@@ -73,86 +64,23 @@ class Baseline:
                 )
 
 
-def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """The current audit in a folder: every cell, epsilon and attack, without the choice of the strongest."""
-    audit: dict[Row, Measured] = {}
-    estimates = _estimates(params, folder)
-    draws = {dataset: trial_set(params, dataset, folder) for dataset in params.datasets}
-    for name, cell in params.cells.items():
-        trials, target = draws[cell.dataset]
-        guesses = tables.read(folder / f"data/guesses/{name}.parquet", GUESSES)
-        stale = UserError(f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)")
-        if set(guesses["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
-            raise stale
-        for (epsilon, attack), part in guesses.group_by("epsilon", "attack", maintain_order=True):
-            hits = part.sort("trial")["guess"].to_numpy() == target
-            number = None if epsilon is None else float(str(epsilon))
-            row = Row(cell.dataset, cell.mechanism, number, str(attack))
-            if row not in estimates or estimates[row].successes != hits.sum():
-                raise stale
-            audit[row] = Measured(hits, trials, _hash(folder / rewrites_path(name, number)), estimates[row])
-    for name, anonymised in params.anonymity.items():
-        if anonymised.part == "test":
-            audit |= _attribute_losses(params, name, folder)
-    return audit
-
-
-def _attribute_losses(params: Params, name: str, folder: Path) -> dict[Row, Measured]:
-    """Every attacker of a cell under `anonymity` who reads what is released, without the choice of the strongest.
-
-    Trials depend on the prepared texts, the seed and which of them are tested on (`utility.attribute_loss`).
-    """
-    cell, audit = params.anonymity[name], {}
-    attackers = tables.read(folder / anonymity_path(name, "attackers"), ATTACKERS)
-    if set(attackers["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
-        raise UserError(f"the attackers of {name} are not those of params.yaml; bring them up to date (dvc repro)")
-    chosen = [params.audit.seed, params.classification.texts.model_dump()]
-    texts = _hash(folder / f"data/prepared/{cell.dataset}.parquet", json.dumps(chosen))
-    for one in attackers.filter(~pl.col("attacker").is_in([CLEAN, STRONGEST])).iter_rows(named=True):
-        read = f", {one['texts_each']} texts" if one["attacker"] == AUTHOR else ""
-        attack = f"{one['label']} {one['attacker']} ({one['kind']} {one['seed']}{read})"
-        losses = estimate(one["successes"], one["trials"], one["classes"], params.audit.alpha)
-        row = Row(cell.dataset, cell.mechanism, one["epsilon"], attack)
-        rewrites = _hash(folder / anonymized_path(name, one["epsilon"]))
-        audit[row] = Measured(np.array(one["hits"], bool), texts, rewrites, losses)
-    return audit
-
-
-def _hash(path: Path, more: str = "") -> str:
-    return hashlib.sha256(path.read_bytes() + more.encode()).hexdigest()[:_DIGITS]
-
-
-def _estimates(params: Params, folder: Path) -> dict[Row, Estimate]:
-    """The estimates of an audit, by row."""
-    names = ["successes", "trials", "candidates", "loss", "point", "upper", "ceiling"]
-    table = tables.read(folder / "data/estimates.parquet", ESTIMATES).filter(~pl.col("attack").is_in(CHOSEN))
-    return {
-        Row(*(row[name] for name in Row._fields)): Estimate(
-            alpha=params.audit.alpha, delta=0.0, prior=None, **{n: row[n] for n in names}
-        )
-        for row in table.iter_rows(named=True)
-    }
-
-
-def accept(params: Params, sources: Mapping[str, Record], commit: str, folder: Path = Path(".")) -> Baseline:
-    """Make the current audit in a folder the baseline."""
-    about = {
-        "accepted": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "commit": commit,
-        "round": params.audit.round,
-        "audit": _audit(params),
-        "sources": dict(sources),
-    }
-    new = Baseline(about, measure(params, folder))
+def accept(
+    measured: Mapping[Row, Measured], sources: Mapping[str, Record], about: Mapping[str, Any], folder: Path = Path(".")
+) -> Baseline:
+    """Make what was measured in a folder's audit its baseline. about: its commit, round and `audit`."""
+    stamp = {"accepted": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    new = Baseline({**stamp, **about, "sources": dict(sources)}, dict(measured))
     numbers, hits = [], []
-    for row, one in sorted(new.measured.items()):
-        e = one.estimate
+    for row, result in sorted(new.measured.items()):
+        e = result.estimate
         losses = [f"{value:.{_DECIMALS}f}" for value in (e.loss, e.point, e.upper)]
         numbers.append([*row, e.trials, e.successes, *losses, f"{e.delta:.12g}", e.candidates])
-        hits.append([*row, one.trial_set, one.rewrites, base64.b64encode(np.packbits(one.hits).tobytes()).decode()])
+        hits.append(
+            [*row, result.trial_set, result.rewrites, base64.b64encode(np.packbits(result.hits).tobytes()).decode()]
+        )
     tables.write_text(_csv(_ESTIMATES, numbers), folder / FOLDER / "estimates.csv")
     tables.write_text(_csv(_HITS, hits), folder / FOLDER / "hits.csv")
-    tables.write_json(about, folder / FOLDER / "about.json")
+    tables.write_json(new.about, folder / FOLDER / "about.json")
     return new
 
 
@@ -180,26 +108,10 @@ def read(folder: Path = Path(".")) -> Baseline:
     return Baseline(about, measured)
 
 
-def _audit(params: Params) -> dict[str, Any]:
-    attacks = {name: json.loads(json.dumps(dict(settings))) for name, settings in params.attacks.items()}
-    return {"alpha": params.audit.alpha, "candidates": params.trials.candidates, "attacks": attacks}
-
-
 def _named(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {given}" if given else key for key, given in value.items()) or "none"
+        return ", ".join(f"{key} {setting}" if setting else key for key, setting in value.items()) or "none"
     return str(value)
-
-
-def trial_set(params: Params, dataset: str, folder: Path = Path(".")) -> tuple[str, NDArray[np.int16]]:
-    """The hash of a data set's trials (the texts' ids, which are hashes of their texts, and the targets); targets."""
-    texts = tables.read(folder / f"data/prepared/{dataset}.parquet", PREPARED)
-    ids = texts.filter(pl.col("split") == params.datasets[dataset].use)["id"]
-    trials = tables.read(folder / f"data/trials/{dataset}.parquet", TRIALS)
-    digest = hashlib.sha256("\n".join(ids.gather(trials["candidates"].explode())).encode())
-    target = trials["target"].to_numpy()
-    digest.update(target.tobytes())
-    return digest.hexdigest()[:_DIGITS], target
 
 
 def _csv(header: list[str], rows: list[list[Any]]) -> str:

@@ -110,19 +110,23 @@ def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: fl
     drifts += [Drift(row, NEW, now=now[row].estimate) for row in sorted(now.keys() - before.keys())]
     drifts += [Drift(row, GONE, before=before[row].estimate) for row in sorted(before.keys() - now.keys())]
     order = [WORSE, GONE, NEW, BETTER, UNCHANGED]
-    return sorted(drifts, key=lambda one: (order.index(one.verdict), 1.0 if one.p_value is None else one.p_value))
+    return sorted(
+        drifts, key=lambda drift: (order.index(drift.verdict), 1.0 if drift.p_value is None else drift.p_value)
+    )
 
 
 def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unknown: Sequence[str] = ()) -> str:
     """The outcome in words: the verdicts, the rows behind them, what changed and what could not be looked up."""
-    groups = {verdict: [one for one in drifts if one.verdict == verdict] for verdict in (WORSE, BETTER, NEW, GONE)}
-    still = [one for one in drifts if one.verdict == UNCHANGED]
+    groups = {
+        verdict: [drift for drift in drifts if drift.verdict == verdict] for verdict in (WORSE, BETTER, NEW, GONE)
+    }
+    still = [drift for drift in drifts if drift.verdict == UNCHANGED]
     tested = len(groups[WORSE]) + len(groups[BETTER]) + len(still)
     counts = [f"{verdict}: {len(group)}" for verdict, group in [*groups.items(), (UNCHANGED, still)] if group]
     lines = [f"{', '.join(counts)} (of {tested} tested at level {level:.2g}, corrected for their number by Holm)"]
     for group in groups.values():
-        lines += _first([f"- {one.sentence()}" for one in group])
-    same = sum(one.identical for one in still)
+        lines += _first([f"- {drift.sentence()}" for drift in group])
+    same = sum(drift.identical for drift in still)
     if same:
         lines.append(
             f"{same} of {tested} are the baseline's own rewrites, guessed alike: with the same noise and inputs "
@@ -136,15 +140,15 @@ def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unkno
 
 
 def _test(row: Row, before: Measured, now: Measured) -> tuple[str, float]:
-    one, other = before.estimate, now.estimate
-    if one.candidates != other.candidates:
+    old, other = before.estimate, now.estimate
+    if old.candidates != other.candidates:
         raise UserError(
-            f"{row}: guesses among {one.candidates} and among {other.candidates} candidates cannot be compared; "
+            f"{row}: guesses among {old.candidates} and among {other.candidates} candidates cannot be compared; "
             "accept a new baseline (epsilometer accept)"
         )
-    if before.trial_set == now.trial_set and one.trials == other.trials:
+    if before.trial_set == now.trial_set and old.trials == other.trials:
         return PAIRED, compare(before.hits, now.hits).p_value
-    table = [[one.successes, one.trials - one.successes], [other.successes, other.trials - other.successes]]
+    table = [[old.successes, old.trials - old.successes], [other.successes, other.trials - other.successes]]
     return TWO_SAMPLES, float(fisher_exact(table).pvalue)
 
 

@@ -14,15 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epsilometer.attacks.identification import KIND
 from epsilometer.core import tables
-from epsilometer.core.component import PACKAGE, shipped
-from epsilometer.core.component import file as component_file
 from epsilometer.core.errors import UserError
 from epsilometer.models.locate import ENCODER, hub_id
 from epsilometer.project import code
-from epsilometer.project.params import Params
-from epsilometer.project.schema.sections import PublicCorpus
 
 FOLDER = Path("sources")
 SECONDS = 10.0  # before the hub counts as unreachable
@@ -42,49 +37,25 @@ class Source:
     record: Record
 
 
-def current(params: Params, folder: Path = Path(".")) -> list[Source]:
-    """The sources of the audit in a folder as they are now, without asking the hub."""
-    project = (folder / params.root).resolve()
-
-    def python(file: str | Path, settings: Mapping[str, Any] | None = None) -> Record:
-        return {**code.record([project / file], project)} | _said(settings)
-
-    def data(path: str, settings: Mapping[str, Any] | None = None) -> Record:
-        file = project / path
-        if file.suffix == ".py":
-            return python(file, settings)
-        record: Record = {"files": code.hashes([file], project)} | _said(settings)
-        pin = _pin(file)
-        for kind in ("dataset", "model"):
-            if pin.keys() >= {kind, "revision"}:
-                record["hub"] = _on_hub(kind, pin[kind], pin["revision"])
-        return record
-
-    sources = [Source("audit", _said({"seed": params.audit.seed, "trials": params.trials.model_dump()}))]
-    for name, dataset in params.datasets.items():
-        sources.append(Source(f"dataset-{name}", data(dataset.source, dataset.model_dump(exclude={"source"}))))
-    for name in dict.fromkeys(cell.mechanism for cell in params.cells.values()):
-        cell = next(cell for cell in params.cells.values() if cell.mechanism == name)
-        own = project / cell.file if cell.file else shipped("mechanisms")[name]
-        sources.append(Source(f"mechanism-{name}", python(own, cell.settings)))
-    for name, given in params.attacks.items():
-        record = python(component_file(KIND, name), given) | _model_on_hub(given.get("model"), folder)
-        sources.append(Source(f"attack-{Path(name).stem}", record))
-    encoder = python(PACKAGE / "models/encoder.py", params.embedding.model_dump())
-    sources.append(Source("embedding", encoder | _model_on_hub(params.embedding.model, folder)))
-    for name, path in params.models.items():
-        sources.append(Source(f"model-{name}", data(path)))
-    for name, path in params.words.sources.items():
-        sources.append(Source(f"words-{name}", data(path)))
-    for entries in (params.triples, params.autoencoders, params.noise_aware):
-        for name, entry in entries.items():
-            corpus: PublicCorpus = entry.corpus
-            settings = entry.model_dump(exclude={"corpus": {"source"}})
-            sources.append(Source(f"corpus-{name}", data(corpus.source, settings)))
-    return sources
+def of_code(project: Path, file: str | Path, settings: Mapping[str, Any] | None = None) -> Record:
+    """The record of a Python file with all that its imports reach."""
+    return {**code.record([project / file], project)} | said(settings)
 
 
-def asked(
+def of_data(project: Path, path: str, settings: Mapping[str, Any] | None = None) -> Record:
+    """The record of a file of data, a generator or a pin of something on the hub."""
+    file = project / path
+    if file.suffix == ".py":
+        return of_code(project, file, settings)
+    record: Record = {"files": code.hashes([file], project)} | said(settings)
+    pin = _pin(file)
+    for kind in ("dataset", "model"):
+        if pin.keys() >= {kind, "revision"}:
+            record["hub"] = _on_hub(kind, pin[kind], pin["revision"])
+    return record
+
+
+def served(
     sources: Sequence[Source], recorded: Mapping[str, Record], latest: Callable[[Record], str] | None = None
 ) -> tuple[list[Source], list[str]]:
     """The sources with the latest revision of those on the hub, and the names of those that could not be reached.
@@ -95,12 +66,12 @@ def asked(
     for source in sources:
         place = source.record.get("hub")
         if place is not None:
-            known = recorded.get(source.name, {}).get("hub", {})
+            stated = recorded.get(source.name, {}).get("hub", {})
             try:
                 revision: str | None = ask(place)
             except Exception as error:  # whatever the hub's client raises: no network, a time-out, no such id
                 unknown.append(f"{source.name}: {place['type']} {place['id']} ({type(error).__name__})")
-                revision = known.get("latest") if known.get("id") == place["id"] else None
+                revision = stated.get("latest") if stated.get("id") == place["id"] else None
             source = Source(source.name, source.record | {"hub": place | {"latest": revision}})
         answered.append(source)
     return answered, unknown
@@ -183,7 +154,7 @@ def _differences(before: Record, now: Record) -> Iterator[str]:
         yield f"revision: {'@'.join(filter(None, old))} before, {'@'.join(filter(None, new))} now"
 
 
-def _said(settings: Mapping[str, Any] | None) -> Record:
+def said(settings: Mapping[str, Any] | None) -> Record:
     """A record of settings, as they come back from JSON."""
     return {"settings": json.loads(json.dumps(settings))} if settings else {}
 
@@ -201,7 +172,7 @@ def _pin(file: Path) -> dict[str, Any]:
     return pin if isinstance(pin, dict) else {}
 
 
-def _model_on_hub(name: Any, folder: Path) -> Record:
+def of_model(name: Any, folder: Path) -> Record:
     """The place of a model that is named by its id; nothing for an embedded one, a folder or a stage's output."""
     named = isinstance(name, str) and _HUB_NAME.fullmatch(name)
     if not named or name.endswith(ENCODER) or name.startswith(("data/", ".")) or (folder / name).exists():

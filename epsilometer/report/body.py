@@ -1,8 +1,9 @@
-"""The body of the report: the list of its sections, written as one HTML file that opens offline."""
+"""The body of the report, written as one HTML file that opens offline: a first screen, sections, and a closing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,87 +11,49 @@ from epsilometer import __version__
 from epsilometer.core import tables
 from epsilometer.report import figures
 from epsilometer.report.environment import render
-from epsilometer.report.results import Results
 from epsilometer.report.section import Section
-from epsilometer.report.sections import (
-    ablations,
-    anonymity,
-    claims,
-    curves,
-    exact_loss,
-    examples,
-    known_loss,
-    look,
-    numbers,
-    possible,
-    reading,
-    settings,
-    similarity,
-    strongest,
-    summary,
-    sweeps,
-    training,
-    worst_case,
-    worth,
-)
-
-# In the page's order. A section whose tables are empty is None, and absent.
-SECTIONS = (
-    known_loss.section,
-    worth.section,
-    possible.section,
-    curves.section,
-    exact_loss.section,
-    numbers.section,
-    claims.section,
-    worst_case.section,
-    strongest.section,
-    look.section,
-    ablations.section,
-    sweeps.section,
-    similarity.section,
-    anonymity.section,
-    training.section,
-    examples.section,
-)
-CLOSING = (reading.section, settings.section)  # after the history of audits, which is put in last (`page`)
 
 
-def build(results: Results, path: Path, folder: Path) -> None:
-    """Write the body, and each of its figures as SVG and PNG into a folder.
+@dataclass(frozen=True)
+class Body:
+    """What the page shows, in its order. mechanisms: that are drawn or named; controls: those whose loss is known."""
 
-    Raises UserError for a table that lacks a column, for an audit without estimates, and for texts of a data set that
-    is not marked public; nothing is written then.
-    """
-    top = summary.section(results)
-    sections = [section for make in SECTIONS if (section := make(results))]
-    closing = [make(results) for make in CLOSING]
-    estimates = results.estimates
-    shared = {
-        "styles": figures.styles(
-            [*estimates["mechanism"], *(cell.mechanism for cell in results.params.anonymity.values())]
-        ),
-        "controls": estimates.filter("control")["mechanism"].unique().sort().to_list(),
-    }
+    title: str
+    first_screen: Sequence[Section]  # where there is none, the findings of the sections
+    sections: Sequence[Section]
+    closing: Sequence[Section]  # after the history of audits, which is put in last (`page`)
+    mechanisms: Iterable[str]
+    controls: Sequence[str]
+
+
+def build(body: Body, path: Path, folder: Path) -> None:
+    """Write the body, and each of its figures as SVG and PNG into a folder."""
+    lifted = [] if body.first_screen else [section for section in body.sections if section.sentences]
+    shared = {"styles": figures.styles([*body.mechanisms]), "controls": body.controls}
     html = render(
-        "body.html.j2",
+        Path(__file__).with_suffix(".html.j2"),
         {
-            "title": results.params.title,
+            "title": body.title,
             "version": __version__,
-            "summary": _rendered([top], shared)[0],
-            "sections": _rendered(sections, shared),
-            "closing": _rendered(closing, shared),
+            "first_screen": _rendered(body.first_screen, shared),
+            "findings": [(section.link, section.sentences) for section in lifted],
+            "sections": _rendered(body.sections, shared, lifted),
+            "closing": _rendered(body.closing, shared),
             "script": figures.script(),
             "width": figures.WIDTH,
         },
     )
-    for section in sections:
+    for section in body.sections:
         for figure in section.figures:
             figure.save(folder)
     tables.write_text(html, path)
 
 
-def _rendered(sections: Sequence[Section], shared: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"id": one.id, "link": one.link, "html": render(one.template, {**shared, **one.context})} for one in sections
-    ]
+def _rendered(
+    sections: Sequence[Section], shared: Mapping[str, Any], lifted: Sequence[Section] = ()
+) -> list[dict[str, Any]]:
+    rendered = []
+    for section in sections:
+        context = {**shared, "sentences": () if section in lifted else section.sentences, **section.context}
+        rendered.append({"id": section.id, "link": section.link, "html": render(section.template, context)})
+    return rendered

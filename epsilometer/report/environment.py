@@ -10,14 +10,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from epsilometer.core.component import PACKAGE
 from epsilometer.report import wording
 
-_HERE = Path(__file__).parent
 
-
-def render(template: str, context: Mapping[str, Any]) -> Markup:
-    """Render a template of `report/` or `report/sections/`; a name that it uses and the context lacks is an error."""
-    return Markup(_ENVIRONMENT.get_template(template).render(context))
+def render(template: Path, context: Mapping[str, Any]) -> Markup:
+    """Render a template of this package; a name that it uses and the context lacks is an error."""
+    return Markup(_ENVIRONMENT.get_template(template.relative_to(PACKAGE).as_posix()).render(context))
 
 
 def _code(text: str) -> Markup:
@@ -32,7 +31,7 @@ def _shade(full: float) -> str:
 
 
 _ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.FileSystemLoader([_HERE, _HERE / "sections"]),
+    loader=jinja2.FileSystemLoader([PACKAGE, PACKAGE / "report"]),
     autoescape=True,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,

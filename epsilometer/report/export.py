@@ -42,7 +42,7 @@ def read_table(run: Path, name: str) -> pl.DataFrame:
     if name not in TABLES:
         raise unknown("table", name, [ESTIMATED, *TABLES])
     if not (files := _files(run, name)):
-        held = ", ".join([ESTIMATED, *(one for one in TABLES if _files(run, one))])
+        held = ", ".join([ESTIMATED, *(table for table in TABLES if _files(run, table))])
         raise UserError(f"the audit in {run} has no table {name!r}; it has {held}")
     return pl.concat([tables.read(file, {}) for file in files], how="diagonal")
 

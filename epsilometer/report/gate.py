@@ -85,14 +85,14 @@ class Decision:
         """The mechanism and its epsilon."""
         return f"{self.mechanism}{at_budget(self.epsilon)}"
 
-    def least_loss(self, one: Judged) -> float:
+    def least_loss(self, judged: Judged) -> float:
         """The least loss that these trials would have told from the attack's limit; infinite if none."""
-        if one.limit is None:
+        if judged.limit is None:
             return math.inf
         limited = sum(each.limit is not None for each in self.verdict.attacks)
-        if isinstance(one.limit, TailLimit):
-            return least_tail_found(one.trials, one.limit.delta, self.candidates, limited, errors=self.errors)
-        return least_found(one.trials, one.limit.loss, self.candidates, limited, errors=self.errors)
+        if isinstance(judged.limit, TailLimit):
+            return least_tail_found(judged.trials, judged.limit.delta, self.candidates, limited, errors=self.errors)
+        return least_found(judged.trials, judged.limit.loss, self.candidates, limited, errors=self.errors)
 
 
 @dataclass(frozen=True)
@@ -174,18 +174,18 @@ def result(outcome: Decision | Failure) -> Result:
         )
     rows = [
         Row(
-            attack=one.attack,
-            measure="delta_at_4" if isinstance(one.limit, TailLimit) else "loss",
-            misses=one.misses if isinstance(one.limit, TailLimit) else None,
-            status=one.status,
-            trials=one.trials,
-            successes=one.successes,
-            point=_finite(one.point),
-            limit=_limit(one),
-            source=_UNLIMITED if one.limit is None else one.limit.source,
-            least_found=_finite(outcome.least_loss(one)),
+            attack=attack.attack,
+            measure="delta_at_4" if isinstance(attack.limit, TailLimit) else "loss",
+            misses=attack.misses if isinstance(attack.limit, TailLimit) else None,
+            status=attack.status,
+            trials=attack.trials,
+            successes=attack.successes,
+            point=_finite(attack.point),
+            limit=_limit(attack),
+            source=_UNLIMITED if attack.limit is None else attack.limit.source,
+            least_found=_finite(outcome.least_loss(attack)),
         )
-        for one in outcome.verdict.attacks
+        for attack in outcome.verdict.attacks
     ]
     verdict = outcome.verdict
     return Result(
@@ -217,9 +217,9 @@ def markdown(outcome: Decision | Failure) -> str:
         "|---|---:|---:|---:|---:|---|",
     ]
     table += [
-        f"| {one.attack} | {one.successes:,} | {one.trials:,} | {_number(one.point)} | "
-        f"{_number(math.inf if (limit := _limit(one)) is None else limit)} | {one.status} |"
-        for one in outcome.verdict.attacks
+        f"| {attack.attack} | {attack.successes:,} | {attack.trials:,} | {_number(attack.point)} | "
+        f"{_number(math.inf if (limit := _limit(attack)) is None else limit)} | {attack.status} |"
+        for attack in outcome.verdict.attacks
     ]
     return "\n".join([f"### {head}", "", *table, "", *rest, ""])
 
@@ -232,17 +232,17 @@ def junit(outcome: Decision | Failure) -> str:
         ElementTree.SubElement(case, "error", message=outcome.error)
     else:
         attacks = outcome.verdict.attacks
-        count = {status: str(sum(one.status == status for one in attacks)) for status in (LEAKS_MORE, PASSED)}
-        undecided = str(sum(one.status not in count for one in attacks))
+        count = {status: str(sum(attack.status == status for attack in attacks)) for status in (LEAKS_MORE, PASSED)}
+        undecided = str(sum(attack.status not in count for attack in attacks))
         suite = ElementTree.Element(
             "testsuite", name="epsilometer gate", tests=str(len(attacks)), failures=count[LEAKS_MORE], skipped=undecided
         )
-        for one in attacks:
-            case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name=one.attack)
-            if one.status == LEAKS_MORE:
-                ElementTree.SubElement(case, "failure", message=_seen(one))
-            elif one.status != PASSED:
-                ElementTree.SubElement(case, "skipped", message=_seen(one))
+        for attack in attacks:
+            case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name=attack.attack)
+            if attack.status == LEAKS_MORE:
+                ElementTree.SubElement(case, "failure", message=_seen(attack))
+            elif attack.status != PASSED:
+                ElementTree.SubElement(case, "skipped", message=_seen(attack))
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
@@ -252,44 +252,49 @@ def sarif(outcome: Decision | Failure, file: str) -> str:
     kinds = {LEAKS_MORE: "fail", PASSED: "pass"}
     findings = [
         {
-            "ruleId": f"epsilometer/{one.attack}",
-            "kind": kinds.get(one.status, "open"),
-            "level": "error" if one.status == LEAKS_MORE else "none",  # SARIF allows no other beside these kinds
-            "message": {"text": f"{outcome.name}: {_seen(one)}"},
+            "ruleId": f"epsilometer/{attack.attack}",
+            "kind": kinds.get(attack.status, "open"),
+            "level": "error" if attack.status == LEAKS_MORE else "none",  # SARIF allows no other beside these kinds
+            "message": {"text": f"{outcome.name}: {_seen(attack)}"},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": file}}}],
         }
-        for one in attacks
+        for attack in attacks
     ]
     invocation: dict[str, Any] = {"executionSuccessful": not isinstance(outcome, Failure)}
     if isinstance(outcome, Failure):
         said = {"level": "error", "message": {"text": f"{outcome.name}: {outcome.error}"}}
         invocation["toolExecutionNotifications"] = [said]
-    driver = {"name": "epsilometer", "rules": [{"id": f"epsilometer/{one.attack}"} for one in attacks]}
+    driver = {"name": "epsilometer", "rules": [{"id": f"epsilometer/{attack.attack}"} for attack in attacks]}
     run = {"tool": {"driver": driver}, "invocations": [invocation], "results": findings}
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _seen(one: Judged) -> str:
+def _seen(judged: Judged) -> str:
     """What an attack did, and what it may do. Its loss at the rate seen is a point, where `loss` is a lower bound."""
-    if isinstance(one.limit, TailLimit):
+    if isinstance(judged.limit, TailLimit):
         return (
-            f"{one.attack}: beyond a threshold of its score it named the source in {one.successes:,} of "
-            f"{one.trials:,} trials and another candidate in {one.misses:,}, {_amount(one, one.point)} at these rates; "
-            f"at most {one.limit.delta:g} is allowed ({one.limit.source})"
+            f"{judged.attack}: beyond a threshold of its score it named the source in {judged.successes:,} of "
+            f"{judged.trials:,} trials and another candidate in {judged.misses:,}, "
+            f"{_amount(judged, judged.point)} at these rates; "
+            f"at most {judged.limit.delta:g} is allowed ({judged.limit.source})"
         )
-    rate = f", {one.point:.2f} nats at that rate" if math.isfinite(one.point) else ""
-    allowed = _UNLIMITED if one.limit is None else f"at most {one.limit.loss:.2f} nats are allowed ({one.limit.source})"
-    return f"{one.attack} was right in {one.successes:,} of {one.trials:,} trials{rate}; {allowed}"
+    rate = f", {judged.point:.2f} nats at that rate" if math.isfinite(judged.point) else ""
+    allowed = (
+        _UNLIMITED
+        if judged.limit is None
+        else f"at most {judged.limit.loss:.2f} nats are allowed ({judged.limit.source})"
+    )
+    return f"{judged.attack} was right in {judged.successes:,} of {judged.trials:,} trials{rate}; {allowed}"
 
 
-def _limit(one: Judged) -> float | None:
-    if one.limit is None:
+def _limit(judged: Judged) -> float | None:
+    if judged.limit is None:
         return None
-    return one.limit.delta if isinstance(one.limit, TailLimit) else one.limit.loss
+    return judged.limit.delta if isinstance(judged.limit, TailLimit) else judged.limit.loss
 
 
-def _amount(one: Judged, value: float) -> str:
-    return f"a delta at 4 nats of {value:.3g}" if isinstance(one.limit, TailLimit) else f"a loss of {value:.2f} nats"
+def _amount(judged: Judged, value: float) -> str:
+    return f"a delta at 4 nats of {value:.3g}" if isinstance(judged.limit, TailLimit) else f"a loss of {value:.2f} nats"
 
 
 def _number(value: float) -> str:
@@ -297,7 +302,7 @@ def _number(value: float) -> str:
 
 
 def _names(verdict: Verdict) -> str:
-    return ", ".join(one.attack for one in verdict.attacks)
+    return ", ".join(attack.attack for attack in verdict.attacks)
 
 
 def _finite(value: float) -> float | None:

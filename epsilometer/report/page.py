@@ -17,8 +17,8 @@ from markupsafe import Markup
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.reaudit import history
-from epsilometer.report.sections import history as past_audits
-from epsilometer.report.sections import origin
+from epsilometer.report import origin
+from epsilometer.report import past_audits as past_audits
 
 BODY = Path("data/report.html")
 PAGE = Path("reports/audit.html")

@@ -1,31 +1,30 @@
-"""A finished audit as the sections of its report read it: its parameters, and each file of its folder once."""
+"""The results in a project's folder as sections of a report read them: its parameters, and each file once."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import overall
-from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT, EXACT_CURVES, REWRITES, TRIALS
-from epsilometer.auditing.trials.sampling import Trials
+from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.project.params import Params
-from epsilometer.project.paths import curves_path, exact_path, rewrites_path
+from epsilometer.project.params import ProjectParams
+
+P = TypeVar("P", bound=ProjectParams)
 
 
 @dataclass(frozen=True)
-class Results:
-    """The results in the current folder. held: what has been read, by path."""
+class Results(Generic[P]):
+    """The results in the current folder. held: what has been read, by path; studies share it."""
 
-    params: Params
+    params: P
     held: dict[str, Any] = field(default_factory=dict)
 
     def table(self, path: Path | str, schema: Schema) -> pl.DataFrame:
@@ -35,49 +34,26 @@ class Results:
         table: pl.DataFrame = self.held[str(path)]
         return table
 
+    def has(self, path: Path | str) -> bool:
+        """Whether there is such a file."""
+        return str(path) in self.held or Path(path).is_file()
+
     def tables(self, paths: Iterable[Path | str], schema: Schema) -> pl.DataFrame:
         """The tables in these files as one; without rows where there are no files."""
         return pl.concat([pl.DataFrame(schema=dict(schema)), *(self.table(path, schema) for path in paths)])
 
     @property
-    def exact(self) -> pl.DataFrame:
-        """Schema `EXACT`, of all cells; without rows where no mechanism has a law."""
-        return self._of_cells(exact_path, EXACT)
-
-    @property
-    def exact_curves(self) -> pl.DataFrame:
-        """Schema `EXACT_CURVES`, of all cells; without rows where no mechanism has a law."""
-        return self._of_cells(curves_path, EXACT_CURVES)
-
-    def _of_cells(self, path: Callable[[str], Path], schema: Schema) -> pl.DataFrame:
-        """The tables of all cells as one; an audit from before there were such tables has none."""
-        paths = [path(cell) for cell in self.params.cells]
-        return self.tables([one for one in paths if str(one) in self.held or one.is_file()], schema)
+    def estimates(self) -> pl.DataFrame:
+        """Schema `ESTIMATES`, sorted, without rows where no cell is audited; `point` and `upper` may be infinite."""
+        if not getattr(self.params, "cells", None):
+            return pl.DataFrame(schema=dict(ESTIMATES))
+        return self.table("data/estimates.parquet", ESTIMATES).sort("dataset", "attack", "mechanism", "epsilon")
 
     def record(self, path: Path | str) -> Any:
         """What a JSON file holds."""
         if str(path) not in self.held:
             self.held[str(path)] = json.loads(Path(path).read_text(encoding="utf-8"))
         return self.held[str(path)]
-
-    @property
-    def estimates(self) -> pl.DataFrame:
-        """Schema `ESTIMATES`, sorted; `point` and `upper` may be infinite. Raises UserError for no rows."""
-        estimates = self.table("data/estimates.parquet", ESTIMATES)
-        if estimates.is_empty():
-            raise UserError(
-                "there are no estimates to report; name at least one mechanism and one attack in params.yaml"
-            )
-        return estimates.sort("dataset", "attack", "mechanism", "epsilon")
-
-    @property
-    def verdicts(self) -> pl.DataFrame:
-        """One verdict a claim, as every section shows it (`verdicts.overall`)."""
-        return overall(self.estimates, self.table("data/claims.parquet", CLAIMS), self.exact)
-
-    def trials(self, dataset: str) -> Trials:
-        """The trials of a data set."""
-        return Trials.of(self.table(f"data/trials/{dataset}.parquet", TRIALS))
 
     def audited(self, dataset: str) -> pl.DataFrame:
         """The prepared texts of the audited split, in the order in which candidates number them."""
@@ -93,12 +69,6 @@ class Results:
         """The texts that candidates number; raises UserError unless the data set is public."""
         self._check_public(dataset)
         return self.audited(dataset)["text"].to_list()
-
-    def rewrites(self, dataset: str, mechanism: str, epsilon: float | None) -> dict[int, str]:
-        """The rewrite of each trial; raises UserError unless the data set is public."""
-        self._check_public(dataset)
-        table = self.table(rewrites_path(f"{dataset}-{mechanism}", epsilon), REWRITES)
-        return dict(table.sort("trial").select("trial", "text").iter_rows())
 
     def shown(self, table: pl.DataFrame) -> pl.DataFrame:
         """A table with texts, unchanged; raises UserError unless all its data sets are public."""

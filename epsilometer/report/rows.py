@@ -15,7 +15,6 @@ from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.schemas import OUTPUTS
 from epsilometer.auditing.trials.unread import much
 from epsilometer.core.rounding import DOWN, NEAREST, UP, rounded
-from epsilometer.core.tables import Schema
 from epsilometer.report.results import Results
 from epsilometer.report.wording import unbounded
 
@@ -23,20 +22,6 @@ CELL = ["dataset", "mechanism", "epsilon"]
 OPTIMAL = "likelihood"  # the attack that no other can beat; it needs the mechanism's law
 REACH = 10_000_000  # trials that nobody runs more of
 TAIL_ALLOWED = 0.01  # delta at 4 nats up to which mechanisms are ranked: an average loss can be won by publishing some
-DATASETS: Schema = {
-    "dataset": pl.String,
-    "source": pl.String,
-    "public": pl.Boolean,
-    "texts": pl.Int64,
-    "duplicates_merged": pl.Int64,
-    "empty_dropped": pl.Int64,
-    "unmatched_dropped": pl.Int64,
-    "cut": pl.Int64,
-    "mean_words": pl.Float64,
-    "match": pl.String,  # in what the candidates of a trial agree; null for nothing
-    "distinct": pl.Int64,  # texts that serve as distractors
-    "five_commonest": pl.Float64,  # the share of all distractors that the five commonest of them are
-}
 
 
 def strongest(estimates: pl.DataFrame, over: str = STRONGEST) -> pl.DataFrame:
@@ -104,13 +89,13 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
     those of the trials whose candidates have equally many words elsewhere. Beside them `tail_low` and `tail` (`tails`).
     alpha: of the audit.
     """
-    known = {tuple(row[name] for name in CELL): row for row in by_equal_length(exact.filter("released")).to_dicts()}
+    laws = {tuple(row[name] for name in CELL): row for row in by_equal_length(exact.filter("released")).to_dicts()}
     matched = set(exact.filter(pairs=EQUAL)["dataset"])
     tests = estimates.filter(pl.col("released"), ~pl.col("attack").is_in(CHOSEN)).group_by(CELL).len("tests")
     best = strongest(estimates).join(tests, on=CELL, how="left", nulls_equal=True, maintain_order="left")
 
     def compared(row: dict[str, Any]) -> dict[str, Any]:
-        law = known.get(tuple(row[name] for name in CELL))
+        law = laws.get(tuple(row[name] for name in CELL))
         if law is not None and law["method"].startswith(AT_LEAST):
             low = law["average_low"]
             return {"loss": low, "point": low, "upper": law["average_high"], "ceiling": low, "exact": False}
@@ -119,8 +104,14 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
             return {"point": law["average"], **ends, "ceiling": math.inf, "exact": True}
         if row["dataset"] in matched and row["equal_trials"]:
             of = (row["equal_successes"], row["equal_trials"], row["candidates"], alpha / row["tests"])
-            one = estimate(*of)
-            return {"loss": one.loss, "point": one.point, "upper": one.upper, "ceiling": one.ceiling, "exact": False}
+            estimated = estimate(*of)
+            return {
+                "loss": estimated.loss,
+                "point": estimated.point,
+                "upper": estimated.upper,
+                "ceiling": estimated.ceiling,
+                "exact": False,
+            }
         return {name: row[name] for name in ("loss", "point", "upper", "ceiling")} | {"exact": False}
 
     schema = {**dict.fromkeys(("loss", "point", "upper", "ceiling"), pl.Float64), "exact": pl.Boolean}
@@ -155,29 +146,3 @@ def unread(results: Results) -> dict[tuple[str, str], list[str]]:
     controls = results.estimates.filter("control")["mechanism"].unique().to_list()
     outputs = results.table("data/outputs.parquet", OUTPUTS)
     return hardly_read_cells(outputs.filter(~pl.col("mechanism").is_in(controls)))
-
-
-def datasets(results: Results) -> pl.DataFrame:
-    """Schema DATASETS: where texts come from, what was left out of them, and how many serve as distractors."""
-    return pl.DataFrame([_dataset(results, name) for name in results.params.datasets], schema=dict(DATASETS))
-
-
-def _dataset(results: Results, name: str) -> dict[str, Any]:
-    settings, match = results.params.datasets[name], results.params.match(name)
-    prepared, trials, embeddings = (
-        results.record(f"data/{folder}/{name}.json") for folder in ("prepared", "trials", "embeddings")
-    )
-    return {
-        "dataset": name,
-        "source": settings.source if settings.part is None else f"{settings.source} ({settings.part})",
-        "public": settings.public,
-        "texts": trials["texts"],
-        "duplicates_merged": prepared["duplicates_merged"],
-        "empty_dropped": prepared["empty_dropped"],
-        "unmatched_dropped": trials["unmatched_dropped"],
-        "cut": embeddings["cut"],
-        "mean_words": results.audited(name)["words"].mean(),
-        "match": None if match == "none" else match,
-        "distinct": trials["distinct"],
-        "five_commonest": trials["five_commonest"],
-    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from epsilometer.report.figures import Figure
@@ -15,12 +16,14 @@ class Section:
 
     id: of its HTML element.
     link: what the page's table of contents calls it.
-    template: in `sections/`; it sees `context`, and the page's `styles` and `controls`.
+    template: the file, which sees `context`, and the page's `styles` and `controls`.
     figures: those of the context, each of which is saved as files as well.
+    sentences: the findings, which the template prints as `sentences`, or the first screen where it has no others.
     """
 
     id: str
     link: str
-    template: str
+    template: Path
     context: Mapping[str, Any]
     figures: Sequence[Figure] = ()
+    sentences: Sequence[str] = ()

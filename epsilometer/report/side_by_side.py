@@ -7,14 +7,10 @@ not differ have a row that moved with probability at most `LEVEL`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from epsilometer.project import params
-from epsilometer.project.paths import inside
-from epsilometer.reaudit import baseline
 from epsilometer.reaudit.drift import Measured, Row, judge
 
 LEVEL = 0.01  # of all rows together
@@ -29,44 +25,36 @@ _MOVED = {"dataset": pl.String, "mechanism": pl.String, "epsilon": pl.Float64, "
 }
 
 
-def moved(one: Path, other: Path) -> pl.DataFrame:
-    """The rows that the audits in two folders share: `ROW`, p_value (corrected) and moved (a verdict of `drift`).
+def moved(before: Mapping[Row, Measured], now: Mapping[Row, Measured]) -> pl.DataFrame:
+    """The rows that two audits share: `ROW`, p_value (corrected) and moved (a verdict of `drift`).
 
-    Without the strongest, which is chosen by the same hits, and rows of different numbers of candidates. Raises
-    UserError for an audit that is not that of its params.yaml.
+    Without rows of different numbers of candidates.
     """
-    before, now = measured(one), measured(other)
     alike = {row for row in before.keys() & now.keys() if _candidates(before[row]) == _candidates(now[row])}
     drifts = judge({row: before[row] for row in alike}, {row: now[row] for row in alike}, LEVEL)
     rows = [drift.row._asdict() | {"p_value": drift.p_value, "moved": drift.verdict} for drift in drifts]
     return pl.DataFrame(rows, schema=_MOVED)
 
 
-def measured(run: Path) -> dict[Row, Measured]:
-    """The hits of every row of the audit in a folder."""
-    with inside(run):
-        return baseline.measure(params.read())
-
-
-def compare(one: pl.DataFrame, other: pl.DataFrame, tested: pl.DataFrame) -> pl.DataFrame:
+def compare(first: pl.DataFrame, other: pl.DataFrame, tested: pl.DataFrame) -> pl.DataFrame:
     """Two audits side by side, a row an estimate that either has; what the other lacks is null.
 
     Columns of the first end in `_1`, of the second in `_2`. tested: as `moved` gives it, whose columns are added; rows
     in the order of its p-values. change: the second plug-in value less the first (null where either is infinite or
     absent).
     """
-    both = _side_by_side(one, other, ROW, _COMPARED)
+    both = _side_by_side(first, other, ROW, _COMPARED)
     change = pl.col("point_2") - pl.col("point_1")
     both = both.with_columns(change=pl.when(change.is_finite()).then(change))
     return both.join(tested, on=ROW, how="left", nulls_equal=True).sort("p_value", *ROW, nulls_last=True)
 
 
-def compare_exact(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+def compare_exact(first: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
     """The exact losses of two audits side by side, as `compare`; they have an error, and no confidence.
 
     change: the second average less the first; apart: whether they differ by more than their errors.
     """
-    both = _side_by_side(one, other, EXACT_ROW, _EXACT)
+    both = _side_by_side(first, other, EXACT_ROW, _EXACT)
     change = pl.col("average_2") - pl.col("average_1")
     return both.with_columns(
         change=pl.when(change.is_finite()).then(change),
@@ -79,9 +67,9 @@ def _candidates(measured: Measured) -> int:
     return measured.estimate.candidates
 
 
-def _side_by_side(one: pl.DataFrame, other: pl.DataFrame, key: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
+def _side_by_side(first: pl.DataFrame, other: pl.DataFrame, key: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
     sides = [
         table.select(*key, *(pl.col(name).alias(f"{name}_{number}") for name in columns))
-        for number, table in enumerate((one, other), start=1)
+        for number, table in enumerate((first, other), start=1)
     ]
     return sides[0].join(sides[1], on=key, how="full", nulls_equal=True, coalesce=True)

@@ -48,9 +48,15 @@ def beside(part: pl.DataFrame) -> pl.DataFrame:
     """A row a mechanism, a column an estimator."""
     rows = []
     for (name,), lines in part.group_by("mechanism", maintain_order=True):
-        one = lines.row(0, named=True)
-        exact = f"{one['exact_low']:.4g} to {one['exact_high']:.4g}"
-        row = {"mechanism": name, "pure": one["pure"], "at 1 %": one["at_rate"], "guess": one["guess"], "exact": exact}
+        figures = lines.row(0, named=True)
+        exact = f"{figures['exact_low']:.4g} to {figures['exact_high']:.4g}"
+        row = {
+            "mechanism": name,
+            "pure": figures["pure"],
+            "at 1 %": figures["at_rate"],
+            "guess": figures["guess"],
+            "exact": exact,
+        }
         said = {r["estimator"]: f"{r['bound']:.3f} ({r['coverage']:.3g})" for r in lines.to_dicts()}
         rows.append(row | said | {"ms": 1000 * lines["seconds"].sum()})
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -71,7 +77,7 @@ def figure(part: pl.DataFrame) -> Figure:
     ticks = alt.Axis(values=[0, 0.05, 0.1, 0.2, 0.5, 1, 2, 4, 8], title="loss, nats", format="~g", grid=True)
     truths = alt.Chart(alt.NamedData("truths")).mark_tick(thickness=2.5, size=11)
     bounds = alt.Chart(alt.NamedData("bounds")).mark_point(filled=True, size=48, opacity=0.9)
-    names = [one.name for one in OURS if one.name in _DRAWN]
+    names = [estimator.name for estimator in OURS if estimator.name in _DRAWN]
     legend = alt.Legend(title=None, orient="top")
     chart = alt.layer(
         truths.encode(y=y, x=alt.X("loss:Q", scale=scale, axis=ticks), color=alt.Color("colour:N", scale=None)),

@@ -33,7 +33,7 @@ from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace
-from epsilometer.project.calibrating import losses as calibrating
+from epsilometer.studies.texts.calibrating import losses as calibrating
 from tests.support.commands import call
 from tests.support.spelled import Spelled
 

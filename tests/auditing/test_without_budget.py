@@ -27,14 +27,16 @@ from epsilometer.core.mechanism import FunctionMechanism, budgets, has_budget
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.mechanisms.controls.identity import Identity
-from epsilometer.pipeline.stages import attack, claims, diagnose, estimate, rewrite, similarity
-from epsilometer.project import cells
-from epsilometer.project.calibrating.losses import NOT_SEARCHED, calibrate_cells
-from epsilometer.project.comparing import compare_cells, compare_texts
-from epsilometer.project.params import read
-from epsilometer.project.paths import latents_path, privatized_path, rewrites_path
+from epsilometer.pipeline.calibrating import calibrate_cells
+from epsilometer.pipeline.measured import accept
+from epsilometer.pipeline.params import read
 from epsilometer.reaudit import baseline, history
-from epsilometer.utility.schemas import SIMILARITY
+from epsilometer.studies.anonymity.tables import privatized_path
+from epsilometer.studies.texts import cells
+from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED
+from epsilometer.studies.texts.comparing import compare_cells, compare_texts
+from epsilometer.studies.texts.stages import attack, claims, diagnose, estimate, rewrite, similarity
+from epsilometer.studies.texts.tables import SIMILARITY, latents_path, rewrites_path
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [f"{a} song {b}" for a in ("play", "stop", "find") for b in ("now", "later", "tomorrow", "again")]
@@ -167,7 +169,7 @@ def test_the_stages_write_null(project: Path) -> None:
 
 def test_the_baseline_and_the_history_keep_it(project: Path) -> None:
     estimates = audited()
-    measured = baseline.accept(read(), {}, "abc").measured
+    measured = accept(read(), "abc").measured
     assert baseline.read().measured.keys() == measured.keys()
     (of_identity,) = (cell for cell in measured if cell.mechanism == "identity" and cell.attack == "lexical")
     assert of_identity.epsilon is None

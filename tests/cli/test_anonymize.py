@@ -10,7 +10,7 @@ import pytest
 
 from epsilometer.core.outcomes import MEANING
 from epsilometer.mechanisms.words.shared.embedded import vectors
-from epsilometer.utility.anonymizing import over
+from epsilometer.studies.anonymity.anonymizing import over
 from tests.support.commands import call
 
 # Who writes "lovely" is F, who writes "solid" M; a "broken" thing is bad.

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 from epsilometer.cli import main
+from epsilometer.pipeline import params
+from epsilometer.pipeline.measured import accept
 from epsilometer.pipeline.stages import prepare
-from epsilometer.project import params
-from epsilometer.reaudit import baseline
 from epsilometer.report.gate import Result, schema
 from tests.support.small_audit import audited, leaks
 
@@ -158,7 +158,7 @@ def test_a_cell_against_the_baseline_of_its_project(tmp_path, monkeypatch, capsy
     cell = ("gate", "--cell", "songs-mine", "--baseline", "baseline", "--max-increase", "2")
     assert run(*cell) == 2
     assert "there is no baseline in baseline yet" in capsys.readouterr().err
-    baseline.accept(params.read(), {}, "abc")
+    accept(params.read(), "abc")
     assert run(*cell) == 0
     assert "PASSED: mine, " in capsys.readouterr().out
     leaks(folder, "mine", 1.0)

@@ -16,7 +16,7 @@ import pytest
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import absent, listed, names_shown, no_column
 from epsilometer.corpora import files, parts, reading
-from epsilometer.utility.released import numbered
+from epsilometer.studies.anonymity.released import numbered
 from tests.support.places import ROOT
 
 WORD = "petiolatum"

@@ -11,7 +11,7 @@ import yaml
 from epsilometer.core.errors import UserError
 from epsilometer.core.yaml_text import check_aliases, load
 from epsilometer.pipeline.dvc_files import parsed
-from epsilometer.project.params import read
+from epsilometer.pipeline.params import read
 
 LISTS = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 20))
 MERGES = "a0: &a0 {x: 1}\n" + "".join(

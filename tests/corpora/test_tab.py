@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from epsilometer.auditing.worth.leakage import identifiers, leakage
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import prepare, read
-from epsilometer.utility.leakage import identifiers, leakage
 
 TEXT = "Mr John Smith lives in Leeds. Smith was born on 3 May 1970, and Mr Smith is a teacher."
 

@@ -15,6 +15,7 @@ import yaml
 from numpy.typing import NDArray
 
 import epsilometer
+from epsilometer.auditing.worth.similarity import measure, metric
 from epsilometer.core.errors import UserError
 from epsilometer.metrics.bertscore import BertScore
 from epsilometer.metrics.bleu import Bleu, corpus
@@ -28,8 +29,7 @@ from epsilometer.metrics.part_of_speech import PartOfSpeech
 from epsilometer.metrics.perplexity import Perplexity
 from epsilometer.metrics.rouge_l import RougeL
 from epsilometer.models.memory import Memory
-from epsilometer.project.params import read
-from epsilometer.utility.similarity import measure, metric
+from epsilometer.pipeline.params import read
 from tests.support.places import ROOT
 from tests.support.tiny_models import save_gpt2, save_tokenizer
 

@@ -18,9 +18,9 @@ from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 from epsilometer.models.masked_lm import MaskedLM
 from epsilometer.models.tagging import Tagger
+from epsilometer.pipeline.checking import check
+from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages.code import records
-from epsilometer.project.checking import check
-from epsilometer.project.params import read
 from epsilometer.training.features import Frozen
 from tests.support.places import ROOT
 

@@ -231,7 +231,7 @@ def test_embeddings_of_an_audit_are_the_same_on_every_processor(tmp_path: Path) 
     code = (
         "import sys, numpy as np\n"
         "from epsilometer.models.encoder import Encoder\n"
-        "from epsilometer.pipeline.stages.embed import on_grid\n"
+        "from epsilometer.studies.texts.stages.embed import on_grid\n"
         "texts = [f'play song {i} by the band number {i * i}' for i in range(30)]\n"
         "np.save(sys.argv[1], on_grid(Encoder('all-MiniLM-L6-v2', 'float64').encode(texts)))\n"
     )

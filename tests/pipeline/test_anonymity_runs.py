@@ -64,6 +64,8 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     sandbox.params["auxiliaries"] = {
         "songs": {**labels, "dataset": "songs", "kinds": ["linear"], "vectors": "own", "relations": "relations.csv"}
     }
+    del sandbox.params["cells"]  # no text is audited
+    sandbox.params["words"] = {"sources": {"own": "vectors.txt"}, "lists": 1}
     sandbox.params["anonymity"] = {"songs-swaps": {**swaps, "dataset": "songs"}}
     sandbox.params["classification"] = {
         "labels": {"songs": labels},

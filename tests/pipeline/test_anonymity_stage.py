@@ -13,12 +13,13 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.parts import GROUP
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.pipeline.stages import anonymity, anonymize, classifiers
-from epsilometer.project.calibrating.losses import Search, calibrate
-from epsilometer.project.params import read
-from epsilometer.project.paths import anonymity_path
-from epsilometer.reaudit.baseline import _attribute_losses
+from epsilometer.pipeline.calibrating import calibrate
+from epsilometer.pipeline.params import read
 from epsilometer.reaudit.drift import PAIRED, UNCHANGED, WORSE, judge
+from epsilometer.studies.anonymity.measured import attribute_losses
+from epsilometer.studies.anonymity.stages import anonymity, anonymize, classifiers
+from epsilometer.studies.anonymity.tables import anonymity_path
+from epsilometer.studies.texts.calibrating.losses import Search
 from tests.support.marked import ByLetter, texts
 from tests.support.places import ROOT
 
@@ -161,12 +162,12 @@ def test_a_re_audit_sees_that_an_attribute_is_lost_again(project: Path) -> None:
     anonymize.main("songs-swaps")
     anonymity.main("songs-swaps")
     params = read("params.yaml")
-    before = _attribute_losses(params, "songs-swaps", Path())
+    before = attribute_losses(params, "songs-swaps", Path())
     assert {change.verdict for change in judge(before, before, 0.01)} == {UNCHANGED}
     (project / "swaps.py").write_text(SWAPS.replace("other.get(word, word)", "word"))
     anonymize.main("songs-swaps")
     anonymity.main("songs-swaps")
-    now = _attribute_losses(params, "songs-swaps", Path())
+    now = attribute_losses(params, "songs-swaps", Path())
     drifts = {change.row.attack: change for change in judge(before, now, 0.01)}
     assert [name for name, change in drifts.items() if change.verdict == WORSE] == ["gender static (linear 0)"]
     assert drifts["gender static (linear 0)"].test == PAIRED

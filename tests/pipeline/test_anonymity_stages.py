@@ -17,10 +17,12 @@ from epsilometer.core.outcomes import FOUND, NOTHING
 from epsilometer.corpora.parts import GROUP
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
 from epsilometer.models.classifier import load
-from epsilometer.pipeline.stages import anonymize, auxiliaries, classifiers, code, prepare, vectors
-from epsilometer.project.checking import check
-from epsilometer.project.params import read
-from epsilometer.utility.schemas import ANONYMIZED
+from epsilometer.pipeline.checking import check
+from epsilometer.pipeline.params import read
+from epsilometer.pipeline.stages import code, prepare, vectors
+from epsilometer.studies.anonymity.stages import anonymize, auxiliaries, classifiers
+from epsilometer.studies.anonymity.tables import ANONYMIZED
+from tests.support.dvc_project import plain
 from tests.support.places import ROOT
 
 NOUNS = ("film", "song", "plot", "scene", "voice", "role", "story", "end")
@@ -238,7 +240,7 @@ def test_a_stopped_run_goes_on_with_its_own_slices_only(project: Path, monkeypat
     prepare.main("songs")
     anonymize.main("songs-upper")
     whole = Path("data/anonymized/songs-upper/2.parquet").read_bytes()
-    monkeypatch.setattr("epsilometer.utility.privatizing.SLICE", 50)
+    monkeypatch.setattr("epsilometer.studies.anonymity.privatizing.SLICE", 50)
     once, rows = Job.run, []
 
     def run(job: Job, mechanism: Any, part: Any) -> Any:
@@ -269,8 +271,7 @@ def test_an_endpoint_sees_public_data_sets_alone(project: Path) -> None:
 
 
 def test_the_record_of_auxiliaries_knows_their_relations(project: Path) -> None:
-    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
-    Path("dvc.yaml").write_text(yaml.safe_dump({"stages": {"auxiliaries": stages["auxiliaries"]}}))
+    Path("dvc.yaml").write_text(yaml.safe_dump({"stages": {"auxiliaries": plain("auxiliaries")}}))
     path = Path("data/code/auxiliaries/songs.json")
     before = code.records(read())[path]["files"]
     assert any(name.endswith("shared/auxiliaries.py") for name in before)

@@ -34,12 +34,11 @@ from epsilometer.core.errors import UserError
 from epsilometer.models import embedded as resources
 from epsilometer.models.bounds import store
 from epsilometer.models.locate import locate
-from epsilometer.pipeline import INTERRUPTED, RUNNER
+from epsilometer.pipeline import INTERRUPTED, RUNNER, checking, params
 from epsilometer.pipeline.bookkeeping import remove_damaged_memory
 from epsilometer.pipeline.dvc_files import digest, listed
 from epsilometer.pipeline.repro import put_in_order
 from epsilometer.pipeline.stages import model
-from epsilometer.project import checking, params
 from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime import checksums
 from epsilometer.text.vectors import write_arrays

@@ -40,7 +40,7 @@ from epsilometer.core import tables
 from epsilometer.pipeline.flows import output
 from epsilometer.pipeline.flows.output import environment, show
 from epsilometer.pipeline.flows.reproduce import reproduce
-from epsilometer.report.sections import origin
+from epsilometer.report import origin
 from tests.support.dvc_project import make_project
 
 # second passes on the first letter alone, so that a change further on ends there, and refuses an x.

@@ -14,8 +14,8 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.adept import ADePT
 from epsilometer.mechanisms.latents.dp_bart import DPBART
-from epsilometer.pipeline.stages import autoencoder, noise_aware
 from epsilometer.runtime import checksums
+from epsilometer.studies.texts.stages import autoencoder, noise_aware
 from tests.support import tiny_models
 from tests.support.places import ROOT
 
@@ -55,7 +55,7 @@ def test_an_autoencoder_of_what_is_audited_says_so(
     settings["corpus"] = {"source": settings["datasets"]["queries"]["source"], "parts": ["queries"], "count": 100}
     write(settings, autoencoders={"shape": {"hidden": 8, "dimensions": 8}, "training": {"steps": 2}})
     autoencoder.main("tiny")
-    assert "note: queries come from epsilometer/corpora/synthetic.py too" in capsys.readouterr().err
+    assert "note: queries, query_sets come from epsilometer/corpora/synthetic.py too" in capsys.readouterr().err
 
 
 def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:

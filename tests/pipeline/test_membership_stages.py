@@ -17,11 +17,11 @@ from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_AREAS, MEMBERSHI
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.pipeline.stages import membership, private_training, references
-from epsilometer.project import checking
-from epsilometer.project.params import read
-from epsilometer.project.training import membership as entries
-from epsilometer.project.training.trainings import FEATURED
+from epsilometer.pipeline import checking
+from epsilometer.pipeline.params import read
+from epsilometer.studies.training import members as entries
+from epsilometer.studies.training.stages import membership, private_training, references
+from epsilometer.studies.training.trainings import FEATURED
 from epsilometer.training.heads import LastLayers
 from tests.support.places import ROOT
 from tests.support.tiny_models import save_roberta, save_word_bert

@@ -13,9 +13,9 @@ from epsilometer.auditing.schemas import BUDGETS, RUNS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.pipeline.stages import budgets, features, private_training
-from epsilometer.project.params import read
-from epsilometer.project.paths import budgets_path, features_path, runs_path, trained_path
+from epsilometer.pipeline.params import read
+from epsilometer.studies.training.stages import budgets, features, private_training
+from epsilometer.studies.training.tables import budgets_path, features_path, runs_path, trained_path
 from epsilometer.training import private
 from tests.support.featured import CELL, write_params
 from tests.support.tiny_classifiers import SAVE

@@ -13,9 +13,9 @@ from epsilometer.auditing.one_run import training
 from epsilometer.auditing.one_run.training import AUDITED
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.stages import one_run
-from epsilometer.project.params import read
-from epsilometer.project.paths import one_run_path
+from epsilometer.pipeline.params import read
+from epsilometer.studies.training.stages import one_run
+from epsilometer.studies.training.tables import one_run_path
 from tests.support.featured import CELL, WIDTH, write_features, write_params
 from tests.support.tiny_classifiers import save_bert_classifier
 

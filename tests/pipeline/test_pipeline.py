@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 import yaml
 
-from tests.support.dvc_project import make_project
+from tests.support.dvc_project import compose, make_project
 from tests.support.places import ROOT
 
 VARIED = {"epsilon": 1, "trials": 50, "candidates": [2, 4], "temperatures": [0], "seeds": 2}
@@ -91,10 +91,8 @@ def settings() -> dict[str, Any]:
         "claims": {"vocabulary": 3},
         "exact": {"pairs": 100, "width": 0.02, "all_pairs": True},
         "utility": {"texts": 50, "target": 1.0, "metrics": {"changed": {}, "bleu": {}}},
-        "classification": {"labels": {}},
         "ablations": {f"songs-{name}": {**mechanisms[name], "dataset": "songs", **VARIED} for name in ("rr", "mine")},
         "runtime": {"block": 65536, "workers": 1},
-        "notes": [],
     }
 
 
@@ -105,7 +103,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "data/embedded/models").mkdir(parents=True)
     (folder / "data/embedded/models/README.md").write_text("none here")
-    for name in ("dvc.yaml", ".dvcignore", "pyproject.toml"):
+    for name in (".dvcignore", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
     pl.DataFrame({"text": [*TEXTS, TEXTS[0]], "intent": ["PlayMusic"] * 21}).write_csv(folder / "songs.csv")
     mine = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < 0.5 else 'play'\n"
@@ -114,14 +112,15 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "".join(f"{w} {i} {i * i % 7}\n" for i, w in enumerate(["play", "song", "by", "a"]))
     )
     (folder / "params.yaml").write_text(yaml.safe_dump(settings()))
+    compose(folder)
     sandbox = Project(folder)
     make_project(folder)
     assert sandbox.repro() == {
         "prepare@songs", "embed@songs", "trials@songs", "vectors@own", "lists", "instrument", "claims", "similarity",
-        "diagnose", "ablations@songs-rr", "ablations@songs-mine", "tokens", "classifiers",
+        "diagnose", "ablations@songs-rr", "ablations@songs-mine", "tokens", 
         "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
         "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
-        "exact@songs-rr", "exact@songs-mine", "exact@songs-santext", "budgets", "training_curves", "ceilings",
+        "exact@songs-rr", "exact@songs-mine", "exact@songs-santext", "ceilings",
     }  # fmt: skip
     return sandbox
 

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from epsilometer.corpora.synthetic import generate
-from epsilometer.pipeline.stages.shared.public_texts import public_texts
-from epsilometer.project.params import read as read_params
-from epsilometer.project.schema.sections import PublicCorpus
+from epsilometer.pipeline.params import read as read_params
+from epsilometer.studies.texts.params import PublicCorpus
+from epsilometer.studies.texts.public_texts import public_texts
 from tests.support.places import ROOT
 
 PARAMS = SimpleNamespace(path=str, datasets={}, audit=SimpleNamespace(seed=0))

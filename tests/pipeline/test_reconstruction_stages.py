@@ -14,11 +14,17 @@ from epsilometer.auditing.schemas import CANDIDATES, TRIALS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.pipeline.stages import embed, reconstruction, sent, trials
-from epsilometer.project.params import read
-from epsilometer.project.paths import reconstruction_path, searched_path, sent_path
-from epsilometer.project.training.sending import texts
-from epsilometer.utility.schemas import RECONSTRUCTED, RECONSTRUCTION
+from epsilometer.pipeline.params import read
+from epsilometer.studies.texts.stages import embed, trials
+from epsilometer.studies.training.sending import texts
+from epsilometer.studies.training.stages import reconstruction, sent
+from epsilometer.studies.training.tables import (
+    RECONSTRUCTED,
+    RECONSTRUCTION,
+    reconstruction_path,
+    searched_path,
+    sent_path,
+)
 from tests.support.places import ROOT
 from tests.support.tiny_models import save_word_bert
 

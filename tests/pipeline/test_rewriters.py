@@ -16,10 +16,11 @@ from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.adversarial_back_translation import AdversarialBackTranslation
 from epsilometer.mechanisms.anonymisers.shared import adversarial_rewriter
-from epsilometer.pipeline.stages import prepare, rewriters
-from epsilometer.project.params import read
-from epsilometer.project.parts import AUXILIARIES, parted
+from epsilometer.pipeline.params import read
+from epsilometer.pipeline.stages import prepare
 from epsilometer.runtime import checksums
+from epsilometer.studies.anonymity.parts import AUXILIARIES, parted
+from epsilometer.studies.anonymity.stages import rewriters
 from tests.support import tiny_models
 from tests.support.places import ROOT
 

@@ -30,14 +30,13 @@ from epsilometer.core.randomness import Noise
 from epsilometer.models.causal_lm import CausalLM
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.masked_lm import MaskedLM
+from epsilometer.pipeline.checking import check
+from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages import prepare
-from epsilometer.project.checking import check
-from epsilometer.project.params import read
 from epsilometer.report import figures
-from epsilometer.report.body import build
-from epsilometer.report.tracked import plot_table
+from epsilometer.studies.texts.report.tracked import plot_table
 from epsilometer.text.vectors import WordVectors
-from tests.support.audited import audit, settings
+from tests.support.audited import audit, build_page, settings
 from tests.support.endpoint import KEY, Server
 from tests.support.html import CHROMIUM, Elements
 from tests.support.places import ROOT
@@ -220,7 +219,7 @@ def page_of(folder: Path) -> Path:
         rewrites=texts,
         disagreements=pl.DataFrame(disputes, schema=dict(DISAGREEMENTS), orient="row"),
     )
-    build(results, folder / "audit.html", folder / "figures")
+    build_page(results, folder / "audit.html", folder / "figures")
     return folder / "audit.html"
 
 
@@ -538,7 +537,7 @@ def test_the_report_shows_texts_of_public_data_alone(tmp_path: Path) -> None:
     """A private data set among the examples is refused before anything is written."""
     private = {name: dataset.model_copy(update={"public": False}) for name, dataset in settings().datasets.items()}
     with pytest.raises(UserError, match="must not be shown: it is not public"):
-        build(audit(settings(datasets=private)), tmp_path / "audit.html", tmp_path / "figures")
+        build_page(audit(settings(datasets=private)), tmp_path / "audit.html", tmp_path / "figures")
     assert list(tmp_path.iterdir()) == []
 
 

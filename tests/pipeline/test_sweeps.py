@@ -15,10 +15,10 @@ from epsilometer.auditing.schemas import SWEEPS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.pipeline.stages import sweeps as stage
-from epsilometer.project.checking import check
-from epsilometer.project.params import read
-from epsilometer.report.sections import sweeps
+from epsilometer.pipeline.checking import check
+from epsilometer.pipeline.params import read
+from epsilometer.studies.texts.report import sweeps
+from epsilometer.studies.texts.stages import sweeps as stage
 from tests.support.places import ROOT
 
 MINE = """

@@ -16,10 +16,10 @@ from epsilometer.auditing.schemas import BUDGETS, RUNS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.pipeline.stages import budgets, features, private_training
-from epsilometer.project.params import read
-from epsilometer.project.paths import budgets_path, featured_path, features_path, runs_path, trained_path
-from epsilometer.project.training.trainings import (
+from epsilometer.pipeline.params import read
+from epsilometer.studies.training.stages import budgets, features, private_training
+from epsilometer.studies.training.tables import budgets_path, featured_path, features_path, runs_path, trained_path
+from epsilometer.studies.training.trainings import (
     FEATURED,
     check_cells,
     schedule,

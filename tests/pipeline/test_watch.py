@@ -45,9 +45,9 @@ from prefect.settings import (
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows import artifacts, listening, pages
 from epsilometer.pipeline.flows.calibrate import calibrate
-from epsilometer.project.calibrating.losses import STANDARD_SEARCH, Search
 from epsilometer.report import page
 from epsilometer.runtime import progress
+from epsilometer.studies.texts.calibrating.losses import STANDARD_SEARCH, Search
 
 PATIENCE = 300  # seconds; other work may keep the cores busy
 

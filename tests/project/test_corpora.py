@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from epsilometer.core.errors import UserError
+from epsilometer.pipeline.params import read
 from epsilometer.project.corpora import corpus
-from epsilometer.project.params import read
 from tests.support.places import ROOT
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from epsilometer.core import imports
 from epsilometer.core.imports import reached
-from epsilometer.pipeline import STAGES
+from epsilometer.pipeline import bodies
 from epsilometer.project import code
 from epsilometer.project.remembered import remembered
 from tests.support.places import ROOT
@@ -37,16 +37,16 @@ def unread(written: bytes) -> None:
 
 
 def test_a_record_is_that_of_reading_anew(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    anew = code.record([STAGES / "trials.py"], ROOT)
+    anew = code.record([bodies()["trials"]], ROOT)
     forget(monkeypatch)
     with remembered():
-        assert code.record([STAGES / "trials.py"], ROOT) == anew
+        assert code.record([bodies()["trials"]], ROOT) == anew
     before = file.read_bytes()
     forget(monkeypatch)
     monkeypatch.setattr(imports, "_parsed", unread)
     monkeypatch.setattr(code.metadata, "packages_distributions", unread)
     with remembered():
-        assert code.record([STAGES / "trials.py"], ROOT) == anew
+        assert code.record([bodies()["trials"]], ROOT) == anew
     assert file.read_bytes() == before
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from epsilometer.core.errors import UserError
+from epsilometer.pipeline.starting import start
 from epsilometer.project.site_cache import NAME, VARIABLE, keep_private
-from epsilometer.project.starting import start
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 

@@ -31,17 +31,18 @@ from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, State
 from prefect.testing.utilities import prefect_test_harness
 
-import epsilometer.pipeline.stages.attack
-import epsilometer.pipeline.stages.estimate
 import epsilometer.pipeline.stages.prepare
-import epsilometer.pipeline.stages.rewrite
-import epsilometer.pipeline.stages.trials
+import epsilometer.studies.texts.stages.attack
+import epsilometer.studies.texts.stages.estimate
+import epsilometer.studies.texts.stages.rewrite
+import epsilometer.studies.texts.stages.trials
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows.alert import EVENT, send_to
+from epsilometer.pipeline.params import read as read_params
 from epsilometer.project import code
-from epsilometer.project.params import read as read_params
 from epsilometer.reaudit import baseline, history, sources
+from epsilometer.studies.texts.sources import current
 
 LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
 PARAMS = """\
@@ -89,11 +90,11 @@ class Project:
             epsilometer.pipeline.stages.prepare.main(name)
             Path("data/embeddings").mkdir(exist_ok=True)
             np.save(f"data/embeddings/{name}.npy", np.eye(20, dtype=np.float32))
-            epsilometer.pipeline.stages.trials.main(name)
+            epsilometer.studies.texts.stages.trials.main(name)
         for name in params.cells:
-            epsilometer.pipeline.stages.rewrite.main(name)
-            epsilometer.pipeline.stages.attack.main(name)
-        epsilometer.pipeline.stages.estimate.main()
+            epsilometer.studies.texts.stages.rewrite.main(name)
+            epsilometer.studies.texts.stages.attack.main(name)
+        epsilometer.studies.texts.stages.estimate.main()
         return Completed(message="reproduced: all")
 
     def reaudit(self, fresh: bool = False) -> State[Any]:
@@ -290,12 +291,12 @@ def test_a_source_that_cannot_be_reached_is_unknown_and_stops_nothing(
     assert json.loads(Path("pin.json").read_text())["revision"] == old, "a pin is its user's"
     monkeypatch.undo()
     monkeypatch.chdir(project.folder)
-    now, unknown = sources.asked(sources.current(read_params()), sources.read())
+    now, unknown = sources.served(current(read_params()), sources.read())
     assert len(unknown) == 1
     assert sources.records(now)["model-some"]["hub"]["latest"] == new, "what was known stays"
 
     Path("pin.json").write_text(json.dumps({"model": "some/model", "revision": new}))
-    changed = sources.changes(sources.read(), sources.records(sources.current(read_params())))
+    changed = sources.changes(sources.read(), sources.records(current(read_params())))
     assert changed == [
         "pin.json has changed (model-some)",
         f"revision: some/model@{old} before, some/model@{new} now (model-some)",

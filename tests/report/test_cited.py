@@ -9,8 +9,8 @@ import pytest
 
 from epsilometer.cli import export
 from epsilometer.core.errors import UserError
-from epsilometer.project import params
-from epsilometer.report import cited, markdown
+from epsilometer.pipeline import params, reporting
+from epsilometer.report import cited
 from tests.support.places import ROOT
 
 TABLE = """# mine
@@ -52,7 +52,7 @@ def test_a_table_that_moved_on_changes_the_page(page: Path) -> None:
 
 def test_the_command_that_writes_tables_fills_pages(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(params, "read", lambda: None)
-    monkeypatch.setattr(markdown, "write", lambda results, out: out or page.parent / "results/mine.md")
+    monkeypatch.setattr(reporting, "write_tables", lambda params, out: out or page.parent / "results/mine.md")
     export.results(page.parent / "elsewhere.md")
     assert page.read_text() == PAGE, "tables that are written elsewhere are cited by no page"
     export.results(None)

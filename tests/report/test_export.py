@@ -16,8 +16,8 @@ from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT, EXACT_CURVES
 from epsilometer.cli import app as cli
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.project.paths import curves_path, exact_path
 from epsilometer.report import export
+from epsilometer.studies.texts.tables import curves_path, exact_path
 from tests.support.audited import HOSTILE, checks, frame
 from tests.support.commands import call
 

@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from epsilometer.reaudit import history
-from epsilometer.report import page
-from epsilometer.report.sections import history as past_audits
-from epsilometer.report.sections import origin
+from epsilometer.report import origin, page
+from epsilometer.report import past_audits as past_audits
 
 BODY_OF = (
     "<body><!-- place: header --><!-- end of place -->{}<!-- place: origin --><!-- end of place -->"

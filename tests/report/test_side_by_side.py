@@ -13,9 +13,10 @@ from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.schemas import EXACT
 from epsilometer.core import tables
-from epsilometer.project.paths import exact_path
+from epsilometer.pipeline.measured import measured_in
 from epsilometer.reaudit.drift import UNCHANGED, WORSE
 from epsilometer.report import side_by_side
+from epsilometer.studies.texts.tables import exact_path
 from tests.support.audited import frame
 from tests.support.commands import call
 from tests.support.small_audit import audited
@@ -55,14 +56,11 @@ def test_what_moved_beyond_chance_comes_first(tmp_path, capsys, seed: int) -> No
     assert "claim_2" in (tmp_path / "both.md").read_text(encoding="utf-8")
 
 
-def test_guesses_among_other_numbers_of_candidates_are_shown_and_not_tested(tmp_path, monkeypatch) -> None:
-    first = audited(tmp_path / "one", 0.5)
-    assert side_by_side.moved(first, first)["p_value"].to_list() == [1.0, 1.0]
-    two = side_by_side.measured(first)
+def test_guesses_among_other_numbers_of_candidates_are_shown_and_not_tested(tmp_path) -> None:
+    two = measured_in(audited(tmp_path / "one", 0.5))
+    assert side_by_side.moved(two, two)["p_value"].to_list() == [1.0, 1.0]
     three = {row: replace(of, estimate=replace(of.estimate, candidates=3)) for row, of in two.items()}
-    results = iter([two, three])
-    monkeypatch.setattr(side_by_side, "measured", lambda run: next(results))
-    assert side_by_side.moved(first, first).is_empty()
+    assert side_by_side.moved(two, three).is_empty()
 
 
 def test_bad_folders(tmp_path, capsys) -> None:

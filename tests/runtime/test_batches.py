@@ -13,7 +13,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import SHOW
 from epsilometer.models.memory import Memory
 from epsilometer.pipeline.guard import entry
-from epsilometer.report.sections.origin import device
+from epsilometer.report.origin import device
 from epsilometer.runtime import batches
 from epsilometer.runtime.scaling import Engine, run
 

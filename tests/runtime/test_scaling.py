@@ -30,7 +30,7 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.project.schema.sections import Runtime
+from epsilometer.project.sections import Runtime
 from epsilometer.runtime import scaling
 from epsilometer.runtime.scaling import Engine, run, slices
 from tests.support.places import ROOT
@@ -375,7 +375,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def stages(runtime: dict[str, Any], *cells: str) -> dict[str, bytes]:
     """The bytes that the two stages write for these cells."""
-    from epsilometer.pipeline.stages import attack, rewrite
+    from epsilometer.studies.texts.stages import attack, rewrite
 
     params = yaml.safe_load(Path("params.yaml").read_text())
     Path("params.yaml").write_text(yaml.safe_dump({**params, "runtime": runtime}))

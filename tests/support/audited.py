@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -18,11 +19,13 @@ from epsilometer.auditing.schemas import (
     CLAIMS,
     DENIABILITY,
     DISAGREEMENTS,
+    DOWNSTREAM,
     ESTIMATES,
     ESTIMATORS,
     EXACT,
     EXACT_CURVES,
     FIRST_TOKENS,
+    LEAKAGE,
     OUTPUTS,
     POSSIBLE,
     REWRITES,
@@ -32,16 +35,24 @@ from epsilometer.auditing.schemas import (
 from epsilometer.auditing.schemas import TRIALS as TRIALS_SCHEMA
 from epsilometer.core.tables import Schema
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.project import params
-from epsilometer.project.params import Params
-from epsilometer.project.paths import curves_path, exact_path, rewrites_path, varied_path
-from epsilometer.project.schema.sections import Audit, Dataset, TrialSettings, Utility
+from epsilometer.pipeline import params, reporting
+from epsilometer.pipeline.params import Params
+from epsilometer.project.sections import Audit, Dataset
+from epsilometer.report import body
 from epsilometer.report.environment import render
 from epsilometer.report.figures import styles
-from epsilometer.report.results import Results
 from epsilometer.report.section import Section
-from epsilometer.report.sections.known_loss import INSTRUMENT
-from epsilometer.utility.schemas import DOWNSTREAM, LEAKAGE, SIMILARITIES, SIMILARITY
+from epsilometer.studies.texts.params import TrialSettings, Utility
+from epsilometer.studies.texts.report.known_loss import INSTRUMENT
+from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.tables import (
+    SIMILARITIES,
+    SIMILARITY,
+    curves_path,
+    exact_path,
+    rewrites_path,
+    varied_path,
+)
 from tests.support.exact_losses import curves, losses
 from tests.support.html import Elements
 from tests.support.places import ROOT
@@ -253,7 +264,7 @@ def audit(
     texts: Sequence[str] = TEXTS,
     rewrites: Sequence[str] = REWRITTEN,
     **tables: pl.DataFrame,
-) -> Results:
+) -> TextResults:
     """Results with every section but those on similarity and sweeps filled; tables by their names in TABLES.
 
     texts, rewrites: of the data set `queries`, one of each a trial.
@@ -264,24 +275,30 @@ def audit(
         if held[path] is None:
             held[path] = tables_of_all().get(name, pl.DataFrame(schema=dict(schema)))
     assert not tables, f"no table of an audit: {[*tables]}"
-    return Results(settings_of or settings(), held)
+    return TextResults(settings_of or settings(), held)
 
 
-def bare(estimates: pl.DataFrame) -> Results:
+def build_page(results: TextResults, page: Path, figures: Path) -> None:
+    """Write the page of these results, as stage `report` does."""
+    assert isinstance(results.params, Params)
+    body.build(reporting.body(results.params, results), page, figures)
+
+
+def bare(estimates: pl.DataFrame) -> TextResults:
     """Results with estimates and nothing else."""
     empty = {name: pl.DataFrame(schema=dict(schema)) for name, (_, schema) in TABLES.items()}
-    return audit(settings(notes=(), cells={}), **(empty | {"estimates": estimates}))
+    return audit(settings(notes=()), **(empty | {"estimates": estimates}))
 
 
-def shown(section: Section, results: Results) -> str:
+def shown(section: Section, results: TextResults) -> str:
     """A section as HTML."""
     estimates = results.estimates
     controls = estimates.filter("control")["mechanism"].unique().to_list()
     shared = {"styles": styles(estimates["mechanism"]), "controls": controls}
-    return render(section.template, {**shared, **section.context})
+    return render(section.template, {**shared, "sentences": section.sentences, **section.context})
 
 
-def text_of(section: Section | None, results: Results) -> str:
+def text_of(section: Section | None, results: TextResults) -> str:
     """The text of a section as a reader sees it."""
     assert section is not None
     return "".join(Elements(shown(section, results)).text)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 import subprocess
+from contextlib import chdir
 from pathlib import Path
+from typing import Any
 
+from epsilometer.pipeline import composing
+from epsilometer.pipeline.composing import fragments
+from epsilometer.pipeline.params import read
 from epsilometer.project.site_cache import keep_private
 from tests.support.places import ROOT
 
@@ -16,3 +22,15 @@ def make_project(folder: Path) -> None:
     for name in ("config", ".gitignore"):
         shutil.copy(ROOT / ".dvc" / name, folder / ".dvc")
     keep_private(folder)
+
+
+def plain(stage: str) -> dict[str, Any]:
+    """A stage as DVC reads it, with all that it depends on where every study is there."""
+    own = fragments()[stage]
+    return copy.deepcopy({key: value for key, value in own.items() if key not in ("when", "components")})
+
+
+def compose(folder: Path) -> None:
+    """Write the stages that the params.yaml in a folder needs beside it."""
+    with chdir(folder):
+        composing.write(read())

@@ -10,8 +10,8 @@ import polars as pl
 import yaml
 
 from epsilometer.core import tables
-from epsilometer.project.paths import featured_path, features_path
-from epsilometer.project.training.trainings import FEATURED
+from epsilometer.studies.training.tables import featured_path, features_path
+from epsilometer.studies.training.trainings import FEATURED
 from epsilometer.training.features import LAYERS
 from epsilometer.training.heads import LastLayers
 from tests.support.places import ROOT

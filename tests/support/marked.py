@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples
 from epsilometer.models.classifiers.linear import Linear
-from epsilometer.utility.attackers import Asked, Inferred, Learned, detect, infer
-from epsilometer.utility.released import Released
+from epsilometer.studies.anonymity.attackers import Asked, Inferred, Learned, detect, infer
+from epsilometer.studies.anonymity.released import Released
 
 MARKS = {"f": "madam", "m": "sir"}
 RATINGS = {"bad": "awful", "good": "lovely"}
@@ -63,5 +63,5 @@ def attack(
     examples = training.clean(label)
     static = Learned(fit(examples), examples)
     noise = Noise.named(1, "attack")
-    rows = list(infer(training, test, label, static, learn=learn, asked=wanted, noise=noise))
+    rows = list(infer(training, test, label, static, learn=learn, request=wanted, noise=noise))
     return [*rows, detect(training, test, learn, seed=0, noise=noise)]

@@ -7,10 +7,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core import tables
-from epsilometer.project.params import read
-from epsilometer.project.paths import reconstruction_path, sent_path
-from epsilometer.project.training.sending import described
-from epsilometer.utility.schemas import RECONSTRUCTED
+from epsilometer.pipeline.params import read
+from epsilometer.studies.training.sending import described
+from epsilometer.studies.training.tables import RECONSTRUCTED, reconstruction_path, sent_path
 
 
 def write_sent(name: str, gradients: NDArray[np.float64], parts: tuple[int, ...] | None = None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.dvc_project import make_project
+from tests.support.dvc_project import make_project, plain
 from tests.support.places import ROOT
 
 STAGES = ("code", "resources", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
@@ -24,7 +24,9 @@ from epsilometer.core import tables
 from epsilometer.pipeline.guard.entry import run
 
 def main(name):
-    tables.write_array(np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32), f"data/embeddings/{name}.npy")
+    audited = (tables.read(f"data/prepared/{name}.parquet", {})["split"] == "train").sum()
+    vectors = np.random.default_rng(0).normal(size=(audited, 8)).astype(np.float32)
+    tables.write_array(vectors, f"data/embeddings/{name}.npy")
     tables.write_json({}, f"data/embeddings/{name}.json")
 
 run(main, "embed", *sys.argv[1:])
@@ -69,7 +71,7 @@ class Toy:
         for name in (".dvcignore", "pyproject.toml"):
             shutil.copy(ROOT / name, folder / name)
         (folder / ".gitignore").write_text("/data/*\n/.prefect/\n__pycache__/\n")
-        shipped = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+        shipped = {name: plain(name) for name in {*stages, "embed", "resources"}}
         shipped["embed"]["do"]["cmd"] = "python embed.py ${key}"
         shipped["resources"]["deps"] = ["data/code", "data/prepared"]
         (folder / "embed.py").write_text(EMBED)
@@ -81,7 +83,6 @@ class Toy:
         songs = [f"please play song {i} by artist {chr(97 + i)}" for i in range(20)]
         (folder / "songs.txt").write_text("\n".join(songs) + "\n")
         (folder / "mine.py").write_text(MINE)
-        (folder / "vectors.txt").write_text("play 0 1\nsong 1 0\n")
         mine = {"mechanism": "mine", "file": "mine.py", "epsilons": [1, 5]}
         self.params: dict[str, Any] = {
             "root": ".",
@@ -90,7 +91,6 @@ class Toy:
             "datasets": {"songs": {"source": "songs.txt", "use": "train", "match": None, "public": True}},
             "embedding": {"model": "all-MiniLM-L6-v2", "precision": "float32"},
             "trials": {"count": trials, "candidates": 2, "temperature": -10000},
-            "words": {"sources": {"own": "vectors.txt"}, "lists": 1},
             "mechanisms": {"mine": mine},
             "cells": {"songs-mine": {**mine, "dataset": "songs"}},
             "attacks": {"length": {}},

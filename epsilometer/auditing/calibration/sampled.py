@@ -65,6 +65,7 @@ _DOUBT = 0.1  # of alpha: for the test of the law
 
 FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = "found", "undecided", "outside", "falling", "not monotone"
 HITS, POSTERIORS = "hits", "posteriors"
+ATTRIBUTE = "attribute"  # the measure of a loss that tells a label of a text, and not which text it was
 
 
 @dataclass(frozen=True)

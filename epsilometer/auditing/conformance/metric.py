@@ -13,7 +13,7 @@ from epsilometer.auditing.conformance.rules import TEXTS, Check, Rule, checked, 
 
 
 class Measures(Protocol):
-    """A metric, as `epsilometer.utility.similarity` defines it."""
+    """A metric, as `epsilometer.auditing.worth.similarity` defines it."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """[n] for n pairs."""

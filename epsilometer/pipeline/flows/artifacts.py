@@ -35,7 +35,7 @@ from epsilometer.pipeline.flows.output import run
 from epsilometer.report import page
 from epsilometer.report.export import read_claims, read_exact
 from epsilometer.report.wording import budget
-from epsilometer.utility.schemas import ATTACKERS
+from epsilometer.studies.anonymity.tables import ATTACKERS
 
 _COLUMNS = [
     "dataset", "mechanism", "control", "epsilon", "attack", "sees", "released", "loss", "point", "upper", "ceiling",

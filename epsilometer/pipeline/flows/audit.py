@@ -125,15 +125,15 @@ def main() -> None:
     parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
     parser.add_argument("--target", help="a stage, or all of one kind: attack")
     parser.add_argument("--jobs", type=int, default=2, choices=range(1, 5), help="stages at a time")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        dependencies(given.folder, given.target)  # so that a misspelt name fails at once, not once the server is up
+        dependencies(options.folder, options.target)  # so that a misspelt name fails at once, not once the server is up
         _server = server()
     except (DvcException, UserError) as error:
         parser.error(str(error))
-    run = audit.with_options(task_runner=_side_by_side(given.jobs))
+    run = audit.with_options(task_runner=_side_by_side(options.jobs))
     try:
-        state = run(given.folder, given.target, return_state=True)
+        state = run(options.folder, options.target, return_state=True)
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         sys.exit(130)

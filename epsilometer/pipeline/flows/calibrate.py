@@ -18,7 +18,7 @@ from prefect.artifacts import create_table_artifact
 
 from epsilometer.pipeline.flows.artifacts import prefixed
 from epsilometer.pipeline.flows.output import environment, show
-from epsilometer.project.calibrating.losses import STANDARD_SEARCH, Search
+from epsilometer.studies.texts.calibrating.losses import STANDARD_SEARCH, Search
 
 
 @flow(persist_result=False)
@@ -33,11 +33,11 @@ def calibrate(
 
     search: as by the options of `epsilometer calibrate`. mechanisms, datasets: their names; all by default.
     """
-    asked = {"target": target, **asdict(search), "mechanisms": mechanisms or [], "datasets": datasets or []}
+    request = {"target": target, **asdict(search), "mechanisms": mechanisms or [], "datasets": datasets or []}
     with tempfile.TemporaryDirectory() as results:
         out = Path(results, "rows.json")
         with subprocess.Popen(
-            [sys.executable, "-m", "epsilometer.pipeline.guard.entry", "calibrate", str(out), json.dumps(asked)],
+            [sys.executable, "-m", "epsilometer.pipeline.guard.entry", "calibrate", str(out), json.dumps(request)],
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

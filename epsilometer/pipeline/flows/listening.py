@@ -39,8 +39,8 @@ def is_own(port: int) -> bool:
     tables = [file for file in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if file.is_file()]
     if not tables:  # not Linux: psutil shows a user the sockets of own processes alone
         own = (process for process in psutil.process_iter() if process.username() == getpass.getuser())
-        sockets = (one for process in own for one in process.net_connections("tcp"))
-        return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in sockets)
+        sockets = (connection for process in own for connection in process.net_connections("tcp"))
+        return any(socket.status == psutil.CONN_LISTEN and socket.laddr.port == port for socket in sockets)
     rows = [line.split() for file in tables for line in file.read_text().splitlines()[1:]]
     owners = {int(row[7]) for row in rows if row[3] == _LISTENS and int(row[1].rpartition(":")[2], 16) == port}
     return bool(owners) and owners <= {os.geteuid(), 0}

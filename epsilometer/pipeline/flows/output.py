@@ -20,7 +20,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
-from epsilometer.report.sections.origin import RUN
+from epsilometer.report.origin import RUN
 from epsilometer.runtime.progress import parse
 
 _LAST_LINES = 10  # which a failure repeats

@@ -27,7 +27,10 @@ class Pages(SimpleHTTPRequestHandler):
     def send_head(self):  # type: ignore[no-untyped-def]
         port = self.connection.getsockname()[1]
         own = {f"{host}:{port}" for host in HOSTS}
-        if self.headers["Host"] not in own or self.headers["Origin"] not in {None, *(f"http://{one}" for one in own)}:
+        if self.headers["Host"] not in own or self.headers["Origin"] not in {
+            None,
+            *(f"http://{address}" for address in own),
+        }:
             self.send_error(403)
         elif not _SERVED.fullmatch(self.path):
             self.send_error(404)

@@ -19,11 +19,11 @@ def is_alive(process: psutil.Process) -> bool:
 
 def end(processes: Sequence[psutil.Process]) -> None:
     """Ask processes to end, then kill those that are left."""
-    for one in processes:
+    for process in processes:
         with suppress(psutil.NoSuchProcess):
-            one.terminate()
+            process.terminate()
     _, left = psutil.wait_procs(processes, timeout=_GRACE)
-    for one in left:
+    for process in left:
         with suppress(psutil.NoSuchProcess):
-            one.kill()
+            process.kill()
     psutil.wait_procs(left, timeout=_GRACE)

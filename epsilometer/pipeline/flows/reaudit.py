@@ -28,13 +28,16 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows.alert import EVENT
 from epsilometer.pipeline.flows.artifacts import prefixed
 from epsilometer.pipeline.flows.audit import audit, server
+from epsilometer.pipeline.measured import measure
+from epsilometer.pipeline.params import Params
+from epsilometer.pipeline.params import read as read_params
 from epsilometer.pipeline.repro import held
 from epsilometer.project.commit import commit
-from epsilometer.project.params import Params
-from epsilometer.project.params import read as read_params
 from epsilometer.reaudit import baseline, drift, history, sources
 from epsilometer.reaudit.drift import Drift
 from epsilometer.report import page
+from epsilometer.studies.texts.measured import settings
+from epsilometer.studies.texts.sources import current
 
 _SENT = 50  # rows in one event: the gravest
 
@@ -59,7 +62,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     if fresh:
         params = _next_round(folder, params)
     recorded = sources.read(folder) or accepted.about["sources"]
-    now, unknown = sources.asked(sources.current(params, folder), recorded)
+    now, unknown = sources.served(current(params, folder), recorded)
     updates = sources.changes(recorded, sources.records(now))
     get_run_logger().info("\n".join(["updates:", *(updates or ["none"]), *sources.newer(now), *unknown]))
 
@@ -68,7 +71,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
         if not done.is_completed():
             return Failed(message=f"nothing was compared, as the audit failed: {done.message}")
     level = drift.level(params.audit.alpha, history.audits_in(past, datetime.now(UTC).year))
-    drifts = drift.judge(accepted.measured, baseline.measure(params, folder), level)
+    drifts = drift.judge(accepted.measured, measure(params, folder), level)
     estimates = tables.read(folder / "data/estimates.parquet", ESTIMATES)
     history.append(estimates, at, params.audit.round, folder / history.FILE)
     sources.write(now, folder)
@@ -76,7 +79,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     changed = sources.changes(accepted.about["sources"], sources.records(now)) + sources.newer(now)
     said = drift.message(drifts, level, changed, unknown)
     _publish(folder, drifts, said)
-    worse = [one for one in drifts if one.verdict == drift.WORSE]
+    worse = [change for change in drifts if change.verdict == drift.WORSE]
     if worse:
         _alert(folder, worse, said, changed)
     whole: State[Any] = audit(str(folder), return_state=True)  # the rest: figures, and the report with this audit in it
@@ -89,7 +92,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
 def _checked(folder: Path) -> tuple[baseline.Baseline, Params]:
     """The baseline and the parameters, if they can be compared."""
     params, accepted = read_params(folder / "params.yaml"), baseline.read(folder)
-    accepted.check(params)
+    accepted.check(settings(params))
     return accepted, params
 
 
@@ -120,13 +123,13 @@ def with_round(text: str, round: int) -> str:
 
 def _publish(folder: Path, drifts: Sequence[Drift], said: str) -> None:
     rows = [
-        {**one.row._asdict(), "verdict": one.verdict, "p value": one.p_value, "test": one.test}
+        {**change.row._asdict(), "verdict": change.verdict, "p value": change.p_value, "test": change.test}
         | {
             f"{when} {name}": number
-            for when, e in (("before", one.before), ("now", one.now))
+            for when, e in (("before", change.before), ("now", change.now))
             for name, number in _of(e)
         }
-        for one in drifts
+        for change in drifts
     ]
     create_table_artifact(
         key=prefixed(folder, "drift"), table=rows, description="Against the accepted baseline; losses in nats"
@@ -143,12 +146,12 @@ def _alert(folder: Path, worse: Sequence[Drift], said: str, changed: Sequence[st
             "message": said,
             "worse": [
                 {
-                    **one.row._asdict(),
-                    "before": dict(_of(one.before)),
-                    "now": dict(_of(one.now)),
-                    "p_value": one.p_value,
+                    **change.row._asdict(),
+                    "before": dict(_of(change.before)),
+                    "now": dict(_of(change.now)),
+                    "p_value": change.p_value,
                 }
-                for one in worse[:_SENT]
+                for change in worse[:_SENT]
             ],
             "changed": list(changed),
         },
@@ -167,14 +170,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m flows.reaudit", description=reaudit.__doc__)
     parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
     parser.add_argument("--fresh", action="store_true", help="draw fresh noise")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        _checked(Path(given.folder))
-        history.read(Path(given.folder) / history.FILE)
+        _checked(Path(options.folder))
+        history.read(Path(options.folder) / history.FILE)
         _server = server()
     except UserError as error:
         parser.error(str(error))
-    state = reaudit(given.folder, given.fresh, return_state=True)
+    state = reaudit(options.folder, options.fresh, return_state=True)
     print(state.message)
     sys.exit(0 if state.is_completed() else 1)
 

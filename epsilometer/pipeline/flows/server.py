@@ -55,11 +55,11 @@ class Described:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on requests that know the secret, or that are for something else."""
-        known = True
+        allowed = True
         if scope["type"] == "http" and scope["path"].split("/")[1] in self.pages:
             said = Headers(scope=scope).get("authorization", "")
-            known = hmac.compare_digest(said.encode(), self.authorization.encode())
-        if known:
+            allowed = hmac.compare_digest(said.encode(), self.authorization.encode())
+        if allowed:
             await self.app(scope, receive, send)
         else:
             ask = {"WWW-Authenticate": "Basic"}

@@ -213,10 +213,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m flows.ui")
     parser.add_argument("what", choices=["start", "stop"])
     parser.add_argument("--port", type=int, default=4200)
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        if given.what == "start":
-            url = start(given.port)
+        if options.what == "start":
+            url = start(options.port)
             print(
                 f"{url} shows the audits that run as flows: `make flow`, the schedule's, those that {url}/deployments"
             )

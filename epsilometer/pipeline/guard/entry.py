@@ -9,9 +9,10 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+from epsilometer.core.component import PACKAGE
 from epsilometer.core.errors import UserError, disk_trouble, unknown
 from epsilometer.core.file_names import names_shown
-from epsilometer.pipeline import INTERRUPTED, RUNNER, STAGES, why
+from epsilometer.pipeline import INTERRUPTED, RUNNER, bodies, why
 from epsilometer.pipeline.dvc_files import dvc_pauses, lock
 from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
@@ -25,16 +26,16 @@ _SHOWN = 5  # reasons for a run
 
 
 def stage(name: str, *arguments: str) -> None:
-    """Run the stage of that name in `epsilometer.pipeline.stages`, for one entry where it has several.
+    """Run the stage of that name, for one entry where it has several.
 
     Raises UserError where there is none of that name.
     """
-    known = sorted(path.stem for path in STAGES.glob("[!_]*.py"))
-    if name not in known:
-        raise unknown("stage", name, known)
+    if name not in (files := bodies()):
+        raise unknown("stage", name, sorted(files))
+    module = ".".join(files[name].relative_to(PACKAGE.parent).with_suffix("").parts)
 
-    def main(*given: str) -> None:
-        import_module(f"epsilometer.pipeline.stages.{name}").main(*given)
+    def main(*arguments: str) -> None:
+        import_module(module).main(*arguments)
 
     run(main, " ".join([name, *arguments]), *arguments)
 

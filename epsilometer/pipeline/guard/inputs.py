@@ -78,6 +78,6 @@ def _trace(file: Path) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _overlap(one: str, other: str) -> bool:
-    a, b = PurePosixPath(one), PurePosixPath(other)
+def _overlap(first: str, other: str) -> bool:
+    a, b = PurePosixPath(first), PurePosixPath(other)
     return a.is_relative_to(b) or b.is_relative_to(a)

@@ -11,15 +11,16 @@ import json
 from functools import partial
 
 from epsilometer.core import tables
-from epsilometer.project.calibrating import losses as calibrating
-from epsilometer.project.params import read
+from epsilometer.pipeline.calibrating import calibrate_cells
+from epsilometer.pipeline.params import read
+from epsilometer.studies.texts.calibrating import losses as calibrating
 
 
-def main(out: str, asked: str) -> None:
+def main(out: str, request: str) -> None:
     """Calibrate, and write the rows as JSON."""
-    given = json.loads(asked)
-    target, mechanisms, datasets = given.pop("target"), given.pop("mechanisms"), given.pop("datasets")
-    search = calibrating.Search(**given)
+    settings = json.loads(request)
+    target, mechanisms, datasets = settings.pop("target"), settings.pop("mechanisms"), settings.pop("datasets")
+    search = calibrating.Search(**settings)
     watch = partial(calibrating.progress, search=search)
-    rows = calibrating.calibrate_cells(read(), target, search, mechanisms=mechanisms, datasets=datasets, watch=watch)
+    rows = calibrate_cells(read(), target, search, mechanisms=mechanisms, datasets=datasets, watch=watch)
     tables.write_json(list(rows), out)

@@ -14,53 +14,22 @@ from typing import Any
 from epsilometer.attacks import identification, membership, reconstruction
 from epsilometer.core import atomic
 from epsilometer.core.component import file
-from epsilometer.pipeline import STAGES, dvc_files
+from epsilometer.pipeline import bodies, composing, dvc_files
+from epsilometer.pipeline.params import Params
+from epsilometer.pipeline.params import read as read_params
 from epsilometer.project import code
-from epsilometer.project.params import Params
-from epsilometer.project.params import read as read_params
 from epsilometer.project.remembered import remembered
 
 FOLDER = Path("data/code")
 
-# Components that a stage finds by name, beside what it imports: of its entry alone, which then has a record of its own,
-_OF_ENTRY = {
-    "prepare": ("generator",),
-    "embed": (),
-    **dict.fromkeys(("triples", "autoencoder", "noise_aware"), ("public generator",)),
-    "auxiliaries": ("relations",),
-    "rewriters": ("round trip",),
-    **dict.fromkeys(("rewrite", "privatize", "anonymize", "anonymity", "exact"), ("mechanism",)),
-    **dict.fromkeys(("attack", "ablations"), ("mechanism", "attacks")),
-    "sweeps": ("mechanism", "attacks", "metrics"),
-    "membership": ("membership attacks",),
-    "reconstruction": ("reconstruction attacks",),
-}
-# or of the whole audit.
-_OF_AUDIT = {
-    **dict.fromkeys(("claims", "tokens"), ("mechanisms",)),
-    "estimate": ("attacks",),
-    "similarity": ("metrics",),
-    "instrument": ("known loss",),
-}
-
-# What stages that read all entries of a section come after, be it empty.
-_FOLDERS = tuple(
-    f"data/{kind}"
-    for kind in (
-        *("models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters", "features"),
-        *("anonymized", "anonymity", "trained", "membership", "one_run", "sent", "reconstruction"),
-    )
-)
-
 
 def main() -> None:
     """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json where entries have components of their own."""
-    for folder in map(Path, _FOLDERS):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".keep").touch()  # DVC warns of empty folders
+    params = read_params()
+    composing.check(params)
     shutil.rmtree(FOLDER, ignore_errors=True)
     with remembered():
-        every = records(read_params())
+        every = records(params)
     for path, record in every.items():
         atomic.write_json(record, path)
 
@@ -68,21 +37,21 @@ def main() -> None:
 def records(params: Params) -> dict[Path, code.Record]:
     """Returns the records of the stages in dvc.yaml, by the files that they are written to."""
     project = Path(params.root).resolve()
-    by_path = {}
+    by_path, files_of = {}, bodies()
     for stage, body in dvc_files.stages().items():
-        own = STAGES / f"{stage}.py"
-        if stage in ("code", "resources") or not own.is_file():
+        if stage in ("code", "resources") or stage not in files_of:
             continue
-        if stage in _OF_ENTRY:
+        own, components = files_of[stage], composing.fragments()[stage].get("components")
+        if components is not None and "foreach" in body:
             for key, entry in getattr(params, str(dvc_files.section(body))).items():
-                files = [file for kind in _OF_ENTRY[stage] for file in _files(params, kind, entry)]
+                files = [file for kind in components for file in _files(params, kind, entry)]
                 runs = stage != "embed" or key in params.audited  # DVC cannot name cells by their data set
                 record = code.record([own, *(file for file in files if file.suffix == ".py")] if runs else [], project)
                 # Data that only some entries read, and that DVC's templates therefore cannot name.
                 record["files"] |= code.hashes([file for file in files if file.suffix != ".py"], project)
                 by_path[FOLDER / stage / f"{key}.json"] = record
         else:
-            files = [file for kind in _OF_AUDIT.get(stage, ()) for file in _files(params, kind, None)]
+            files = [file for kind in components or () for file in _files(params, kind, None)]
             by_path[FOLDER / f"{stage}.json"] = code.record([own, *files], project)
     if params.runtime.ray and params.device != "cpu":  # workers look for devices of their own
         there = {"device": {"kind": f"{params.device}, by each node of a Ray cluster"}}
@@ -109,7 +78,7 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
     elif kind == "membership attacks":
         yield from dict.fromkeys(file(membership.KIND, module) for module, _ in entry.modules.values())
     elif kind == "reconstruction attacks":
-        from epsilometer.utility.reconstruction import METRICS  # which loads scipy
+        from epsilometer.studies.training.reconstruction import METRICS  # which loads scipy
 
         yield from (file(reconstruction.KIND, name) for name in entry.attacks)
         yield from (file("metrics", name) for name in METRICS)

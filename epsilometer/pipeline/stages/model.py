@@ -16,7 +16,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.models import masked_lm, seq2seq
 from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds
 from epsilometer.models.locate import ENCODER, hub_id, locate, read_pin
-from epsilometer.project.params import read
+from epsilometer.pipeline.params import read
 from epsilometer.runtime import checksums
 
 

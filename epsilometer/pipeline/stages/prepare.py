@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from epsilometer.core import tables
 from epsilometer.corpora.reading import PREPARED
+from epsilometer.pipeline.params import read as read_params
 from epsilometer.project.corpora import corpus
-from epsilometer.project.params import read as read_params
 
 
 def main(name: str) -> None:

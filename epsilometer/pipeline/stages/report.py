@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from epsilometer.project.params import read
+from epsilometer.pipeline import reporting
+from epsilometer.pipeline.params import read
 from epsilometer.report import body, page
-from epsilometer.report.results import Results
-from epsilometer.report.tracked import metrics, plot_table
+from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.report.tracked import metrics, plot_table
 
 
 def main() -> None:
@@ -15,8 +16,9 @@ def main() -> None:
 
     Also reports/audit.html, the page with a record of its origin, which DVC does not track.
     """
-    results = Results(read())
-    body.build(results, page.BODY, Path("reports/figures"))
+    params = read()
+    results = TextResults(params)
+    body.build(reporting.body(params, results), page.BODY, Path("reports/figures"))
     metrics(results.estimates, results.exact, Path("reports/metrics.json"))
     plot_table(results.estimates, results.exact, Path("reports/calibration.csv"))
     page.write()

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from epsilometer.core import atomic
 from epsilometer.pipeline import dvc_files
+from epsilometer.pipeline.params import read as read_params
 from epsilometer.project.code import hashes
-from epsilometer.project.params import read as read_params
-from epsilometer.project.schema.sections import MechanismEntry
+from epsilometer.project.sections import MechanismEntry
 
 FOLDER = Path("data/resources")
 SECTIONS = ("cells", "downstream", "anonymity", "ablations", "sweeps")
@@ -35,8 +35,8 @@ def main() -> None:
 
 def _hashes(cell: MechanismEntry, outs: dict[str, str]) -> dict[str, str]:
     """Of the resource, and of models that settings name beside it."""
-    models = [one for one in cell.settings.values() if isinstance(one, str) and one.startswith("data/models/")]
-    paths = [Path(one).as_posix() for one in (cell.resource, *models) if one is not None]
+    models = [value for value in cell.settings.values() if isinstance(value, str) and value.startswith("data/models/")]
+    paths = [Path(path).as_posix() for path in (cell.resource, *models) if path is not None]
     of_stages = {path: outs[path] for path in paths if path in outs}
     here = Path().resolve()  # whole paths, as a name alone would be that of each model's config.json
     return of_stages | hashes([Path(os.path.abspath(path)) for path in paths if path not in of_stages], here)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from epsilometer.models.locate import locate
-from epsilometer.project.params import read
+from epsilometer.pipeline.params import read
 from epsilometer.text.vectors import WordVectors
 
 

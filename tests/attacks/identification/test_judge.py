@@ -377,8 +377,8 @@ def test_an_unknown_device_is_refused(chat_model: Path) -> None:
 
 
 def test_an_audit_with_an_endpoint_is_refused_where_a_data_set_is_not_public(monkeypatch: pytest.MonkeyPatch) -> None:
-    from epsilometer.project.checking import check
-    from epsilometer.project.params import read
+    from epsilometer.pipeline.checking import check
+    from epsilometer.pipeline.params import read
 
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")

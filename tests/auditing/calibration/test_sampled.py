@@ -35,7 +35,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
-from epsilometer.project.calibrating.losses import Search, reason
+from epsilometer.studies.texts.calibrating.losses import Search, reason
 
 TRUE = 6.0  # where the simulated adversary's loss is 1 nat
 

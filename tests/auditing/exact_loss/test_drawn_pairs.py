@@ -24,7 +24,7 @@ from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
-from epsilometer.project.calibrating.exact import Aim, Compared, among_drawn, row
+from epsilometer.studies.texts.calibrating.by_law import Aim, Compared, among_drawn, row
 from tests.support.spelled import Spelled
 
 LETTERS = "abcde"
@@ -132,8 +132,8 @@ def test_no_more_is_said_of_all_sets_than_of_those_compared(seed: int) -> None:
     """Their draws are not the same: of some seeds the interval over all ended below the upper end of the average."""
     mechanism = Likely(LAW / 4)
     design = Design(3, temperature=0, seed=seed)
-    for one in epsilometer.exact_loss(TEXTS[::4], mechanism, [1.0], trials=40, design=design).rows(named=True):
-        assert one["all_low"] <= one["average_low"] <= one["average_high"] <= one["all_high"]
+    for losses in epsilometer.exact_loss(TEXTS[::4], mechanism, [1.0], trials=40, design=design).rows(named=True):
+        assert losses["all_low"] <= losses["average_low"] <= losses["average_high"] <= losses["all_high"]
 
 
 def test_draws_between_drawn_pairs_cover_the_average_of_all() -> None:

@@ -27,9 +27,9 @@ from epsilometer.mechanisms.selection.shared.triples import (
     embed,
 )
 from epsilometer.models.tagging import Tagger, Triple
-from epsilometer.pipeline.stages import triples
-from epsilometer.project.checking import check
-from epsilometer.project.params import Params, read
+from epsilometer.pipeline.checking import check
+from epsilometer.pipeline.params import Params, read
+from epsilometer.studies.texts.stages import triples
 from tests.support.places import ROOT
 
 SENTENCES = [

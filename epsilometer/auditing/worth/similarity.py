@@ -1,0 +1,90 @@
+"""How much of a text its rewrite keeps, by the metrics of `epsilometer.metrics`.
+
+A metric is a class with `measure(originals, rewrites)`: one number per pair, NaN where it is undefined. Most look at
+words as `epsilometer.text.words` yields them: case, layout and punctuation do not count, and an emoji is no word. Texts
+are read up to their first 10,000 characters, since alignments take time by the product of two lengths.
+
+| metric | what | scale |
+|---|---|---|
+| cosine | of the sentence embeddings | -1 to 1 |
+| levenshtein | 1 - edit distance / length of the longer, in characters | 0 to 1 |
+| jaccard | sets of words: common / all | 0 to 1 |
+| changed | share of words replaced, inserted or deleted | 0 to 1, less is closer |
+| bleu, rouge_l, meteor | n-grams, longest common subsequence, matched words and stems | 0 to 1 |
+| bertscore | F1 of matched token states | -1 to 1 |
+| part_of_speech | likeness of the sequences of tags | 0 to 1 |
+| perplexity | of the rewrite alone, under a language model | from 1, less is likelier |
+| grammaticality | of the rewrite alone, by a classifier | 0 to 1 |
+
+None of them says whether a text is good: two texts on one topic have a high cosine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core.component import build, by_name, find
+from epsilometer.core.errors import UserError
+
+LONGEST = 10_000  # characters
+CHEAP = ("levenshtein", "jaccard", "changed", "bleu", "rouge_l", "meteor")  # those that need no model
+
+
+class Metric(Protocol):
+    """A number for a text and its rewrite."""
+
+    def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
+        """The [n] values of n pairs; NaN where a pair has none."""
+        ...
+
+
+def similarity(
+    originals: Sequence[str],
+    rewrites: Sequence[str],
+    metrics: Sequence[str | Path | Metric] | Mapping[str, Mapping[str, Any]] = ("cosine", *CHEAP),
+) -> pl.DataFrame:
+    """Measure how much of each original its rewrite keeps: a row a pair, a column a metric, null without a value.
+
+    metrics: names in `epsilometer.metrics` (this module lists them with their scales), paths of files, objects, or a
+    mapping from names and paths to settings. Those beyond the default load models. Raises UserError for texts that are
+    not as many strings on both sides, and for unknown metrics.
+    """
+    return measure(originals, rewrites, by_name("metrics", metrics, metric))
+
+
+def metric(name: str, settings: Mapping[str, Any]) -> Metric:
+    """A shipped metric by module name, or one from the path of a user's file. Raises UserError for unknown settings."""
+    instance: Metric = build(find("metrics", name, "measure"), settings, f"utility.metrics.{name}")
+    return instance
+
+
+def measure(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[str, Metric]) -> pl.DataFrame:
+    """One row a pair, one column a metric; null where a metric has no number. Equal pairs are measured once.
+
+    Raises UserError for texts that are not as many strings on both sides, and for a metric that returns another number
+    of values.
+    """
+    for name, side in (("originals", originals), ("rewrites", rewrites)):
+        if isinstance(side, str) or not all(isinstance(text, str) for text in side):
+            raise UserError(f"{name} must be a list of strings; an empty rewrite is the empty string")
+    if len(originals) != len(rewrites):
+        raise UserError(
+            f"originals and rewrites must be as many, got {len(originals)} and {len(rewrites)}; give the pairs in order"
+        )
+    pairs = [(a[:LONGEST], b[:LONGEST]) for a, b in zip(originals, rewrites, strict=True)]
+    number = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
+    left, right = [a for a, _ in number], [b for _, b in number]
+    rows = [number[pair] for pair in pairs]
+    columns = {}
+    for name, metric in metrics.items():
+        values = np.asarray(metric.measure(left, right), np.float64) if number else np.empty(0)
+        if values.shape != (len(number),):
+            raise UserError(f"metric {name!r} returned an array of shape {values.shape}, {(len(number),)} is due")
+        columns[name] = pl.Series(name, values[rows], dtype=pl.Float64).fill_nan(None)
+    return pl.DataFrame(columns)

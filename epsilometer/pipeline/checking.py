@@ -1,0 +1,253 @@
+"""Check an audit before it runs: each component is built, each local file of texts is read."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+from epsilometer.attacks.identification import KIND
+from epsilometer.core.attack import Checked
+from epsilometer.core.component import EMBEDDED, build, find
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.file_names import absent
+from epsilometer.core.mechanism import Mechanism, build_mechanism
+from epsilometer.corpora import tab
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, ReadsAuxiliaries, read_relations
+from epsilometer.models.devices import resolved
+from epsilometer.pipeline.downloads import Download, downloads
+from epsilometer.pipeline.params import Params
+from epsilometer.project import cells
+from epsilometer.project.corpora import corpus
+from epsilometer.project.sections import Cell, Dataset
+from epsilometer.runtime import checksums
+from epsilometer.studies.anonymity.labelled import TEST, to_anonymize, to_rewrite
+from epsilometer.studies.anonymity.parts import check_parts, with_parts
+
+_WHOLE = 1000  # texts of a generator; of one that has more,
+_SAMPLE = 200  # so many are checked, which takes a tenth of a second
+_TEXT = 1000  # least bytes that a text takes, its embedding included
+
+
+class AbsentError(UserError):
+    """Files are missing that no download brings; downloads: what the hub would bring, or brought."""
+
+    def __init__(self, absent: Sequence[str], downloads: Sequence[Download]) -> None:
+        super().__init__("\n".join(absent))
+        self.downloads = downloads
+
+
+def check(params: Params) -> list[Download]:
+    """What the audit reads from the hub, with what of it is here; of models it loads those that MIA-N asks alone.
+
+    Raises UserError for anything that cannot be built or is invalid; and, when all else is right, AbsentError for
+    missing files.
+    """
+    _check_writable(params)
+    _check_memory(params)
+    checksums.check(EMBEDDED)
+    _check_links(params)
+    resolved(params.device)
+    absent = [
+        f"{setting}: there is no {path!r}; put it there, or correct the path"
+        for setting, path in params.data_paths()
+        if not setting.endswith(".training.model") and not Path(params.path(path)).exists()
+    ]
+    _check_corpora(params)
+    for entry in params.auxiliaries.values():
+        if entry.relations is not None and Path(params.path(entry.relations)).exists():
+            read_relations(params.path(entry.relations))
+    _check_resources(params)
+    for cell in (*params.cells.values(), *params.downstream.values(), *params.anonymity.values()):
+        _check_auxiliaries(params, cell, cells.build(params, cell), f"mechanisms.{cell.mechanism}.settings")
+    _check_rewriters(params)
+    _check_reconstruction(params)
+    for name, cell in params.sweeps.items():
+        for setting, _, _, settings in params.variations(name):
+            place = f"sweeps.{name}.vary.{setting}"
+            built = build_mechanism(str(params.code(cell)), settings, cell.resource, place)
+            _check_auxiliaries(params, cell, built, place)
+    _check_attacks(params)
+    _check_membership(params)
+    every = downloads(params)
+    if absent:
+        raise AbsentError(absent, every)
+    return every
+
+
+def _check_auxiliaries(params: Params, cell: Cell, built: Mechanism, place: str) -> None:
+    """Refuse settings that do not fit the auxiliaries that a mechanism reads; those of a stage need not be made yet."""
+    if cell.resource is None or not isinstance(built, ReadsAuxiliaries):
+        return
+    path = Path(os.path.normpath(cell.resource))
+    of_stage = path.parent == Path("data/auxiliaries") and path.name in params.auxiliaries
+    planned = params.auxiliaries[path.name].model_dump() if of_stage else None
+    try:
+        built.check_auxiliaries(Auxiliaries(Path(cell.resource), planned))
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from error
+
+
+def _check_corpora(params: Params) -> None:
+    """Read all texts that lie here; of those of the hub only which they are."""
+    for name, dataset in params.datasets.items():
+        if Path(params.path(dataset.source)).exists():
+            _check_dataset(params, name, dataset)
+
+
+def _check_attacks(params: Params) -> None:
+    """Build each attack, which must be content with whose texts it sees."""
+    for name, settings in params.attacks.items():
+        attack = build(find(KIND, name, "guess"), settings, f"attacks.{name}")
+        if isinstance(attack, Checked):
+            for dataset in params.datasets.values():
+                attack.check(dataset.public)
+
+
+def _check_membership(params: Params) -> None:
+    """Build each membership attack, which must be content with its references, and with a model of its own."""
+    if params.membership:
+        from epsilometer.studies.training import members as membership  # what it trains with loads slowly
+
+        for name, entry in params.membership.items():
+            built = membership.attacks(entry, f"membership.{name}")
+            membership.check_references(params.references[entry.references], built, f"membership.{name}")
+            membership.check_models(entry, built, f"membership.{name}")
+
+
+def _check_reconstruction(params: Params) -> None:
+    """Build the attacks on what is sent; they stand beside code that needs torch."""
+    if params.reconstruction:
+        from epsilometer.studies.training import sending
+
+        for name in params.reconstruction:
+            sending.built(params, name)
+
+
+def _check_rewriters(params: Params) -> None:
+    """Build what rewriters are trained by; their settings stand beside code that needs torch."""
+    if params.rewriters:
+        from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import AdversarialTraining
+
+        for name, entry in params.rewriters.items():
+            cells.build(params, entry.cell)
+            build(AdversarialTraining, entry.training, f"rewriters.{name}.training")
+
+
+def _check_resources(params: Params) -> None:
+    """Refuse a resource that neither lies there nor is made by a stage."""
+    outputs = [
+        *(f"data/prepared/{name}.parquet" for name in params.datasets),
+        *(f"data/vectors/{name}.npz" for name in params.words.sources),
+        "data/lists.npz",
+        *(
+            f"data/{kind}/{name}"
+            for kind in ("models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters")
+            for name in getattr(params, kind)
+        ),
+    ]
+    for kind in ("cells", "downstream", "anonymity"):
+        for name, cell in getattr(params, kind).items():
+            resource = cell.resource
+            if resource is not None and os.path.normpath(resource) not in outputs and not Path(resource).exists():
+                raise UserError(
+                    f"{unknown(f'resource in {kind}.{name}.resource', resource, outputs)}; a resource is made by a "
+                    "stage, or is a file or folder of your own"
+                )
+
+
+def _check_memory(params: Params) -> None:
+    """Refuse numbers of trials and of generated texts that do not fit into the memory that is free."""
+    needs = [("trials.count", params.trials.count, _trial(params.trials.candidates))]
+    needs += [
+        (f"ablations.{name}.trials", cell.trials, _trial(max((params.trials.candidates, *cell.candidates))))
+        for name, cell in params.ablations.items()
+    ]
+    needs += [(f"sweeps.{n}.trials", s.trials, _trial(params.trials.candidates)) for n, s in params.sweeps.items()]
+    needs += [("instrument.trials", params.instrument.trials, _trial(2))]
+    needs += [
+        (f"datasets.{name}.count", dataset.count, _TEXT)
+        for name, dataset in params.datasets.items()
+        if dataset.count is not None and dataset.source.endswith(".py")
+    ]
+    gib, free = 2**30, psutil.virtual_memory().available
+    for setting, count, each in needs:
+        if count * each > free:
+            raise UserError(
+                f"{setting}: {count:,} take at least {count * each / gib:,.1f} GiB of memory, and {free / gib:,.1f} "
+                f"GiB are free; give at most {free // each:,}, or free some"
+            )
+
+
+def _trial(candidates: int) -> int:
+    """The least bytes that a trial takes: its candidates, its target's slot, its number, its claim, a guess."""
+    return 4 * candidates + 20
+
+
+def _check_links(params: Params) -> None:
+    """Refuse a link that leads out of the project, as a relative path out of it is refused.
+
+    What comes with the package counts as the project's: `pipeline.starting` links it.
+    """
+    project = Path(params.root).resolve()
+    outside = [EMBEDDED.parent.resolve(), *(Path(params.path(folder)).resolve() for folder in params.outside)]
+    for paths, folders in ((params.data_paths(), [project, *outside]), (params.code_paths(), [project])):
+        for setting, path in paths:
+            real = Path(params.path(path)).resolve()
+            if not Path(path).is_absolute() and not any(real.is_relative_to(folder) for folder in folders):
+                raise UserError(
+                    f"{setting}: {path!r} is a link that leads out of the project, to {str(real)!r}; copy what is "
+                    "there into the project, name its folder under `outside` (data only), or give its absolute path"
+                )
+
+
+def _check_writable(params: Params) -> None:
+    """Refuse a folder that results, or DVC's record of them, cannot be written to."""
+    folders = [folder for folder in Path("data").glob("*/") if folder.name != "embedded"]
+    for folder in (Path("data"), *folders, Path("reports"), Path(params.root, ".dvc")):
+        place = next(part for part in (folder, *folder.parents) if part.exists())
+        try:
+            with tempfile.TemporaryFile(dir=place):
+                pass
+        except OSError as error:
+            raise UserError(
+                f"{place.resolve()} must be writable, since the audit keeps its results there, but is not "
+                f"({error.strerror}); mount it writable, change its permissions, or run in another folder"
+            ) from error
+
+
+def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
+    """Refuse a source without the named columns or split, or with too few texts. A pin is not followed.
+
+    Of a generator of many texts, a sample is checked.
+    """
+    source = params.path(dataset.source)
+    if source.endswith(".json") and not tab.holds(Path(source)):
+        return
+    sampled = source.endswith(".py") and dataset.count is not None and dataset.count > _WHOLE
+    table = corpus(params, name, _SAMPLE if sampled else None).table
+    if sampled and (table["split"] == dataset.use).sum() < params.trials.candidates:  # which the whole may have
+        sampled, table = False, corpus(params, name).table
+    splits = table["split"]
+    if dataset.use not in splits:
+        raise absent(f"split in datasets.{name}.use", dataset.use, splits.unique())
+    if (texts := (splits == dataset.use).sum()) < params.trials.candidates:
+        raise UserError(
+            f"trials.candidates (k) must be at most the number of distinct texts, {texts} in the split {dataset.use!r} "
+            f"of {name}, got {params.trials.candidates}"
+        )
+    if not sampled and params.private_training:
+        from epsilometer.studies.training.trainings import check_cells
+
+        check_cells(params, name, table)
+    if not sampled and (labels := params.classification.labels.get(name)) is not None:
+        settings = params.classification
+        table = with_parts(params, name, table)
+        check_parts(params, name, table)
+        seed, batch = params.audit.seed, settings.training.batch  # of what refuses unusable labels
+        to_rewrite(table, labels.tasks, labels.attributes, settings.texts.sizes, seed=seed, least=batch)
+        if any(cell.dataset == name and cell.part == TEST for cell in params.anonymity.values()):
+            to_anonymize(table, [*labels.tasks, *labels.attributes], settings.texts.anonymized, seed, least=batch)

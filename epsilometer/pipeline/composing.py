@@ -1,0 +1,116 @@
+"""dvc.yaml: the stages that a parameter file needs, of those that the studies have.
+
+A study's stages stand in `studies/*/stages.yaml`, as DVC writes them, with two keys of our own: `when`, the sections of
+params.yaml of which one must have entries (by default that of `foreach`), and `components`, which stage `code` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import yaml
+
+from epsilometer.core import atomic, yaml_text
+from epsilometer.core.component import PACKAGE
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline import dvc_files
+from epsilometer.pipeline.params import Params
+
+FILE = Path("dvc.yaml")
+COMPOSE = "`epsilometer compose`"
+_SHARED = PACKAGE / "pipeline/stages.yaml"
+_HEAD = """# The stages that params.yaml needs, written by `epsilometer compose`. Which code a stage depends on is
+# recorded by stage `code`, file by file; `epsilometer why` says what changed. `root` leads from the run's folder to
+# the project.
+stages:
+"""
+_OURS = ("when", "components")
+_WIDTH = 118
+
+
+@cache
+def fragments() -> dict[str, dict[str, Any]]:
+    """Returns every stage that there is, by name, with the keys that DVC does not know."""
+    files = [_SHARED, *sorted((PACKAGE / "studies").glob("*/stages.yaml"))]
+    return {name: stage for file in files for name, stage in yaml_text.load(file.read_bytes()).items()}
+
+
+def compose(params: Params) -> str:
+    """Returns the text of dvc.yaml for these parameters."""
+    settings = params.model_dump(mode="json")
+    stages = {name: stage for name, stage in fragments().items() if _wanted(stage, settings)}
+    outs = [_fixed(out) for stage in stages.values() for out in _outs(stage)]
+    written = {name: _written(stage, outs, settings) for name, stage in stages.items()}
+    layout: dict[str, Any] = {"sort_keys": False, "default_flow_style": None, "width": _WIDTH, "allow_unicode": True}
+    texts = (yaml.dump({name: stage}, Dumper=_Dumper, **layout) for name, stage in written.items())
+    return _HEAD + "\n".join(indent(text, "  ") for text in texts)
+
+
+def write(params: Params, folder: Path = Path()) -> bool:
+    """Write dvc.yaml into a folder unless it has these bytes; returns whether it was written."""
+    text, file = compose(params), folder / FILE
+    if file.is_file() and file.read_text(encoding="utf-8") == text:
+        return False
+    atomic.write_text(text, file)
+    return True
+
+
+def check(params: Params) -> None:
+    """Raises UserError where dvc.yaml has no stage for entries of params.yaml, or one for a section without any."""
+    settings = params.model_dump(mode="json")
+    needed = {section for stage in fragments().values() if (section := dvc_files.section(stage))}
+    needed = {section for section in needed if dvc_files.lookup(settings, section)}
+    there = {section for stage in dvc_files.stages().values() if (section := dvc_files.section(stage))}
+    ours = {section for stage in fragments().values() if (section := dvc_files.section(stage))}
+    for what, sections in (("no stage for", needed - there), ("stages without entries for", there & ours - needed)):
+        if sections:
+            raise UserError(
+                f"dvc.yaml has {what} {', '.join(sorted(sections))} of params.yaml; {COMPOSE} writes the stages that "
+                "params.yaml needs"
+            )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what stands twice twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _wanted(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    sections = [*stage.get("when", ())]
+    over = dvc_files.section(stage)
+    if over is not None and not dvc_files.lookup(settings, over):
+        return False
+    return not sections or any(dvc_files.lookup(settings, section) for section in sections)
+
+
+def _written(stage: Mapping[str, Any], outs: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The stage as DVC reads it, without dependencies that no stage makes, and settings that are empty."""
+    stage = {key: value for key, value in stage.items() if key not in _OURS}
+    if "do" in stage:
+        return stage | {"do": _written(stage["do"], outs, settings)}
+    lists = {
+        "deps": [dep for dep in stage.get("deps", ()) if not dep.startswith("data/") or _is_made(_fixed(dep), outs)],
+        "params": [key for key in stage.get("params", ()) if settings.get(key.partition(".")[0]) not in ({}, [], None)],
+    }
+    return {key: lists.get(key, value) for key, value in stage.items() if lists.get(key, value) != []}
+
+
+def _is_made(dep: str, outs: list[str]) -> bool:
+    return any(out.startswith(dep) or dep.startswith(out) for out in outs)
+
+
+def _fixed(path: str) -> str:
+    """The part of a path before its first entry's name."""
+    return path.partition("${")[0]
+
+
+def _outs(stage: Mapping[str, Any]) -> Iterator[str]:
+    body = stage.get("do", stage)
+    for out in [*body.get("outs", ()), *body.get("metrics", ()), *body.get("plots", ())]:
+        yield out if isinstance(out, str) else next(iter(out))

@@ -1,0 +1,157 @@
+"""What an audit reads from the hub: every model and data set that its parameters name, its size, what of it is here."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from epsilometer.attacks.identification import KIND
+from epsilometer.auditing.worth.similarity import metric
+from epsilometer.core.component import EMBEDDED, build, find
+from epsilometer.core.errors import UserError
+from epsilometer.corpora import hub as data_sets
+from epsilometer.corpora import tab
+from epsilometer.models import locate
+from epsilometer.models.classifier import TRANSFORMER
+from epsilometer.pipeline.expected import PUBLISHED
+from epsilometer.pipeline.params import Params
+from epsilometer.runtime import hub
+from epsilometer.runtime.hub import Repository, State
+from epsilometer.runtime.progress import say
+from epsilometer.studies.anonymity.params import FineTuning
+
+# Bytes of data sets by their cards, before the hub was asked.
+CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # the latter sample-10BT
+
+
+@dataclass(frozen=True)
+class Download:
+    """A repository, what of it is here, and whether that is all. size: bytes in all, None where not known.
+
+    about: whether the size is that of published parameters or a card, since the hub was not asked yet.
+    """
+
+    repository: Repository
+    state: State
+    here: bool
+    size: int | None
+    about: bool
+
+
+def downloads(params: Params) -> list[Download]:
+    """Everything that the parameters name on the hub, present or not. Loads no model and needs no network."""
+    listed = []
+    for repository in repositories(params):
+        state = hub.state(repository)
+        missing = data_sets.is_missing if repository.kind == "dataset" else locate.is_missing
+        size = state.size if state.size is not None else CARDS.get(repository.name)
+        if size is None and repository.name in PUBLISHED:
+            size = math.prod(PUBLISHED[repository.name])
+        listed.append(Download(repository, state, here=not missing(repository), size=size, about=state.size is None))
+    return listed
+
+
+def fetch(params: Params) -> None:
+    """Download what is missing, one repository after the other.
+
+    Raises UserError where some cannot be had, after all others, saying why for each.
+    """
+    problems = []
+    for repository in repositories(params):
+        say(f"{repository}")
+        try:
+            (data_sets.fetch if repository.kind == "dataset" else locate.fetch)(repository)
+        except UserError as error:
+            say(f"  {error}")
+            problems.append(str(error))
+    if problems:
+        raise UserError("\n".join(problems))
+
+
+def repositories(params: Params) -> list[Repository]:
+    """The repositories, data sets first, each once."""
+    models = [*models_of_stages(params), *_of_attacks(params), *_of_metrics(params), *_of_membership(params)]
+    named = [locate.repository(model) for model in models if locate.local(model) is None]
+    return list(dict.fromkeys([*(pin.repository for pin in pins(params) if not Path(pin.dataset).is_dir()), *named]))
+
+
+def pins(params: Params) -> Iterator[data_sets.Pin]:
+    """The data sets of the hub that are audited, or that stages build on."""
+    corpora = [
+        entry.corpus.source
+        for kind in ("triples", "autoencoders", "noise_aware")
+        for entry in getattr(params, kind).values()
+    ]
+    for source in (*(dataset.source for dataset in params.datasets.values()), *corpora):
+        path = Path(params.path(source))
+        if path.suffix == ".json" and path.exists() and not tab.holds(path):
+            yield data_sets.read_pin(path)
+
+
+def models_of_stages(params: Params) -> list[str]:
+    """The models that stages read or train on, as the hub calls them, or as folders."""
+    models = [params.embedding.model]
+    for name, source in params.models.items():
+        models += _pinned(params.path(source), f"models.{name}")
+    for name, source in params.words.sources.items():
+        models += _pinned(params.path(source), f"words.sources.{name}")
+    models += [entry.encoder for entry in params.triples.values()]
+    for place, training in _trainings(params):
+        path = params.path(training.model)
+        models += _pinned(path, place) if Path(path).exists() else [training.model]
+    return models
+
+
+def _of_attacks(params: Params) -> list[str]:
+    models = []
+    for name, settings in params.attacks.items():
+        attack = build(find(KIND, name, "guess"), settings, f"attacks.{name}")
+        model = getattr(attack, "model", None)
+        models += [model] if model and not getattr(attack, "endpoint", False) else []
+    return _not_of_stages(params, models)
+
+
+def _of_metrics(params: Params) -> list[str]:
+    used = (getattr(metric(name, settings), "model", None) for name, settings in params.utility.metrics.items())
+    return [model for model in used if model and not (EMBEDDED / model).is_dir()]
+
+
+def _of_membership(params: Params) -> list[str]:
+    if not params.membership:
+        return []
+    from epsilometer.studies.training import members as membership  # what it trains with loads slowly
+
+    built = (membership.attacks(entry, f"membership.{name}") for name, entry in params.membership.items())
+    models = [
+        str(model) for each in built for component in each.values() if (model := getattr(component, "masked_lm", None))
+    ]
+    return _not_of_stages(params, models)
+
+
+def _not_of_stages(params: Params, models: list[str]) -> list[str]:
+    """Without those that a stage makes, which may not be there yet."""
+    return [model for model in models if model not in {f"data/models/{stage}" for stage in params.models}]
+
+
+def _trainings(params: Params) -> Iterator[tuple[str, FineTuning]]:
+    """The settings by which transformers are fine-tuned, with their places in params.yaml."""
+    if params.classification.labels and TRANSFORMER in params.classification.kinds:
+        yield "classification.training.model", params.classification.training
+    for name, entry in params.auxiliaries.items():
+        if TRANSFORMER in entry.kinds:
+            yield f"auxiliaries.{name}.training.model", entry.training
+
+
+def _pinned(source: str, place: str) -> list[str]:
+    """The model that a small file {"model": id, "revision": commit} names; none for other sources."""
+    path = Path(source)
+    if path.suffix != ".json" or not path.exists():
+        return []
+    try:
+        pin = json.loads(path.read_bytes())
+        return ["@".join(pin[key] for key in ("model", "revision") if key in pin)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f'{place}: {source} must be {{"model": id, "revision": commit}}') from error

@@ -1,0 +1,185 @@
+"""What the models of an audit are expected to take on the machine at hand: formulas, and what they assume.
+
+memory      of a model's weights: its parameters times 4 bytes, or 2 in bfloat16. What a batch takes comes on top.
+operations  2 P n for n tokens through P parameters (Kaplan et al. 2020, "Scaling laws for neural language models",
+            section 2.1): a product and a sum for each weight and token. A pass of training takes 3 times as many, or
+            fewer, as frozen weights need no gradients of their own.
+time        operations over `SHARE` of the rate of a product of matrices, which is measured here and now.
+
+Assumed, and said so wherever a time is shown: the share, and how many tokens a text and a judge's prompt have. Reading
+from disk and beams are not in it, nor any training but that of a network under `private_training`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from epsilometer.attacks.identification import KIND
+from epsilometer.core.component import build, find
+from epsilometer.models import locate
+from epsilometer.pipeline.params import Params
+from epsilometer.runtime import hub
+from epsilometer.runtime.progress import span
+from epsilometer.studies.training.params import HEAD
+
+SHARE = 0.3  # of the rate of a product of matrices; assumed
+TRAINED = 3  # times the operations of reading
+TEXT, PROMPT = 64, 512  # tokens of a text, read and written, and of a judge's question; assumed
+ASSUMED = (
+    f"assumed: {SHARE:.0%} of the measured rate, {TEXT} tokens a text where no length is set, {PROMPT} a judge's "
+    "question; other training, beams and the batches' memory come on top"
+)
+
+# Parameters of published architectures, for models that are not here (a test counts them), and bytes of each in a file.
+PUBLISHED = {
+    "roberta-base": (124_697_433, 4),
+    "google/flan-t5-base": (247_577_856, 4),
+    "facebook/bart-base": (139_420_416, 4),
+    "sentence-transformers/all-mpnet-base-v2": (109_486_464, 4),
+    "Qwen/Qwen3-8B": (8_190_735_360, 2),
+    "meta-llama/Llama-3.2-1B-Instruct": (1_235_814_400, 2),
+    "google-bert/bert-base-uncased": (109_514_298, 4),
+    "openai-community/gpt2": (124_439_808, 4),
+}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What one use of a model takes: its weights in bytes, of how many there are here (`memory`), and seconds."""
+
+    what: str
+    model: str
+    device: str
+    weights: int
+    memory: int
+    seconds: float
+
+    def __str__(self) -> str:
+        fits = "" if self.weights < self.memory else ": does not fit"
+        duration = f"{self.seconds / 3600:,.0f} h" if self.seconds >= 36_000 else span(self.seconds)
+        return (
+            f"{self.what}: {self.model.partition('@')[0]} on {self.device}, weights {hub.amount(self.weights)} of "
+            f"{hub.amount(self.memory)}{fits}, about {duration}"
+        )
+
+
+def expected(params: Params) -> list[Expected]:
+    """A row for each cell and attack whose model is known; none where parameters name no large model."""
+    uses = [use for use in _uses(params) if _parameters(use.model) is not None]
+    if not uses:
+        return []
+    from epsilometer.models.devices import resolved
+
+    machine = _Machine.of(resolved(params.device))
+    return [use.on(machine, _parameters(use.model) or 0) for use in uses]
+
+
+def parameters(folder: Path) -> int:
+    """How many numbers the weights in a model's folder are, by the heads of its safetensors files."""
+    total = 0
+    for path in sorted(folder.glob("*.safetensors")):
+        with path.open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            head = json.loads(file.read(length))
+        total += sum(math.prod(tensor["shape"]) for name, tensor in head.items() if name != "__metadata__")
+    return total
+
+
+@dataclass(frozen=True)
+class _Use:
+    what: str
+    model: str
+    settings: Any
+    tokens: int
+
+    def on(self, machine: _Machine, count: int) -> Expected:
+        half = getattr(self.settings, "precision", "float32") in machine.half
+        seconds = 2 * count * self.tokens / (SHARE * machine.rate)
+        weights = (2 if half else 4) * count
+        return Expected(self.what, self.model, machine.device, weights=weights, memory=machine.memory, seconds=seconds)
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """A device's memory in bytes, its rate in operations a second, and the precisions that mean bfloat16 there."""
+
+    device: str
+    memory: int
+    rate: float
+    half: tuple[str, ...]
+
+    @classmethod
+    def of(cls, device: str) -> _Machine:
+        import torch
+
+        if device == "cpu":
+            return cls(device, psutil.virtual_memory().available, _rate(device, 1024), ("bfloat16",))
+        return cls(device, torch.cuda.get_device_properties(0).total_memory, _rate(device, 8192), ("bfloat16", "auto"))
+
+
+def _rate(device: str, size: int) -> float:
+    """Operations a second of a product of matrices of this size; the fastest of some."""
+    import torch
+
+    kind = torch.float32 if device == "cpu" else torch.bfloat16
+    matrix = torch.ones((size, size), dtype=kind, device=device)
+    seconds = []
+    for _ in range(4):
+        start = time.perf_counter()
+        float((matrix @ matrix)[0, 0])  # waits for the device
+        seconds.append(time.perf_counter() - start)
+    return 2.0 * size**3 / min(seconds)
+
+
+def _uses(params: Params) -> Iterator[_Use]:
+    """What texts run through a model for: cells, features, trainings of a network, and attacks on all rewrites."""
+    from epsilometer.project import cells
+
+    sources: Mapping[str, str] = {f"data/models/{name}": params.path(source) for name, source in params.models.items()}
+    for name, cell in params.cells.items():
+        if cell.resource is not None and cell.resource in sources:
+            rewrites = params.trial_count(cell.dataset) * len(cell.budgets)
+            yield _Use(name, _id(sources[cell.resource]), cells.build(params, cell), rewrites * TEXT)
+    for name, entry in params.features.items():
+        texts = [cell.texts for cell in params.private_training.values() if cell.features == name]
+        if entry.what == "states" and entry.model in sources and all(texts) and texts:  # token ids need no model
+            yield _Use(f"features {name}", _id(sources[entry.model]), None, max(filter(None, texts)) * entry.length)
+    for name, trained in params.private_training.items():
+        entry = params.features[trained.features]
+        if trained.trains != HEAD and trained.texts and entry.model in sources:
+            passes = trained.passes * trained.seeds * len(trained.steps)
+            tokens = trained.texts * entry.length * passes
+            yield _Use(f"private_training {name}", _id(sources[entry.model]), None, TRAINED * tokens)
+    rewrites = sum(params.trial_count(cell.dataset) * len(cell.budgets) for cell in params.cells.values())
+    for name, settings in params.attacks.items():
+        attack = build(find(KIND, name, "guess"), settings, f"attacks.{name}")
+        model = getattr(attack, "model", None)
+        if model and not getattr(attack, "endpoint", False):
+            each = PROMPT if getattr(attack, "large", False) else TEXT
+            yield _Use(f"attack {name}", _id(sources.get(model, model)), attack, rewrites * each)
+
+
+def _id(source: str) -> str:
+    """The id that a pin names, or the source itself."""
+    pin = locate.read_pin(source)
+    return source if pin is None else "@".join(pin[key] for key in ("model", "revision") if key in pin)
+
+
+def _parameters(model: str) -> int | None:
+    """The parameters of a model that is here, or published; None for another, of which nothing is known."""
+    folder = Path(model) if Path(model).is_dir() else None
+    if folder is None and model != locate.ENCODER:
+        repository = locate.repository(model)
+        folder = hub.snapshot(repository)
+        if folder is None or locate.is_missing(repository):
+            return PUBLISHED.get(repository.name, (None, 0))[0]
+    return parameters(folder) if folder is not None and (folder / "config.json").is_file() else None

@@ -1,0 +1,31 @@
+"""The whole of params.yaml: what every study says of it, put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import model_validator
+
+from epsilometer.project import params
+from epsilometer.project.params import NO_PROJECT
+from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.texts.params import TextsParams
+from epsilometer.studies.training.params import TrainingParams
+
+
+class Params(TextsParams, AnonymityParams, TrainingParams):
+    """The whole file."""
+
+    @model_validator(mode="after")
+    def _names_something(self) -> Params:
+        if not (self.cells or self.downstream or self.anonymity or self.private_training or self.sent):
+            raise ValueError("must name something to study: cells, downstream, anonymity, private_training or sent")
+        return self
+
+
+def read(path: Path | str = "params.yaml") -> Params:
+    """Read and validate a parameter file, as `project.params.read` does."""
+    return params.read(Params, path, whole=True)
+
+
+__all__ = ["NO_PROJECT", "Params", "read"]

@@ -1,0 +1,58 @@
+"""The parameters of a profile as they stand in its run's folder.
+
+    python -m epsilometer.pipeline.profiles profiles/atis.yaml runs/atis/params.yaml
+
+A profile holds only what differs from the defaults. DVC has no defaults, so the copy also has the settings that the
+profile leaves out. The stages that it needs are written beside it. `root` leads from the copy to the project.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from epsilometer.core import atomic
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.pipeline import composing
+from epsilometer.pipeline.params import Params, read
+
+
+def copy(profile: Path, out: Path) -> None:
+    """Write a profile's parameters, comments included, for a project in the current folder.
+
+    A file that holds them already is not touched. Raises UserError where there is no such profile, or it is invalid.
+    """
+    if not profile.is_file():
+        raise unknown("profile", profile.stem, sorted(path.stem for path in profile.parent.glob("*.yaml")))
+    root = os.path.relpath(Path(), out.parent)
+    params = read(profile)
+    absent = unwritten(params) | {"root": root}
+    text = re.sub(r"^root:.*\n", "", profile.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text = with_sections(text, absent, "What the profile leaves out:")
+    if not (out.is_file() and out.read_text(encoding="utf-8") == text):
+        atomic.write_text(text, out)
+    composing.write(params, out.parent)
+
+
+def unwritten(params: Params) -> dict[str, Any]:
+    """Returns the settings, root apart, that a parameter file leaves to their defaults, without empty ones."""
+    every = params.model_dump(mode="json", exclude=params.model_fields_set | {"root"})
+    return {name: value for name, value in every.items() if value not in ({}, [], None)}
+
+
+def with_sections(text: str, sections: Mapping[str, Any], heading: str) -> str:
+    """Returns the text of a parameter file with more sections at its end, under a heading."""
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sections.items()]
+    return "\n".join([text.rstrip("\n"), "", f"# {heading}", *lines, ""])
+
+
+if __name__ == "__main__":
+    try:
+        copy(Path(sys.argv[1]), Path(sys.argv[2]))
+    except UserError as error:
+        sys.exit(f"error: {error}")

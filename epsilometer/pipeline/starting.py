@@ -1,0 +1,205 @@
+"""A project of one's own, on an installed epsilometer: what `epsilometer init` writes, and what upgrades renew in it.
+
+    python -m epsilometer.pipeline.starting
+
+renews, in the project in the current folder, what is the package's: the stages (dvc.yaml), the link to the weights
+(data/embedded), and settings that dvc.yaml reads and params.yaml lacks. Records of code then say what is to run again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import string
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from epsilometer.core import atomic
+from epsilometer.core.component import EMBEDDED, PACKAGE, find, names, shipped
+from epsilometer.core.errors import UserError
+from epsilometer.core.extras import installed
+from epsilometer.core.imports import beside
+from epsilometer.core.mechanism import build_mechanism
+from epsilometer.corpora.files import TABLES, suffix
+from epsilometer.corpora.reading import prepare, read
+from epsilometer.pipeline import composing, params
+from epsilometer.pipeline.profiles import unwritten, with_sections
+from epsilometer.project.confinement import NAME
+from epsilometer.project.site_cache import keep_private
+
+TEMPLATE = PACKAGE / "pipeline/template"
+_HIDDEN = {"dvc", "dvc-site", "dvcignore", "gitignore"}  # names of the template that have a dot in a project
+_WEIGHTS = Path("data/embedded")
+_ROWS = 2000  # of a user's file, unless they ask for more: embedding a million takes hours
+
+# What stages make of a mechanism's default resource, by the name of the function that returns it.
+_RESOURCES = {
+    "vectors": "data/vectors/minilm.npz",
+    "lists": "data/lists.npz",
+    "masked_lm": "data/models/minilm-mlm",
+    "seq2seq": "data/models/minilm-seq2seq",
+    "paraphraser": "data/models/minilm-paraphraser",
+}
+_EPSILONS = {"tem": [5, 8, 11]}
+_SOME_EPSILONS = [1, 10, 100]
+
+
+class _Audited(NamedTuple):
+    """A mechanism to audit: its name, its entry in params.yaml, and the file to copy of one's own."""
+
+    name: str
+    entry: dict[str, Any]
+    own: Path | None
+
+
+def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None:
+    """Write a project into a folder: git and DVC, stages, parameters, an example mechanism and attack, their test.
+
+    texts: a file or folder of texts, which is copied to data/texts, where git does not look; generated reviews by
+    default. column: of the texts. mechanism: a shipped one, or a .py file, which is copied with the files beside it
+    that it imports. Raises UserError, before anything is written, for a folder that is not empty, and for texts or a
+    mechanism that cannot be read.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} exists and is not an empty folder; give the path of a new one")
+    if shutil.which("git") is None:
+        raise UserError("git is not installed, and a project's records are kept in it; install git")
+    if not installed("pipeline"):
+        raise UserError("a project needs DVC and more, which is not installed: pip install 'epsilometer[pipeline]'")
+    audited = _audited(mechanism)
+    dataset = _dataset(texts, column)
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in sorted(TEMPLATE.rglob("*")):
+        place = folder.joinpath(*("." * (part in _HIDDEN) + part for part in file.relative_to(TEMPLATE).parts))
+        if file.is_file() and file.suffix != ".pyc" and _wanted(file, texts, audited):
+            _copy(file, place)
+    if texts is not None:
+        _copy(texts, folder / "data/texts" / texts.name)
+    if audited.own is not None:
+        for helper_file in (audited.own, *_helpers(audited.own)):
+            _copy(helper_file, folder / "mechanisms" / helper_file.name)
+    written = string.Template((TEMPLATE / "params.yaml").read_text(encoding="utf-8"))
+    atomic.write_text(written.substitute(_values(dataset, audited)), folder / "params.yaml")
+    renew(folder)
+    _set_up(folder)
+
+
+def renew(folder: Path) -> None:
+    """Bring what is the package's in a project up to the package that runs; nothing is touched that is up to date."""
+    file = folder / "params.yaml"
+    written = params.read(file)
+    composing.write(written, folder)
+    if absent := unwritten(written):
+        atomic.write_text(with_sections(file.read_text(encoding="utf-8"), absent, "At their defaults:"), file)
+    link, weights = folder / _WEIGHTS, EMBEDDED.parent.resolve()
+    if link.resolve() != weights:
+        if link.exists() and not link.is_symlink():
+            raise UserError(f"{link} must be a link to the weights of the package, {weights}; move what is there away")
+        link.unlink(missing_ok=True)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(weights)
+
+
+def _set_up(folder: Path) -> None:
+    """Make a folder a repository of git and of DVC, with all but the data ready for the first commit."""
+    keep_private(folder)
+    for command in (["git", "init", "--quiet"], ["git", "add", "--all"]):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            raise UserError(f"`{' '.join(command)}` failed in {folder}:\n{done.stdout}{done.stderr}")
+
+
+def _audited(mechanism: str) -> _Audited:
+    """Raises UserError where a mechanism does not exist, or needs a resource that no stage here makes."""
+    definition = find("mechanisms", mechanism, "rewrite")
+    entry: dict[str, Any] = {"mechanism": mechanism}
+    own = Path(mechanism) if mechanism.endswith(".py") else None
+    if own is not None:
+        if not NAME.fullmatch(own.stem) or (TEMPLATE / "attacks" / own.name).exists():
+            raise UserError(f"a mechanism cannot be called {own.stem!r} in a project; rename the file {mechanism}")
+        entry = {"mechanism": own.stem, "file": f"mechanisms/{own.name}"}
+    elif getattr(definition, "among_texts", False):
+        entry["resource"] = "data/prepared/mine.parquet"
+    elif (default := getattr(definition, "default_resource", None)) is not None:
+        if default.__name__ not in _RESOURCES:
+            raise UserError(
+                f"{mechanism} reads what is trained or clustered on public texts of yours; start with another of "
+                f"{', '.join(names('mechanisms'))}, then add it to params.yaml"
+            )
+        entry["resource"] = _RESOURCES[default.__name__]
+    code = str(own or shipped("mechanisms")[mechanism])
+    built = build_mechanism(code, {}, entry.get("resource"), f"the settings of {mechanism}")
+    if getattr(built, "has_budget", True):
+        entry["epsilons"] = _EPSILONS.get(mechanism, _SOME_EPSILONS)
+    return _Audited(entry["mechanism"], entry, own)
+
+
+def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
+    """The entry of the texts in params.yaml. Raises UserError where they cannot be read, or are fewer than two."""
+    read_by_stages = {"use": "train", "match": "none"}  # DVC asks that these be spelt out
+    if texts is None:
+        return {"source": "texts/reviews.py", "part": "reviews", "count": 400, **read_by_stages, "public": True}
+    if not texts.exists():
+        raise UserError(f"there is no file {str(texts)!r}; check the path")
+    if texts.is_file() and texts.suffix in (".py", ".json"):
+        raise UserError(f"{texts} is not a file of texts; give one of {', '.join(TABLES)}, .txt, or a folder of .txt")
+    if (count := len(prepare(read(texts, text=column, rows=_ROWS)).table)) < 2:
+        raise UserError(f"{texts} holds {count} distinct texts, and trials need at least 2; give a file with more")
+    entry: dict[str, Any] = {"source": f"data/texts/{texts.name}", "rows": _ROWS}
+    if texts.is_file() and suffix(texts) in TABLES:
+        entry["text"] = column
+    return entry | {"split": None, **read_by_stages, "public": False}
+
+
+def _values(dataset: dict[str, Any], audited: _Audited) -> dict[str, str]:
+    """What the template of params.yaml leaves open."""
+    control = audited.name == "identity"
+    model = Path(audited.entry.get("resource", "")).name
+    used = {model: f"{_WEIGHTS}/models/{model}"} if model.startswith("minilm-") else {}
+    example = "  # mine-mine: {dataset: mine, mechanism: mine, file: mechanisms/mine.py, epsilons: [1, 4]}"
+    cells = [] if control else [f"  mine-{audited.name}: {{dataset: mine, <<: *audited}}"]
+    return {
+        "title": f"How much privacy {audited.name} gives",
+        "dataset": _flow(dataset),
+        "models": _flow(used),
+        "mechanisms": "" if control else f"  {audited.name}: &audited {_flow(audited.entry)}",
+        "cells": "\n".join([*cells, *([] if audited.own else [example])]),
+    }
+
+
+def _flow(value: Any) -> str:
+    """One line of YAML."""
+    return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True).strip()
+
+
+def _wanted(file: Path, texts: Path | None, audited: _Audited) -> bool:
+    """Whether a project gets a file of the template: examples give way to what the user brings."""
+    kind = file.relative_to(TEMPLATE).parts[0]
+    unwanted = {"params.yaml"}
+    unwanted |= {"texts"} if texts is not None else set()
+    unwanted |= {"mechanisms"} if audited.own is not None else set()
+    return kind not in unwanted
+
+
+def _helpers(file: Path) -> list[Path]:
+    """The files and packages beside a file that it imports."""
+    return [path if (path := file.parent / name).is_dir() else path.with_suffix(".py") for name in beside(file)]
+
+
+def _copy(source: Path, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, place)
+    else:
+        shutil.copyfile(source, place)
+
+
+if __name__ == "__main__":
+    try:
+        renew(Path(os.curdir))
+    except UserError as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,67 @@
+"""What any entry of params.yaml names: mechanisms, data sets, labels and models, all of which must exist."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from epsilometer.core.component import shipped
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.guarantees import check_epsilons
+from epsilometer.project.confinement import NAME
+from epsilometer.project.sections import Cell, MechanismEntry
+
+if TYPE_CHECKING:
+    from epsilometer.project.params import ProjectParams
+
+# Shown with a mistake in such an entry.
+EXAMPLE = """an entry of your own looks like this:
+mechanisms:
+  mine: &mine {mechanism: mine, file: mine.py, epsilons: [1, 10]}
+cells:
+  queries-mine: {dataset: queries, <<: *mine}"""
+
+
+def check_entry(entry: MechanismEntry, place: str) -> None:
+    """Raises UserError for epsilons out of range, a path for a name, and a name for a path."""
+    if entry.epsilons is not None:
+        check_epsilons(entry.epsilons, f"{place}.epsilons")
+    if not NAME.fullmatch(entry.mechanism) or entry.mechanism.endswith(".py"):
+        raise UserError(
+            f"{place}.mechanism must be a name for tables and files, got {entry.mechanism!r}; write the path under "
+            f"`file`\n{EXAMPLE}"
+        )
+    if entry.file is None and entry.mechanism not in shipped("mechanisms"):
+        message = unknown(f"mechanism in {place}", entry.mechanism, sorted(shipped("mechanisms")))
+        raise UserError(f"{message}; one of your own needs `file`\n{EXAMPLE}")
+    if entry.file is not None and not entry.file.endswith(".py"):
+        raise UserError(f"{place}.file must be the path of a .py file, got {entry.file!r}\n{EXAMPLE}")
+
+
+def check_cell(params: ProjectParams, cell: Cell, kind: str, name: str) -> None:
+    """Raises UserError as `check_entry` does, and for a cell of an unknown data set or under another name."""
+    check_entry(cell, f"{kind}.{name}")
+    check_dataset(params, cell.dataset, f"{kind}.{name}")
+    if name != f"{cell.dataset}-{cell.mechanism}":
+        raise UserError(f"{kind}.{name} must be named {cell.dataset}-{cell.mechanism}, data set and mechanism")
+
+
+def check_dataset(params: ProjectParams, dataset: str, place: str) -> None:
+    """Raises UserError for a data set that params.yaml does not have."""
+    if dataset not in params.datasets:
+        raise unknown(f"data set in {place}.dataset", dataset, params.datasets)
+
+
+def check_label(params: ProjectParams, dataset: str, label: str, place: str) -> None:
+    """Raises UserError for a label that a data set does not have."""
+    if label not in params.datasets[dataset].labels:
+        raise unknown(f"label in {place}", label, params.datasets[dataset].labels)
+
+
+def check_model(params: ProjectParams, model: str, place: str) -> None:
+    """Raises UserError for a model that stage `model` does not make: a stage depends on it by this path."""
+    path = PurePath(model)
+    if path.parent != PurePath("data/models"):
+        raise UserError(f"{place} must be data/models/NAME, with NAME under `models`, got {model!r}")
+    if path.name not in params.models:
+        raise unknown(f"model in {place}", path.name, params.models)

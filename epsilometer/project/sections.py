@@ -1,0 +1,212 @@
+"""The sections of params.yaml that more than one study reads, each a frozen data class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
+
+from epsilometer.auditing.trials.design import LARGEST_SET
+from epsilometer.core.guarantees import NO_BUDGET
+from epsilometer.runtime.scaling import Engine
+
+Probability = Annotated[float, Field(gt=0, lt=1)]
+LARGEST_SEED = 2**53 - 1
+
+
+def _seed(value: int) -> int:
+    if not 0 <= value <= LARGEST_SEED:
+        raise ValueError(f"must be from 0 to {LARGEST_SEED} (2^53 - 1): JSON and figures hold no larger whole numbers")
+    return value
+
+
+Class = Annotated[str, BeforeValidator(str)]  # of a label, be it a number in the file
+Seed = Annotated[int, AfterValidator(_seed)]
+Match = Literal["words", "none"]
+Precision = Literal["float32", "bfloat16", "auto"]
+
+
+class Section(BaseModel):
+    """A part of params.yaml: frozen, unknown keys refused."""
+
+    # Built with the whole or at first use; building each part alone took a third of the time to load them all.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Audit(Section):
+    """What holds for the whole audit."""
+
+    seed: Seed = Field(description="Names every random stream of the audit.")
+    round: Seed = Field(0, description="Raised by one, it gives fresh noise on unchanged inputs.")
+    alpha: Probability = Field(0.01, description="The error probability of each interval and of each family of tests.")
+
+
+class Layout(Section):
+    """The layout of a file of texts, as in `epsilometer.corpora.files.Layout`."""
+
+    separator: str | None = Field(
+        None, description="The character between fields; null takes that of the file's suffix."
+    )
+    quotes: bool = Field(True, description="Whether fields may stand between double quotes.")
+    header: bool = Field(
+        True, description="Whether the first line names the columns, which are `1`, `2`, ... otherwise."
+    )
+    encoding: str = Field("utf-8", description="The encoding, as Python names it.")
+
+
+class Resplit(Section):
+    """The shares of the splits that are drawn."""
+
+    validation: Annotated[float, Field(ge=0, lt=1)] = Field(0.1, description="The share of the validation split.")
+    test: Annotated[float, Field(gt=0, lt=1)] = Field(0.2, description="The share of the test split.")
+
+    @model_validator(mode="after")
+    def _leaves_some(self) -> Resplit:
+        if self.validation + self.test >= 1:
+            raise ValueError(
+                f"validation + test must be below 1, got {self.validation + self.test:g}: nothing would be left to "
+                "train on"
+            )
+        return self
+
+
+class SetTrials(Section):
+    """Trials of sets of texts, over which worth, loss and ceilings are taken."""
+
+    size: Annotated[int, Field(ge=2, le=LARGEST_SET)] = Field(10, description="How many texts a set has.")
+    count: PositiveInt = Field(100, description="How many sets are drawn; each gets one trial.")
+
+
+class Dataset(Section):
+    """A data set to audit."""
+
+    source: str = Field(
+        description="A file, a folder or a generator (its suffix says which), from the project's folder."
+    )
+    part: str | None = Field(None, description="The part of a source that holds several corpora.")
+    count: PositiveInt | None = Field(None, description="How many texts a generator writes.")
+    text: str | tuple[str, ...] = Field("text", description="The column of the text; several columns are joined.")
+    labels: tuple[str, ...] = Field((), description="The columns of labels.")
+    split: str | None = Field("split", description="The column that names each row's split.")
+    rows: PositiveInt | None = Field(None, description="Reads only the first so many rows.")
+    layout: Layout = Field(Layout(), description="How a CSV or text file is laid out.")
+    use: str = Field("train", description="The split that is audited.")
+    match: Match | None = Field(None, description="As `trials.match`, for this data set.")
+    sets: SetTrials | None = Field(
+        None,
+        description="Trials of sets of texts drawn at random, of equal length under `match: words`: a pair of each, in "
+        "the place of the pairs that `trials` asks for. Ceilings are computed on them, which most dissimilar pairs "
+        "do not bind.",
+    )
+    public: bool = Field(False, description="Whether the report may show examples of its texts.")
+    group: tuple[str, ...] = Field(
+        (),
+        description="The columns that together name an author or a pair, whose rows stay together when splits are "
+        "drawn.",
+    )
+    resplit: Resplit | None = Field(None, description="Draws the splits anew, by `group`; the rest is `train`.")
+    merge: Mapping[str, Mapping[str, Annotated[tuple[Class, ...], Field(min_length=1)]]] = Field(
+        {},
+        description="By label, the classes that are made of others, as in `rating: {good: [4, 5], bad: [1, 2]}`; a "
+        "text of none of these has no such label.",
+    )
+    classes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=2)]] = Field(
+        {},
+        description="By label, the classes that count; a text of any other, too rare to be learnt, has no such label.",
+    )
+
+    @field_validator("merge")
+    @classmethod
+    def _apart(cls, value: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+        for label, merged in value.items():
+            every = [part for parts in merged.values() for part in parts]
+            if twice := sorted({part for part in every if every.count(part) > 1}):
+                raise ValueError(f"{label}: class {twice[0]!r} is in two classes; name it once")
+        return value
+
+    @field_validator("group", mode="before")
+    @classmethod
+    def _columns(cls, value: Any) -> Any:
+        """One column may be written as its bare name."""
+        return (value,) if isinstance(value, str) else value
+
+
+class Words(Section):
+    """The word vectors and lists that are built."""
+
+    sources: Mapping[str, str] = Field({}, description="Files of word vectors, by name.")
+    lists: PositiveInt = Field(1, description="How many 1-D lists are built from each.")
+
+
+class MechanismEntry(Section):
+    """A mechanism to audit: a shipped one by its name, or a file of one's own; the resource that it reads, if any."""
+
+    mechanism: str = Field(description="The name: of a shipped mechanism, or of your own.")
+    file: str | None = Field(None, description="The Python file of a mechanism of your own, from the project's folder.")
+    resource: str | None = Field(None, description="What the mechanism reads, from the folder of this file.")
+    epsilons: tuple[float, ...] | None = Field(
+        None, description="The privacy budgets; left out for a mechanism that takes none."
+    )
+    settings: Mapping[str, Any] = Field({}, description="Settings of the mechanism, by name.")
+
+    @property
+    def budgets(self) -> tuple[float, ...]:
+        """The epsilons; NO_BUDGET alone where there are none."""
+        return (NO_BUDGET,) if self.epsilons is None else self.epsilons
+
+
+class Cell(MechanismEntry):
+    """A mechanism on a data set: what DVC reruns as a whole."""
+
+    dataset: str = Field(description="The data set whose texts are rewritten.")
+
+
+class Runtime(Section):
+    """Settings that cannot change a result (`runtime/scaling.py`)."""
+
+    block: PositiveInt = Field(
+        1 << 16,
+        description="The most trials a slice; attacks take four blocks. Several workers get at least four slices each, "
+        "of at least 256 trials.",
+    )
+    workers: PositiveInt = Field(1, description="How many slices run at a time, each worker with models of its own.")
+    ray: str | None = Field(
+        None,
+        description="null: processes of this machine; `auto`: the Ray cluster that `RAY_ADDRESS` names, or else one "
+        "that is started for the stage on 127.0.0.1 alone; `HOST:PORT`: a cluster that this machine has joined.",
+    )
+    gpus: Annotated[float, Field(ge=0)] = Field(
+        0,
+        description="GPUs of each of Ray's workers, a share or a whole number; `device` says whether to use them.",
+    )
+
+    @field_validator("ray")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"auto|[^\s:/]+:\d{1,5}", value):
+            raise ValueError("must be null, auto or the HOST:PORT of a Ray cluster")
+        return value
+
+    @model_validator(mode="after")
+    def _share(self) -> Runtime:
+        if self.gpus > 1 and self.gpus != int(self.gpus):
+            raise ValueError(f"gpus must be a share of one GPU or a whole number, got {self.gpus:g}")
+        if self.gpus and self.ray is None:
+            raise ValueError(f"gpus ({self.gpus:g}) are shared out by Ray alone; set ray, or leave gpus out")
+        return self
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that runs slices."""
+        return Engine(self.workers, self.ray, self.gpus)

@@ -1,0 +1,13 @@
+"""A short hash of a file, by which two audits are known to have the same texts or rewrites."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+DIGITS = 16  # in hexadecimal: 64 bits, far from collisions among a project's rows
+
+
+def short_hash(path: Path, more: str = "") -> str:
+    """Returns the hash of a file's bytes, and of a text after them."""
+    return hashlib.sha256(path.read_bytes() + more.encode()).hexdigest()[:DIGITS]

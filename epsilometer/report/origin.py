@@ -1,0 +1,72 @@
+"""Where a page comes from: its date, profile and commit, the run that made it, and what DVC recorded of its inputs.
+
+These may differ where the results are the same, so that nothing that DVC tracks holds them: they are put in when the
+page is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from epsilometer.core import yaml_text
+from epsilometer.project.commit import commit
+from epsilometer.report.environment import render
+from epsilometer.runtime.batches import halved
+
+RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of the flow run that a stage belongs to
+_NO_COMMIT = "not in a git repository, or without a commit"
+
+
+def facts(folder: Path) -> dict[str, str]:
+    """The date, and the profile and commit of a folder, as of now; the device that its networks computed on."""
+    at = commit(folder)
+    edited = ", with uncommitted changes" if at.edited else ""
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "profile": profile(folder),
+        "commit": f"{at.id}{edited}" if at.id else _NO_COMMIT,
+        "device": device(folder),
+        "brief": f"commit {at.id[:10]}{edited}" if at.id else _NO_COMMIT,
+    }
+
+
+def header(facts: Mapping[str, str]) -> Markup:
+    """One line at the top of the page."""
+    return Markup("{date} · profile {profile} · {brief} · ").format(**facts)
+
+
+def section(facts: Mapping[str, str], run: Mapping[str, str | None] | None, lock: Path) -> Markup:
+    """The part of the section on settings that says all of it.
+
+    run: name, id and url of the flow run; that of the environment's RUN by default. lock: the folder's dvc.lock.
+    """
+    run = run or json.loads(os.environ.get(RUN, "{}"))
+    return render(Path(__file__).with_suffix(".html.j2"), {"facts": facts, "run": run, "hashes": hashes(lock)})
+
+
+def device(folder: Path) -> str:
+    """The devices that the records of a folder's code name, and where their memory ran out."""
+    records = (json.loads(path.read_bytes()) for path in sorted((folder / "data" / "code").rglob("*.json")))
+    named = {", ".join(record["device"].values()) for record in records if "device" in record}
+    ran_out = [f"{stage} with rows halved {times}x for want of memory" for stage, times in halved(folder).items()]
+    return "; ".join(sorted(named) + ran_out) or "not recorded"
+
+
+def profile(folder: Path) -> str:
+    """Which profile runs in a folder: that of runs/NAME; `default` elsewhere."""
+    place = folder.resolve()
+    return place.name if place.parent.name == "runs" else "default"
+
+
+def hashes(lock: Path) -> dict[str, str]:
+    """Path and hash, as dvc.lock has them, of all that stages other than the report wrote."""
+    stages: dict[str, Any] = yaml_text.load(lock.read_text(encoding="utf-8"))["stages"] if lock.is_file() else {}
+    outs = [out for name, stage in stages.items() if name != "report" for out in stage.get("outs", [])]
+    return {out["path"]: out[out["hash"]] for out in sorted(outs, key=lambda out: out["path"])}

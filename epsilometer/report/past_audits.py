@@ -1,0 +1,104 @@
+"""From audit to audit: what the strongest attack measured each time, as the history of audits has it.
+
+Put into the finished page, as DVC tracks neither; only where there are two audits or more. A line a budget.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+
+from epsilometer.reaudit import history
+from epsilometer.report.environment import render
+from epsilometer.report.wording import bounded, budget, proved
+
+_COLUMNS = 3
+_SHOWN = 52  # audits: the latest
+_MOVED = 12  # rows of the table: the cells that moved most
+_TOOLTIP = ["date", "commit", "round", "trials", "loss", "point", "upper"]
+_SHADES = ("#0b5394", "#d55e00", "#009e73", "#a05195", "#7a7a26", "#5f5f5f")  # a budget each, smallest first
+
+
+def link(past: pl.DataFrame) -> Markup:
+    """What stands in the page's table of contents. past: schema `history.HISTORY`."""
+    return Markup('<a href="#history">Earlier audits</a>') if len(history.audits(past)) > 1 else Markup()
+
+
+def section(past: pl.DataFrame) -> Markup:
+    """The section as HTML; empty for fewer than two audits. past: schema `history.HISTORY`."""
+    dates = history.audits(past)
+    if len(dates) < 2:
+        return Markup()
+    from epsilometer.auditing.results.diagnostics import STRONGEST
+    from epsilometer.report.figures import Figure  # altair takes a second, and most pages have no history
+
+    best = past.filter(attack=STRONGEST)
+    moved = [row | {"change": row["last"] - row["first"]} for row in history.courses(best.drop("attack"))]
+    words = "Loss of every mechanism and data set from audit to audit"
+    context = {
+        "audits": len(dates),
+        "shown": min(len(dates), _SHOWN),
+        "first": dates[0][:10],
+        "last": dates[-1][:10],
+        "commits": past.unique("date", maintain_order=True).select("date", "commit", "round").to_dicts()[-6:],
+        "rows": sorted(moved, key=lambda row: -abs(row["change"]))[:_MOVED],
+        "cells": len(moved),
+        "losses": Figure("history-figure", words, figure(best.filter(pl.col("date").is_in(dates[-_SHOWN:])))),
+    }
+    return render(Path(__file__).with_suffix(".html.j2"), context)
+
+
+def figure(best: pl.DataFrame) -> dict[str, Any]:
+    """Loss against the date: a panel a mechanism and data set, a line a budget. best: of one attack.
+
+    Line and dots: `point`; bars: `loss` to `upper`, cut at the ceiling.
+    """
+    import altair as alt
+
+    from epsilometer.report.figures import WIDTH, specify
+    from epsilometer.report.rows import within_ceiling
+
+    width = (WIDTH - 40) // _COLUMNS - 60
+    top = 1.25 * max(best["ceiling"])  # the title stands inside
+    datasets: dict[str, list[dict[str, Any]]] = {}
+
+    def panel(dataset: str, mechanism: str) -> alt.LayerChart | alt.FacetChart:
+        here = within_ceiling(best.filter(dataset=dataset, mechanism=mechanism))
+        budgets = here["epsilon"].unique().sort().to_list()
+        name = f"history {dataset} {mechanism}"
+        datasets[name] = [
+            {name: row[name] for name in _TOOLTIP}
+            | {"budget": budget(row["epsilon"]), "interval": f"{proved(row['loss'])} to {bounded(row['upper'])}"}
+            for row in here.to_dicts()
+        ]
+        base = alt.Chart(alt.NamedData(name))
+        x = alt.X("date:T", title=None, scale=alt.Scale(type="utc"), axis=alt.Axis(tickCount=4, labelFlush=True))
+        y = alt.Y("point:Q", title=None, scale=alt.Scale(domain=[0, top], nice=False), axis=alt.Axis(tickCount=4))
+        colour = alt.Color(
+            "budget:N",
+            scale=alt.Scale(domain=[budget(e) for e in budgets], range=list(_SHADES)),
+            legend=alt.Legend(
+                title="ε", orient="right", symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2, labelLimit=60
+            ),
+        )
+        tooltip = [
+            alt.Tooltip("date:N"),
+            alt.Tooltip("budget:N", title="nominal ε"),
+            alt.Tooltip("point:Q", format=".2f", title="loss (nats)"),
+            alt.Tooltip("interval:N"),
+            alt.Tooltip("trials:Q", format=","),
+            alt.Tooltip("round:Q"),
+            alt.Tooltip("commit:N"),
+        ]
+        return alt.layer(
+            base.mark_rule(opacity=0.3, strokeWidth=2).encode(x, alt.Y("loss:Q"), alt.Y2("upper"), colour),
+            base.mark_line(strokeWidth=1.6).encode(x, y, colour),
+            base.mark_point(filled=True, size=28, opacity=1).encode(x, y, colour, tooltip=tooltip),
+        ).properties(width=width, height=120, title=f"{mechanism} · {dataset}")
+
+    cells = best.select("mechanism", "dataset").unique().sort("mechanism", "dataset").rows()
+    chart = alt.concat(*(panel(dataset, mechanism) for mechanism, dataset in cells), columns=_COLUMNS, spacing=24)
+    return specify(chart.resolve_scale(color="independent"), datasets)

@@ -1,0 +1,1 @@
+"""What rewrites still reveal of their authors' attributes, and what classifiers learn from them."""

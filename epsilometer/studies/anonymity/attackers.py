@@ -1,0 +1,255 @@
+"""Attackers who infer a private attribute from what is released; some of them know the method.
+
+clean:       learned from original texts, and reads the originals: what there is to hide. Others read what is released.
+static:      learned from original texts; it never saw a rewrite.
+adaptive:    learned from rewrites of these texts, or of some of them, with their true labels.
+augmented:   learned from the originals and those rewrites.
+relabelled:  the static one with its answers read anew: an answer stands for the class whose rewritten training texts
+             get it most often. This undoes flips.
+author:      the adaptive one on several texts of one author, whose log-probabilities are summed.
+llm:         a language model that is asked.
+detector:    learned to tell texts from their rewrites.
+
+No attacker learns from a test text, or from a text of one of its groups (`released.check_apart`). Each record has the
+hash of the texts and labels that it learned from, and one that should have learned from rewrites is compared with the
+static one: an "adaptive" attacker that was never trained again answers as that one does (`check_retrained`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.models.classifier import Classifier, Examples
+from epsilometer.studies.anonymity.released import Released, check_apart, check_classes, numbered
+
+CLEAN, STATIC, ADAPTIVE, AUGMENTED = "clean", "static", "adaptive", "augmented"
+RELABELLED, AUTHOR, LLM, DETECTOR = "relabelled", "author", "llm", "detector"
+LEARNERS = (STATIC, ADAPTIVE, AUGMENTED, RELABELLED, AUTHOR)  # what each kind of classifier is made into
+REWRITTEN, ORIGINAL = "rewritten", "original"  # what the detector tells apart
+UNUSABLE = -1  # a guess that names no class
+
+_COMPARED = 500  # training texts on which a retrained attacker is compared with the static one
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which attackers each kind of classifier is made into; authors: how many texts of one author are read together."""
+
+    attackers: Sequence[str] = LEARNERS
+    authors: Sequence[int] = (1, 5, 20)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A classifier beside the examples that it learned from, and the seed of its training."""
+
+    classifier: Classifier
+    examples: Examples
+    seed: int = 0
+
+    @cached_property
+    def training(self) -> str:
+        """The hash of the texts and labels, in their order."""
+        content = json.dumps([list(self.examples.texts), list(self.examples.labels)])
+        return hashlib.blake2b(content.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+    def log_likelihoods(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Returns [n, c]: ln P(text | class), up to a constant for each text: Bayes by the classes' training shares."""
+        log_posteriors: NDArray[np.float64] = np.log(np.maximum(self.classifier.probabilities(texts), _TINY))
+        return log_posteriors - self.log_shares
+
+    @property
+    def log_shares(self) -> NDArray[np.float64]:
+        """Returns [c]: ln of how common each class is among the examples."""
+        labels = np.asarray(self.examples.labels)
+        shares = np.array([(labels == name).mean() for name in self.classifier.classes])
+        return np.log(np.maximum(shares, _TINY))
+
+
+Learn = Callable[[Examples], Classifier]
+"""Trains a classifier of a kind, with a seed, on examples."""
+
+
+class LanguageModel(Protocol):
+    """A model that is asked for the author's attribute."""
+
+    def infer(self, texts: Sequence[str], label: str, classes: Sequence[str]) -> Sequence[Sequence[str]]:
+        """For each text up to three classes, the likeliest first; none where the answer is unusable."""
+        ...
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """What one attacker infers of n units: test texts, or sets of them by one author.
+
+    units: [n, texts of a unit] numbers of test texts; truth: [n] numbers of classes. guesses: [n], where classes are as
+    common as in its training; even_guesses: [n], where all are equally likely; UNUSABLE where an answer is. learned:
+    None where it learned nothing. top: [n] the classes that it names first, where it names several.
+    """
+
+    attacker: str
+    kind: str
+    classes: Sequence[str]
+    units: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    guesses: NDArray[np.int64]
+    even_guesses: NDArray[np.int64]
+    learned: Learned | None = None
+    top: Sequence[Sequence[int]] | None = None
+
+
+def infer(
+    training: Released,
+    test: Released,
+    label: str,
+    static: Learned,
+    *,
+    learn: Learn,
+    request: Asked,
+    noise: Noise,
+) -> Iterator[Inferred]:
+    """What the attackers of one kind and seed infer of the test texts, `clean` first.
+
+    training, test: texts that have the label. static: trained on the training texts as they were, and maybe on others;
+    learn: trains another like it. noise: one stream, which puts texts into sets of one author; a size of set that some
+    class has none of is left out. Raises UserError for texts or groups in both parts, for a class that not all parts
+    have, and for a classifier that was not trained again.
+    """
+    check_apart(training, test)
+    check_classes(test, label, static.classifier.classes)
+    truth = numbered(test.classes_of(label), static.classifier.classes)
+    single = np.arange(len(test))[:, None]
+    yield _by_scores(CLEAN, static, static.log_likelihoods(test.originals), single, truth=truth)
+    released = static.log_likelihoods(test.rewrites)
+    if STATIC in request.attackers:
+        yield _by_scores(STATIC, static, released, single, truth=truth)
+    if RELABELLED in request.attackers:
+        read_through = replace(static, examples=training.rewritten(label))
+        scores = confusion(read_through)[released.argmax(axis=1)]
+        yield _by_scores(RELABELLED, read_through, scores, single, truth=truth)
+    if AUGMENTED in request.attackers:
+        learned = _retrained(static, learn, _joined(static.examples, training.rewritten(label)), training)
+        yield _by_scores(AUGMENTED, learned, learned.log_likelihoods(test.rewrites), single, truth=truth)
+    if {ADAPTIVE, AUTHOR} & {*request.attackers}:
+        learned = _retrained(static, learn, training.rewritten(label), training)
+        scores = learned.log_likelihoods(test.rewrites)
+        if ADAPTIVE in request.attackers:
+            yield _by_scores(ADAPTIVE, learned, scores, single, truth=truth)
+        for size in request.authors if AUTHOR in request.attackers else ():
+            units = sets_of_one_author(test, label, size, noise)
+            if {*truth[units[:, 0]]} == {*truth}:
+                yield _by_scores(AUTHOR, learned, scores[units].sum(axis=1), units, truth=truth)
+
+
+def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise: Noise) -> Inferred:
+    """What a detector says of the test texts, of which a fair coin shows either the original or what is released.
+
+    noise: one stream, of which the coins are.
+    """
+    check_apart(training, test)
+    examples = _joined(
+        Examples(training.originals, [ORIGINAL] * len(training)),
+        Examples(training.rewrites, [REWRITTEN] * len(training)),
+    )
+    learned = Learned(learn(examples), examples, seed)
+    coins = noise.uniforms(len(test))[0] < 0.5
+    shown = [b if coin else a for a, b, coin in zip(test.originals, test.rewrites, coins, strict=True)]
+    truth = numbered([REWRITTEN if coin else ORIGINAL for coin in coins], learned.classifier.classes)
+    units = np.arange(len(test))[:, None]
+    return _by_scores(DETECTOR, learned, learned.log_likelihoods(shown), units, truth=truth)
+
+
+def ask(model: LanguageModel, name: str, test: Released, label: str, *, classes: Sequence[str]) -> Inferred:
+    """What a language model infers of the released test texts; an answer without a known class is unusable."""
+    number_of = {class_: number for number, class_ in enumerate(classes)}
+    answers = model.infer(test.rewrites, label, classes)
+    named = [[number_of[name] for name in answer if name in number_of] for answer in answers]
+    guesses = np.array([numbers[0] if numbers else UNUSABLE for numbers in named], np.int64)
+    return Inferred(
+        LLM,
+        name,
+        classes,
+        np.arange(len(test))[:, None],
+        truth=numbered(test.classes_of(label), classes),
+        guesses=guesses,
+        even_guesses=guesses,
+        top=named if max(map(len, named), default=0) > 1 else None,
+    )
+
+
+def confusion(static: Learned) -> NDArray[np.float64]:
+    """Returns [c, c]: ln P(it names class a | class b), by the texts that it is given as its examples.
+
+    Every class counts as named rightly once more, so that an answer that never came stands for itself.
+    """
+    classes = static.classifier.classes
+    named = static.log_likelihoods(static.examples.texts).argmax(axis=1)
+    counts = np.eye(len(classes))
+    np.add.at(counts, (named, numbered(static.examples.labels, classes)), 1)
+    log_shares: NDArray[np.float64] = np.log(np.maximum(counts / counts.sum(axis=0), _TINY))
+    return log_shares
+
+
+def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> NDArray[np.int64]:
+    """Returns [n, size]: numbers of test texts, of one group and class in each row, no text in two rows.
+
+    Without groups texts of one class stand for those of one author. noise: one stream, which shuffles the texts.
+    """
+    shuffled = noise.uniforms(len(test))[0].argsort(kind="stable")
+    labels, groups = test.classes_of(label), test.groups or [""] * len(test)
+    authors: dict[tuple[str, str], list[int]] = {}
+    for text in shuffled.tolist():
+        authors.setdefault((groups[text], labels[text]), []).append(text)
+    starts = [(texts, i) for texts in authors.values() for i in range(0, len(texts) - size + 1, size)]
+    return np.array([texts[i : i + size] for texts, i in starts], np.int64).reshape(-1, size)
+
+
+def check_retrained(retrained: Learned, static: Learned, training: Released) -> None:
+    """Raise UserError where a classifier that should have learned from rewrites answers as the static one does.
+
+    Where no training text was changed there is nothing to learn anew, and nothing is checked.
+    """
+    rows = np.flatnonzero(~training.unchanged)[:_COMPARED]
+    texts = [*(training.rewrites[i] for i in rows), *(training.originals[i] for i in rows)]
+    if texts and np.array_equal(retrained.classifier.probabilities(texts), static.classifier.probabilities(texts)):
+        raise UserError(
+            f"the attacker that was to be trained on rewrites gives {len(texts)} texts the very probabilities of the "
+            "one that never saw a rewrite; it was not trained again"
+        )
+
+
+def _retrained(static: Learned, learn: Learn, examples: Examples, training: Released) -> Learned:
+    learned = Learned(learn(examples), examples, static.seed)
+    check_retrained(learned, static, training)
+    return learned
+
+
+def _joined(first: Examples, second: Examples) -> Examples:
+    return Examples([*first.texts, *second.texts], [*first.labels, *second.labels])
+
+
+def _by_scores(
+    attacker: str, learned: Learned, scores: NDArray[np.float64], units: NDArray[np.int64], *, truth: NDArray[np.int64]
+) -> Inferred:
+    """scores: [n, c] log-likelihoods of the units; truth: of the test texts."""
+    return Inferred(
+        attacker,
+        learned.classifier.kind,
+        learned.classifier.classes,
+        units,
+        truth=truth[units[:, 0]],
+        guesses=(scores + learned.log_shares).argmax(axis=1),
+        even_guesses=scores.argmax(axis=1),
+        learned=learned,
+    )

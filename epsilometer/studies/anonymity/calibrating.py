@@ -1,0 +1,128 @@
+"""The epsilon at which the attribute loss of a mechanism meets a target, in the cells of `anonymity`. In nats.
+
+At each epsilon that is tried the texts that attackers learn from and those that are tested on are rewritten with noise
+of their own, the attackers are trained again, and the loss is that of the strongest of them, of the attribute that
+loses most. The j-th epsilon tried has the level 6 alpha / (pi j)^2, so that all intervals hold together with
+probability at least 1 - alpha, whichever epsilons are tried. As every search it supposes that the loss rises with
+epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.calibration.computed import Met, advice, meet
+from epsilometer.auditing.calibration.sampled import ATTRIBUTE, FALLING, FOUND, OUTSIDE, Goal
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.project.cells import build
+from epsilometer.runtime.progress import now_and_then
+from epsilometer.studies.anonymity.attackers import ADAPTIVE, AUGMENTED, RELABELLED, STATIC
+from epsilometer.studies.anonymity.labelled import TEST, TRAIN, to_anonymize
+from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows
+from epsilometer.studies.anonymity.params import AnonymityCell, AnonymityParams
+from epsilometer.studies.anonymity.parts import parted
+from epsilometer.studies.anonymity.victims import attacker, attackers_of, released, victims
+
+ATTACKERS = (STATIC, RELABELLED, ADAPTIVE, AUGMENTED)  # those who read one released text
+
+
+def row(
+    of: Mapping[str, Any], params: AnonymityParams, cell: AnonymityCell, goal: Callable[[float, float], Goal]
+) -> dict[str, Any]:
+    """A row as `calibrating.calibrate` gives it, about what `of` says.
+
+    goal: the loss to meet, how narrowly and with how many rewrites at most, from the ends of the cell's epsilons.
+    """
+    say, label = now_and_then(), f"{cell.mechanism} on {cell.dataset}"
+    try:
+        if cell.epsilons is None:
+            raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
+        wanted = goal(min(cell.epsilons), max(cell.epsilons))
+        looks = Looks(params, cell, wanted)
+        met = meet(
+            looks,
+            wanted.target,
+            wanted.low,
+            wanted.high,
+            width=wanted.width,
+            watch=lambda low, high: say(f"{label}: epsilon between {low:.3g} and {high:.3g}"),
+        )
+    except UserError as error:
+        nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": ATTRIBUTE}
+        return {**of, "status": "not searched", **nothing, "reason": str(error)}
+    outcome = {"epsilon": met.best, "low": met.low, "high": met.high, "trials": looks.spent, "by": ATTRIBUTE}
+    return {**of, "status": met.status, **outcome, "reason": reason(met, looks.spent)}
+
+
+class Looks:
+    """The attribute loss at an epsilon, between the two ends of its interval, which has a level of its own each time.
+
+    What the budget of rewrites does not cover is not measured and passes for the target: it settles nothing.
+    """
+
+    def __init__(self, params: AnonymityParams, cell: AnonymityCell, goal: Goal) -> None:
+        """Raises UserError for a budget that does not cover both ends of the range."""
+        self._params, self._cell, self._goal = params, cell, goal
+        self._mechanism = build(params, cell)
+        self._attributes = params.classification.labels[cell.dataset].attributes
+        settings = params.classification
+        sizes, least = settings.texts.anonymized, settings.training.batch
+        table = parted(params, cell.dataset)
+        self._rows = to_anonymize(table, self._attributes, sizes, params.audit.seed, least=least)
+        self._static = {label: victims(params, cell.dataset, label) for label in self._attributes}
+        self.spent, self._tried = 0, 0
+        if 2 * len(self._rows) > goal.budget:
+            raise UserError(
+                f"at each epsilon {len(self._rows)} texts are rewritten, so that both ends take "
+                f"{2 * len(self._rows)} rewrites; raise `budget` (--budget), {goal.budget}, or lower "
+                "classification.texts"
+            )
+
+    def __call__(self, epsilon: float) -> tuple[float, float]:
+        """Returns the ends of the interval, in nats."""
+        if self.spent + len(self._rows) > self._goal.budget:
+            return self._goal.target, self._goal.target
+        self.spent += len(self._rows)
+        self._tried += 1
+        params, cell = self._params, self._cell
+        stream = (params.audit.seed, params.audit.round, "calibrate attribute", cell.dataset, cell.mechanism, epsilon)
+        noise = Noise.named(self._rows["row"].to_numpy(), *stream)
+        job = Job(self._rows["text"].to_list(), np.arange(len(self._rows)), [epsilon], [noise])
+        (rewrites,) = rewrite_all(self._mechanism, job)
+        table = self._rows.with_columns(rewrite=pl.Series(list(rewrites.texts), dtype=pl.String))
+        level = 6 * params.audit.alpha / (math.pi * self._tried) ** 2 / len(self._attributes)
+        rows = [self._strongest(label, table, level) for label in self._attributes]
+        return max(row["loss"] for row in rows), max(row["upper"] for row in rows)
+
+    def _strongest(self, label: str, table: pl.DataFrame, level: float) -> dict[str, Any]:
+        """The row of the strongest attacker of an attribute."""
+        params, dataset = self._params, self._cell.dataset
+        training, test = (released(params, dataset, table.filter(split=split)) for split in (TRAIN, TEST))
+        attacking = attackers_of(params)
+        rows = attacker_rows(
+            training,
+            test,
+            label,
+            [learned for learned in self._static[label] if (learned.classifier.kind, learned.seed) in attacking],
+            train=partial(attacker, params, dataset, label),
+            settings=Attacking(ATTACKERS, alpha=level, seed=params.audit.seed),
+        )
+        return next(row for row in rows if row["attacker"] == STRONGEST)
+
+
+def reason(met: Met, spent: int) -> str | None:
+    """Why there is no epsilon, or what to think of it; None where there is nothing to say."""
+    if met.status in (OUTSIDE, FALLING):
+        ends = (min(met.figures), max(met.figures))
+        said = (f"{met.figures[at][0]:.3g} to {met.figures[at][1]:.3g} at epsilon {at:g}" for at in ends)
+        return advice(met, "the attribute loss", *said)
+    return None if met.status == FOUND else f"{spent} rewrites of so many texts did not decide; test on more texts"

@@ -1,0 +1,70 @@
+"""The parts of classification: transformers, the texts by which they are chosen, and the rows about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.worth.intervals import f1_interval
+from epsilometer.core.errors import UserError
+from epsilometer.models.classifier import Examples
+from epsilometer.models.classifiers.transformer import Transformer, fine_tune
+from epsilometer.studies.anonymity.labelled import VALIDATION, of_splits
+from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.anonymity.parts import parted
+from epsilometer.studies.anonymity.scoring import scores
+from epsilometer.studies.anonymity.victims import fine_tuning, stream
+
+
+def validation_rows(params: AnonymityParams, dataset: str, label: str) -> pl.DataFrame:
+    """The rows by whose loss the best of several epochs is chosen; none where there is one epoch.
+
+    Raises UserError where there are several and no text of the split `validation` has the label.
+    """
+    settings = params.classification
+    counts = {VALIDATION: settings.texts.validation if settings.training.epochs > 1 else 0}
+    table = of_splits(parted(params, dataset), label, counts, params.audit.seed)
+    if settings.training.epochs > 1 and table.is_empty():
+        raise UserError(
+            f"classification.training.epochs is {settings.training.epochs}, and the best is chosen by the loss on the "
+            f"split {VALIDATION!r}, of which no text of {dataset} has the label {label!r}; set "
+            f"datasets.{dataset}.resplit, or train for 1 epoch"
+        )
+    return table
+
+
+def trained(
+    params: AnonymityParams, dataset: str, label: str, examples: Examples, classes: list[str], seed: int
+) -> Transformer:
+    """A trained transformer. All mechanisms share one stream, so that classifiers differ by their texts alone."""
+    return fine_tune(
+        examples, classes, fine_tuning(params, params.classification.training), stream(params, dataset, label, seed)
+    )
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The guesses of one seed's classifier on the test texts, as numbers of classes.
+
+    empty: rewrites without a character among what it was trained and tested on.
+    """
+
+    guesses: NDArray[np.integer]
+    empty: int
+
+
+def rows(
+    named: Mapping[str, Any], train: Examples, test: Examples, tried: Sequence[Tried], params: AnonymityParams
+) -> Iterator[dict[str, Any]]:
+    """Rows of `DOWNSTREAM`, one a seed: its own scores, and the interval of the mean over seeds."""
+    classes = sorted({*train.labels})
+    truth = np.array([classes.index(name) for name in test.labels])
+    low, high = f1_interval(truth, np.stack([run.guesses for run in tried]), len(classes), params.audit.alpha)
+    sizes = {"train": len(train), "test": len(test), "low": low, "high": high}
+    for seed, run in enumerate(tried):
+        yield {**named, "seed": seed, **sizes, "empty": run.empty, **scores(truth, run.guesses, classes).row()}

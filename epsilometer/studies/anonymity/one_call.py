@@ -1,0 +1,163 @@
+"""One call that takes texts and their rewrites, from any source, and returns what attackers infer.
+
+A language model, a product or a person may have rewritten the texts. Retrained attackers need rewrites to learn from:
+those of `training`, or otherwise those of half of the texts, which are then left out of the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.file_names import no_column
+from epsilometer.core.randomness import Noise
+from epsilometer.models.classifier import ENCODER, LINEAR, Classifier, Examples, FineTuning
+from epsilometer.models.classifier import train as train_classifier
+from epsilometer.models.locate import ENCODER as ENCODER_MODEL
+from epsilometer.runtime.progress import note
+from epsilometer.studies.anonymity.attackers import Learned
+from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows, detector_rows, victim_rows
+from epsilometer.studies.anonymity.released import Released, check_apart, layout_free
+from epsilometer.studies.anonymity.success import edits
+from epsilometer.studies.anonymity.tables import ANONYMITY, ATTACKERS
+
+REWRITE = "rewrite"  # the column of training texts that holds what was released of them
+
+_OF_ATTACKER = [name for name in list(ATTACKERS)[list(ATTACKERS).index("label") :] if name != "hits"]
+_OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not in ("attribute", "task", "victim")]
+
+
+@dataclass(frozen=True)
+class AnonymityDesign:
+    """How attackers are made and judged.
+
+    kinds: of their classifiers (`models.classifier`), which are the victims too; seeds: how many of each kind; group:
+    the label that rows share which are no independent observations (their author); attacking: who attacks; training:
+    of a transformer.
+    """
+
+    kinds: Sequence[str] = (LINEAR, ENCODER)
+    seeds: int = 1
+    group: str | None = None
+    attacking: Attacking = field(default_factory=Attacking)
+    training: FineTuning = field(default_factory=lambda: FineTuning(ENCODER_MODEL))
+
+
+STANDARD = AnonymityDesign()
+
+
+def anonymity(
+    originals: Sequence[str],
+    rewrites: Sequence[str],
+    labels: Mapping[str, Sequence[str | None]],
+    training: pl.DataFrame | None = None,
+    *,
+    attribute: str,
+    keep: str | None = None,
+    design: AnonymityDesign = STANDARD,
+) -> pl.DataFrame:
+    """Measure what rewrites hide of an attribute, and what attackers who know the method still infer.
+
+    originals, rewrites: n texts each, in the same order; a text that was left as it was is its own rewrite. labels: by
+    name, n each, None where a text has none: the attribute to hide, any to keep, and the group. training: other
+    labelled texts, columns `text`, the labels and, where they were rewritten in the same way, `rewrite`; classifiers
+    learn from them. Without their rewrites, or without training texts, attackers learn from a half of the rewrites,
+    drawn by group, and the other half is tested on.
+    Returns a row an attacker, kind and seed, `strongest` and the detectors last: the columns of `schemas.ATTACKERS`
+    from `label` on, without each trial's hit, and those of `schemas.ANONYMITY` about the victim of the same kind and
+    seed (null where there is none). Losses are in nats; nothing is claimed of rewrites made elsewhere. Raises UserError
+    for texts and labels that do not fit together, before any model loads.
+    """
+    names = [attribute] if keep is None else [attribute, keep]
+    texts = _checked(originals, rewrites, labels, names, group=design.group)
+    clean, learned_from, test = _parts(texts, training, names, design)
+
+    def train(kind: str, seed: int, examples: Examples) -> Classifier:
+        return train_classifier(kind, examples, design.training, Noise.named(1, design.attacking.seed, "learn", seed))
+
+    kinds = [(kind, seed) for kind in design.kinds for seed in range(design.seeds)]
+    victims = {
+        name: [Learned(train(kind, seed, clean[name]), clean[name], seed) for kind, seed in kinds] for name in names
+    }
+    alpha = design.attacking.alpha
+    of_victim = {
+        (row["victim"], row["seed"]): {name: row.get(name) for name in _OF_VICTIM}
+        for row, _ in victim_rows(test, [attribute], keep, victims, edits=edits(test), alpha=alpha)
+    }
+    lines = attacker_rows(
+        learned_from, test, attribute, victims[attribute], train=train, settings=design.attacking
+    ) + detector_rows(learned_from, test, kinds, train=train, settings=design.attacking)
+    columns = [*_OF_ATTACKER, *_OF_VICTIM]
+    schema = {name: {**ANONYMITY, **ATTACKERS}[name] for name in columns}
+    return pl.DataFrame([{**of_victim.get((row["kind"], row["seed"]), {}), **row} for row in lines], schema=schema)
+
+
+def _checked(
+    originals: Sequence[str],
+    rewrites: Sequence[str],
+    labels: Mapping[str, Sequence[str | None]],
+    names: Sequence[str],
+    *,
+    group: str | None,
+) -> Released:
+    """The texts with the labels that are asked for, as strings; refused where something is missing."""
+    wanted = [*names] if group is None else [*names, group]
+    if len(set(names)) < len(names):
+        raise UserError(f"label {names[0]!r} cannot be both the attribute to hide and the one to keep; name another")
+    for name in wanted:
+        if name not in labels:
+            raise unknown("label", name, labels)
+    for what, side in (("originals", originals), ("rewrites", rewrites)):
+        if isinstance(side, str) or not all(isinstance(text, str) for text in side):
+            raise UserError(f"{what} must be a list of strings; an empty rewrite is the empty string")
+    sizes = {"rewrites": len(rewrites), **{f"label {name!r}": len(labels[name]) for name in wanted}}
+    for what, size in sizes.items():
+        if size != len(originals):
+            raise UserError(f"{what} must be as many as the originals, {len(originals)}, got {size}")
+    values = {name: [None if value is None else str(value) for value in labels[name]] for name in wanted}
+    groups = None if group is None else [str(value) for value in values.pop(group)]
+    return Released(list(originals), list(rewrites), values, groups=groups)
+
+
+def _parts(
+    texts: Released, training: pl.DataFrame | None, names: Sequence[str], design: AnonymityDesign
+) -> tuple[dict[str, Examples], Released, Released]:
+    """By label the clean examples, then the part whose rewrites attackers learn from, and the part that is tested."""
+    supplied = None if training is None else _training(training, names, design.group)
+    if supplied is not None:
+        check_apart(supplied[0], texts)
+    if supplied is not None and supplied[1]:
+        learned_from, test = supplied[0], texts
+    else:
+        half, other = _halves(texts, design.attacking.noise("halves"))
+        learned_from, test = texts.take(half), texts.take(other)
+        note(f"attackers learn from {len(learned_from)} of the rewrites, and the other {len(test)} are tested on")
+    source = learned_from if supplied is None else supplied[0]
+    return {name: source.with_labels(name).clean(name) for name in names}, learned_from, test
+
+
+def _training(table: pl.DataFrame, names: Sequence[str], group: str | None) -> tuple[Released, bool]:
+    """The training texts, and whether their rewrites are known; those without a rewrite are then left out."""
+    for column in ("text", *names, *([group] if group else [])):
+        if column not in table.columns:
+            raise no_column("the table of training texts", "column", column, table.columns)
+    rewritten = REWRITE in table.columns and table[REWRITE].null_count() < len(table)
+    if rewritten:
+        table = table.filter(pl.col(REWRITE).is_not_null())
+    columns = {name: table[name].cast(pl.String).to_list() for name in (*names, *([group] if group else []))}
+    groups = columns.pop(group) if group else None
+    texts = table["text"].to_list()
+    return Released(texts, table[REWRITE].to_list() if rewritten else texts, columns, groups=groups), rewritten
+
+
+def _halves(texts: Released, noise: Noise) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Two halves of the rows, no text (layout apart) and no group in both; noise: one stream."""
+    keys = texts.groups or [layout_free(text) for text in texts.originals]
+    _, group = np.unique(np.array(keys), return_inverse=True)
+    chosen = noise.uniforms(group.max() + 1)[0].argsort().argsort() < (group.max() + 1) / 2
+    return np.flatnonzero(chosen[group]), np.flatnonzero(~chosen[group])

@@ -1,0 +1,265 @@
+"""What params.yaml says of the study of anonymity: classifiers, anonymisers' auxiliaries, cells, and who attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PositiveInt
+
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.project import params
+from epsilometer.project.params import ProjectParams
+from epsilometer.project.references import check_cell, check_dataset, check_entry, check_label
+from epsilometer.project.sections import Cell, MechanismEntry, Precision, Probability, Section
+
+Kind = Literal["transformer", "linear", "encoder"]
+
+
+Attacker = Literal["static", "relabelled", "adaptive", "augmented", "author", "detector"]
+
+
+class FineTuning(Section):
+    """Settings of `models.classifier.FineTuning`."""
+
+    model: str = Field(
+        "data/embedded/models/deberta", description="A folder or pin from the project's folder, or a hub id."
+    )
+    rate: Annotated[float, Field(gt=0)] = Field(5e-4, description="The learning rate.")
+    batch: PositiveInt = Field(8, description="Texts a step.")
+    longest: Annotated[int, Field(ge=8)] = Field(128, description="The length in tokens at which texts are cut.")
+    precision: Precision = Field(
+        "float32", description="The precision that it computes in; `auto` is bfloat16 where the hardware multiplies it."
+    )
+    epochs: PositiveInt = Field(1, description="Passes over the training texts.")
+    decay: Annotated[float, Field(ge=0)] = Field(0.01, description="The weight decay.")
+
+
+class Labels(Section):
+    """Which labels of a data set are tasks to be done, and which are private attributes to be inferred."""
+
+    tasks: tuple[str, ...] = Field((), description="Labels that a classifier is to learn from rewrites.")
+    attributes: tuple[str, ...] = Field((), description="Private labels that an attacker infers.")
+
+
+class AuxiliariesEntry(Labels):
+    """Classifiers, vectors and word relations that anonymisers read."""
+
+    dataset: str = Field(description="The data set whose training texts they learn from.")
+    attributes: Annotated[tuple[str, ...], Field(min_length=1)] = Field(description="Labels to hide.")
+    share: Probability = Field(0.5, description="The share of the training texts that they see.")
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = Field(
+        ("transformer",), description="The kinds of classifier, one of each for each label."
+    )
+    vectors: str = Field(description="The word vectors, by their name in `words.sources`.")
+    relations: str | None = Field(
+        None, description="A file with the columns a, b and relation, from the project's folder."
+    )
+    training: FineTuning = Field(FineTuning(), description="How transformers are fine-tuned.")
+
+
+class RewriterEntry(Section):
+    """An encoder-decoder, which adversarial_back_translation reads, trained on the auxiliaries' texts of a data set."""
+
+    dataset: str = Field(description="The data set whose training texts it learns from.")
+    count: PositiveInt | None = Field(None, description="Learns from the first so many of them; null is all.")
+    attribute: str = Field(description="The label that its states are not to show.")
+    model: str = Field(description="The encoder-decoder to start from, `data/models/NAME`.")
+    round_trip: MechanismEntry = Field(description="The mechanism whose rewrites it learns to write.")
+    training: Mapping[str, Any] = Field(
+        {}, description="Settings of `epsilometer/mechanisms/anonymisers/shared/adversarial_rewriter.py`."
+    )
+
+    @property
+    def cell(self) -> Cell:
+        """The round trip as a cell."""
+        return Cell(dataset=self.dataset, **dict(self.round_trip))
+
+
+class TextCounts(Section):
+    """How many texts classifiers are trained and tested on, and thresholds chosen on, at most."""
+
+    train: PositiveInt = Field(1000, description="The most texts to train on.")
+    test: PositiveInt = Field(1000, description="The most texts to test on.")
+    validation: PositiveInt = Field(1000, description="The most texts to choose thresholds on.")
+    rewritten: PositiveInt | None = Field(
+        None,
+        description="How many of the training texts are rewritten for attackers to learn from; null is all. Victims "
+        "train on all of them in any case.",
+    )
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of the splits that classifiers are trained and tested on."""
+        return {"train": self.train, "test": self.test}
+
+    @property
+    def anonymized(self) -> dict[str, int]:
+        """Of the splits whose rewrites stage `anonymity` measures."""
+        return {"train": min(self.train, self.rewritten or self.train), "test": self.test}
+
+
+class Training(FineTuning):
+    """Training with several seeds, of which each gives a classifier of its own."""
+
+    seeds: PositiveInt = Field(5, description="How many classifiers are trained, each with a seed of its own.")
+
+
+class Classification(Section):
+    """Classifiers of texts, clean and rewritten."""
+
+    labels: Mapping[str, Labels] = Field(
+        {}, description="By data set, of every data set that has cells in `downstream` or `anonymity`."
+    )
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = Field(
+        ("transformer",),
+        description="The kinds of the classifiers of clean texts, which are victims and static attackers; `downstream` "
+        "trains transformers alone.",
+    )
+    texts: TextCounts = Field(TextCounts(), description="How many texts are used.")
+    training: Training = Field(Training(), description="How classifiers are trained.")
+
+
+class AnonymityCell(Cell):
+    """A cell whose rewrites are measured by what classifiers still infer from them."""
+
+    part: Literal["test", "validation"] = Field(
+        "test",
+        description="`test`: the texts that everything is measured on, and those that attackers learn rewrites from; "
+        "`validation`: those alone that settings are chosen on.",
+    )
+
+
+class Attackers(Section):
+    """Who infers attributes from a cell's rewrites (`studies.anonymity.attackers`)."""
+
+    names: tuple[Attacker, ...] = Field(
+        ("static", "relabelled", "adaptive", "augmented", "author", "detector"),
+        description="The attackers (`epsilometer/studies/anonymity/attackers.py`).",
+    )
+    kinds: tuple[Kind, ...] | None = Field(
+        None, description="The kinds of their classifiers, among `classification.kinds`; null is all of them."
+    )
+    seeds: PositiveInt = Field(1, description="The most seeds of each kind.")
+    authors: tuple[PositiveInt, ...] = Field((1, 5, 20), description="How many texts of one author are read together.")
+    llm: Mapping[str, Mapping[str, Any]] = Field(
+        {},
+        description="Language models that are asked, by their names in tables, with the settings of "
+        "`epsilometer/studies/anonymity/llm_inference.py`.",
+    )
+
+
+class AnonymityParams(ProjectParams):
+    """What params.yaml says of the study of anonymity."""
+
+    auxiliaries: Mapping[str, AuxiliariesEntry] = Field(
+        {}, description="Classifiers, word vectors and word relations, which anonymisers read."
+    )
+    rewriters: Mapping[str, RewriterEntry] = Field(
+        {}, description="Encoder-decoders, which `adversarial_back_translation` reads."
+    )
+    classification: Classification = Field(Classification(), description="Classifiers of texts, clean and rewritten.")
+    downstream: Mapping[str, Cell] = Field({}, description="Cells whose rewrites train classifiers.")
+    anonymity: Mapping[str, AnonymityCell] = Field(
+        {}, description="Cells from whose rewrites attackers infer attributes."
+    )
+    attackers: Attackers = Field(Attackers(), description="Who infers attributes.")
+
+    def check(self) -> None:
+        """As `ProjectParams.check`; also for labels, auxiliaries and classifiers that do not fit each other."""
+        super().check()
+        cells = [("downstream", self.downstream), ("anonymity", self.anonymity)]
+        for kind, name, cell in ((kind, name, cell) for kind, entries in cells for name, cell in entries.items()):
+            check_cell(self, cell, kind, name)
+            if cell.dataset not in self.classification.labels:
+                raise UserError(
+                    f"{kind}.{name}: say which labels of {cell.dataset} are tasks and which are attributes, under "
+                    f"classification.labels.{cell.dataset}"
+                )
+        for dataset, labels in self.classification.labels.items():
+            self._check_labels(dataset, labels, f"classification.labels.{dataset}")
+        for name, entry in self.auxiliaries.items():
+            self._check_labels(entry.dataset, entry, f"auxiliaries.{name}")
+            if entry.vectors not in self.words.sources:
+                raise unknown(f"word vectors in auxiliaries.{name}.vectors", entry.vectors, self.words.sources)
+        for kind in self.attackers.kinds or ():
+            if kind not in self.classification.kinds:
+                raise unknown("kind of classifier in attackers.kinds", kind, self.classification.kinds)
+        for name, rewriter in self.rewriters.items():
+            self._check_rewriter(rewriter, f"rewriters.{name}")
+        for name, anonymised in self.anonymity.items():
+            self._check_anonymity(anonymised, f"anonymity.{name}")
+
+    def _check_anonymity(self, cell: AnonymityCell, place: str) -> None:
+        """Refuse a cell without a label to hide, and auxiliaries made for labels of another role or data set."""
+        labels = self.classification.labels[cell.dataset]
+        if not labels.attributes:
+            raise UserError(
+                f"{place}: {cell.dataset} has no attribute, which is what is hidden; name one under "
+                f"classification.labels.{cell.dataset}.attributes"
+            )
+        resource = PurePath(cell.resource or "")
+        if resource.parent != PurePath("data/auxiliaries"):
+            return
+        if (name := resource.name) not in self.auxiliaries:
+            raise unknown(f"auxiliaries in {place}.resource", name, self.auxiliaries)
+        entry = self.auxiliaries[name]
+        for role in ("attributes", "tasks"):
+            strange = sorted({*getattr(entry, role)} - {*getattr(labels, role)})
+            if strange:
+                raise UserError(
+                    f"{place}.resource: the auxiliaries {name!r} were made for {role} that {cell.dataset} does not "
+                    f"have as such ({', '.join(strange)}); name them under classification.labels.{cell.dataset}.{role},"
+                    " or give auxiliaries of this data set's labels"
+                )
+
+    def _check_rewriter(self, entry: RewriterEntry, place: str) -> None:
+        """Refuse a rewriter of a label that its data set lacks, without texts of its own, or of another model."""
+        check_dataset(self, entry.dataset, place)
+        check_label(self, entry.dataset, entry.attribute, f"{place}.attribute")
+        if not any(auxiliaries.dataset == entry.dataset for auxiliaries in self.auxiliaries.values()):
+            raise UserError(
+                f"{place}: a rewriter learns from the auxiliaries' texts of {entry.dataset}, and there are none; give "
+                "an entry of this data set under `auxiliaries`"
+            )
+        check_entry(entry.round_trip, f"{place}.round_trip")
+        for setting, path in (("model", entry.model), ("round_trip.resource", entry.round_trip.resource)):
+            if path is not None and PurePath(path).parent != PurePath("data/models"):
+                raise UserError(f"{place}.{setting} must be data/models/NAME, with NAME under `models`, got {path!r}")
+
+    def _check_labels(self, dataset: str, labels: Labels, setting: str) -> None:
+        if dataset not in self.datasets:
+            raise unknown(f"data set in {setting}", dataset, self.datasets)
+        for label in (every := (*labels.tasks, *labels.attributes)):
+            check_label(self, dataset, label, setting)
+            if every.count(label) > 1:
+                raise UserError(f"{setting}: {label!r} is named twice; a label is a task or an attribute")
+            if label.startswith(".") or {*label} & {*"/\\\0"}:
+                raise UserError(f"{setting}: {label!r} cannot name a folder of classifiers; rename the column")
+        if not every:
+            raise UserError(f"{setting} must name at least one label under tasks or attributes")
+
+    def data_paths(self) -> Iterator[tuple[str, str]]:
+        """As `ProjectParams.data_paths`; also models that are fine-tuned, and word relations."""
+        yield from super().data_paths()
+        yield "classification.training.model", self.classification.training.model
+        for name, entry in self.auxiliaries.items():
+            yield f"auxiliaries.{name}.training.model", entry.training.model
+            if entry.relations is not None:
+                yield f"auxiliaries.{name}.relations", entry.relations
+
+    def read_paths(self) -> Iterator[tuple[str, str]]:
+        """As `ProjectParams.read_paths`; also the models that rewriters start from."""
+        yield from super().read_paths()
+        yield from ((f"rewriters.{name}.model", entry.model) for name, entry in self.rewriters.items())
+
+    def cells_by_place(self) -> Iterator[tuple[str, MechanismEntry]]:
+        """As `ProjectParams.cells_by_place`; also the round trips of rewriters."""
+        yield from super().cells_by_place()
+        yield from ((f"rewriters.{name}.round_trip", entry.round_trip) for name, entry in self.rewriters.items())
+
+
+def read(path: Path | str = "params.yaml") -> AnonymityParams:
+    """The parameters of this study, as `project.params.read` reads them."""
+    return params.read(AnonymityParams, path)

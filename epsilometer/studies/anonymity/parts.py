@@ -1,0 +1,96 @@
+"""The four parts of a data set: auxiliaries, victims, validation, test.
+
+Anonymisers search with auxiliaries, which train on a share of the train split. Victims, the classifiers that are to be
+fooled and the attackers after them, train on the rest of it; without auxiliaries, on all of it. All sweeps and
+thresholds are chosen on validation texts, and everything is measured on test texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed
+from epsilometer.corpora.parts import GROUP, check_apart, groups, places
+from epsilometer.project.paths import prepared
+from epsilometer.studies.anonymity.params import AnonymityParams
+
+AUXILIARIES, VICTIMS, VALIDATION, TEST = "auxiliaries", "train", "validation", "test"
+HELD_OUT = 0.1  # of the auxiliaries' texts, by whose loss the best of several epochs is chosen
+
+
+def parted(params: AnonymityParams, dataset: str) -> pl.DataFrame:
+    """The prepared texts of a data set; `split` names the part, that of the victims being "train"."""
+    return with_parts(params, dataset, prepared(dataset))
+
+
+def with_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> pl.DataFrame:
+    """As `parted`, of a prepared table. Raises UserError where a text, a pair or an author would be in two parts."""
+    shares = [entry.share for entry in params.auxiliaries.values() if entry.dataset == dataset]
+    return marked(params, dataset, table, max(shares)) if shares else table
+
+
+def marked(params: AnonymityParams, dataset: str, table: pl.DataFrame, share: float) -> pl.DataFrame:
+    """A prepared table in which a share of the train split, by group, is the auxiliaries' part."""
+    taken = pl.Series(_places(params, dataset, table) < share)
+    return table.with_columns(pl.when(taken).then(pl.lit(AUXILIARIES)).otherwise("split").alias("split"))
+
+
+def auxiliary_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows of a prepared table that an entry of `auxiliaries` trains on, and those of them that are held out.
+
+    Entries of one data set with different shares take nested rows. Raises UserError as `check_classes` does.
+    """
+    entry = params.auxiliaries[name]
+    parts = marked(params, entry.dataset, table, entry.share)
+    check_classes(parts, (*entry.attributes, *entry.tasks), entry.dataset)
+    held = _places(params, entry.dataset, table) >= (1 - HELD_OUT) * entry.share
+    mine = (parts["split"] == AUXILIARIES).to_numpy()
+    return table.filter(mine & ~held), table.filter(mine & held)
+
+
+def check_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> None:
+    """Raises UserError for a text, a pair or an author in two parts, and as `check_classes` does.
+
+    table: as `with_parts` gives it. Of a data set that no anonymiser is measured on nothing is asked.
+    """
+    entries = [entry for entry in params.auxiliaries.values() if entry.dataset == dataset]
+    if not entries and not any(cell.dataset == dataset for cell in params.anonymity.values()):
+        return
+    check_apart(table, _groups(table), f"datasets.{dataset}")
+    named = [entry for entry in (params.classification.labels.get(dataset), *entries) if entry is not None]
+    check_classes(table, [label for entry in named for label in (*entry.tasks, *entry.attributes)], dataset)
+
+
+def check_classes(table: pl.DataFrame, labels: Iterable[str], dataset: str) -> None:
+    """Raises UserError where the part of auxiliaries, victims or test texts lacks a class that another of them has."""
+    needed = [part for part in (AUXILIARIES, VICTIMS, TEST) if part != AUXILIARIES or part in table["split"]]
+    for label in dict.fromkeys(labels):
+        parts = dict(table.drop_nulls(label).group_by("split").agg(pl.col(label).unique()).iter_rows())
+        every = {*chain(*(parts.get(part, []) for part in needed))}
+        for part in needed:
+            if missing := sorted(every - {*parts.get(part, [])}):
+                raise UserError(
+                    f"datasets.{dataset}: the part {part!r} has no text of {listed(missing, 'class')} of label "
+                    f"{label!r}, which another part has; leave out or merge rare "
+                    "classes, or draw the parts anew (resplit)"
+                )
+
+
+def _groups(table: pl.DataFrame) -> NDArray[np.int64]:
+    return table[GROUP].to_numpy() if GROUP in table.columns else groups(table)
+
+
+def _places(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> NDArray[np.float64]:
+    """Returns [n]: where each row of the train split stands (`corpora.parts.places`); of others 1."""
+    of = _groups(table)
+    check_apart(table, of, f"datasets.{dataset}")
+    train = (table["split"] == VICTIMS).to_numpy()
+    place = np.ones(len(table))
+    place[train] = places(of[train], "auxiliaries", params.audit.seed)
+    return place

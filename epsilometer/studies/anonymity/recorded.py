@@ -1,0 +1,90 @@
+"""Rewrites recorded in a file: how well they hide an attribute, and what attackers still infer.
+
+Rewrites are looked up by their originals. Texts that differ only in white space count as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import no_column
+from epsilometer.corpora import files
+from epsilometer.corpora.reading import check_strings, layout_free
+from epsilometer.studies.anonymity.one_call import REWRITE, STANDARD, AnonymityDesign, anonymity
+
+_ORIGINAL = "original"
+
+
+def pairs(path: Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
+    """Originals and their rewrites from a file, as columns original, rewrite, and epsilon (Float64, null without one).
+
+    Raises UserError for a damaged file, for missing columns and values, and for two rewrites of one original at one
+    epsilon.
+    """
+    table = files.read(path, layout)
+    for column in (_ORIGINAL, REWRITE):
+        if column not in table.columns:
+            raise no_column(path, "column", column, table.columns)
+        check_strings(table, column, str(path))
+    epsilon = pl.col("epsilon") if "epsilon" in table.columns else pl.lit(None)
+    recorded = table.select(
+        _ORIGINAL, REWRITE, epsilon=epsilon.cast(pl.Float64, strict=False), key=layout_free(_ORIGINAL)
+    )
+    if missing := recorded[REWRITE].null_count() + recorded[_ORIGINAL].null_count():
+        raise UserError(f"{path}: {missing} rows lack an original or a rewrite; an empty rewrite is written ''")
+    if twice := len(recorded) - recorded.select("key", "epsilon").n_unique():
+        raise UserError(f"{path}: {twice} originals have another rewrite already; keep one a text and epsilon")
+    return recorded
+
+
+def recorded_anonymity(
+    texts: pl.DataFrame,
+    rewrites: pl.DataFrame,
+    training: pl.DataFrame | None = None,
+    *,
+    attribute: str,
+    keep: str | None = None,
+    design: AnonymityDesign = STANDARD,
+) -> pl.DataFrame:
+    """The rows of `anonymity` at each recorded epsilon, with a column `epsilon` before them.
+
+    texts: the texts that are tested on, columns `text` and the labels. rewrites: as `pairs` gives them, of every one of
+    these texts. training: as for `anonymity`; those of its texts that `rewrites` has teach the attackers.
+    Raises UserError for a text without a rewrite.
+    """
+    return pl.concat(
+        anonymity(
+            test["text"].to_list(),
+            test[REWRITE].to_list(),
+            {name: test[name].to_list() for name in test.columns},
+            learned_from,
+            attribute=attribute,
+            keep=keep,
+            design=design,
+        ).select(pl.lit(epsilon, pl.Float64).alias("epsilon"), pl.all())
+        for epsilon, test, learned_from in _by_epsilon(texts, rewrites, training)
+    )
+
+
+def _by_epsilon(
+    texts: pl.DataFrame, rewrites: pl.DataFrame, training: pl.DataFrame | None
+) -> Iterator[tuple[float | None, pl.DataFrame, pl.DataFrame | None]]:
+    for (epsilon,), some in rewrites.group_by("epsilon", maintain_order=True):
+        test = _with_rewrites(texts, some)
+        if missing := test[REWRITE].null_count():
+            raise UserError(
+                f"{missing} of {len(test)} texts have no recorded rewrite; record one of each, be it the text itself"
+            )
+        number = None if epsilon is None else float(str(epsilon))
+        yield number, test, None if training is None else _with_rewrites(training, some)
+
+
+def _with_rewrites(texts: pl.DataFrame, rewrites: pl.DataFrame) -> pl.DataFrame:
+    joined = texts.with_columns(key=layout_free("text")).join(
+        rewrites.select("key", REWRITE), on="key", how="left", maintain_order="left"
+    )
+    return joined.drop("key")

@@ -1,0 +1,117 @@
+"""The texts of one part of a data set beside what was released of them, and whether two parts are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed
+from epsilometer.core.outcomes import Outcomes
+from epsilometer.models.classifier import Examples
+
+
+@dataclass(frozen=True)
+class Released:
+    """n texts as they were and as they are released.
+
+    labels: by name, n each, None where a text has none. groups: [n], what texts share that are no independent
+    observations (their author, a pair); None where all are. outcomes: of n texts, None where none are kept.
+    """
+
+    originals: Sequence[str]
+    rewrites: Sequence[str]
+    labels: Mapping[str, Sequence[str | None]]
+    groups: Sequence[str] | None = None
+    outcomes: Outcomes | None = None
+
+    def __len__(self) -> int:
+        return len(self.originals)
+
+    def take(self, rows: NDArray[np.integer]) -> Released:
+        """Returns those of these rows [m], in their order."""
+        return Released(
+            [self.originals[i] for i in rows],
+            [self.rewrites[i] for i in rows],
+            {name: [values[i] for i in rows] for name, values in self.labels.items()},
+            groups=None if self.groups is None else [self.groups[i] for i in rows],
+            outcomes=None if self.outcomes is None else self.outcomes.take(rows),
+        )
+
+    def rows_with(self, *names: str) -> NDArray[np.int64]:
+        """Returns [m]: the rows that have all of these labels."""
+        missing = np.array([[value is None for value in self.labels[name]] for name in names], bool).any(axis=0)
+        return np.flatnonzero(~missing)
+
+    def with_labels(self, *names: str) -> Released:
+        """Returns the texts that have all of these labels."""
+        return self.take(self.rows_with(*names))
+
+    def clean(self, label: str) -> Examples:
+        """The texts as they were, with a label that all of them have."""
+        return Examples(self.originals, self.classes_of(label))
+
+    def rewritten(self, label: str) -> Examples:
+        """What is released of the texts, with a label that all of them have."""
+        return Examples(self.rewrites, self.classes_of(label))
+
+    def classes_of(self, label: str) -> list[str]:
+        """The label of each text, which all of them have."""
+        return [value for value in self.labels[label] if value is not None]
+
+    @property
+    def unchanged(self) -> NDArray[np.bool_]:
+        """Returns [n]: whether a text is released as it was."""
+        return np.array([a == b for a, b in zip(self.originals, self.rewrites, strict=True)], bool)
+
+
+def numbered(labels: Sequence[str], classes: Sequence[str]) -> NDArray[np.int64]:
+    """Returns [n]: the labels as numbers of classes. Raises UserError for a label that is none of them."""
+    number_of = {name: number for number, name in enumerate(classes)}
+    if missing := sorted({*labels} - {*number_of}):
+        raise UserError(
+            f"{listed(missing, 'class')} of the test texts: none of those trained on, "
+            f"{listed(number_of, 'class')}; every class must stand in every part of the data"
+        )
+    return np.array([number_of[label] for label in labels], np.int64)
+
+
+def check_classes(test: Released, label: str, classes: Sequence[str]) -> None:
+    """Raise UserError for a label of which the test texts lack a class, or have one that is not among `classes`."""
+    present = {*test.classes_of(label)}
+    numbered(sorted(present), classes)
+    if missing := sorted({*classes} - present):
+        raise UserError(
+            f"label {label!r}: the test texts have none of {listed(missing, 'class')}; every class must stand "
+            "in every part of the data"
+        )
+
+
+def check_apart(training: Released, test: Released) -> None:
+    """Raise UserError where a text (layout apart) or a group is in both parts."""
+    for what, own, other in (
+        ("texts", map(layout_free, training.originals), map(layout_free, test.originals)),
+        ("groups", training.groups or (), test.groups or ()),
+    ):
+        if shared := len({*own} & {*other}):
+            raise UserError(
+                f"{shared} {what} of the test part are among those that attackers learn from; what is learned from "
+                "them says nothing of other texts: leave them out of one part"
+            )
+
+
+def check_unseen(test_ids: Sequence[str], seen: Sequence[str], who: str) -> None:
+    """Raise UserError where a classifier learned from test texts. seen: ids of all that `who` learned from."""
+    if shared := len({*test_ids} & {*seen}):
+        raise UserError(
+            f"{who} saw {shared} of the {len({*test_ids})} test texts; train it on another part of the data, or its "
+            "figures say nothing of texts that it has not seen"
+        )
+
+
+def layout_free(text: str) -> str:
+    """Returns the text without layout, as `corpora.reading.prepare` compares texts."""
+    return " ".join(text.split())

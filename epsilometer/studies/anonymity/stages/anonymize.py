@@ -1,0 +1,78 @@
+"""Stage anonymize@cell: the texts by which a cell is measured, rewritten at every epsilon, with what became of each.
+
+Those are the test texts and, of the texts that victims were trained on, those from which attackers learn how rewrites
+look.
+Slices stay under data/anonymizing until all are there, so that a stopped run continues where it stopped.
+"""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.trials.rewriting import Job
+from epsilometer.core import tables
+from epsilometer.core.attack import Checked
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.outcomes import COLUMNS
+from epsilometer.core.randomness import Noise
+from epsilometer.project.cells import build
+from epsilometer.project.code import digest
+from epsilometer.studies.anonymity.labelled import VALIDATION, to_anonymize
+from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.anonymity.params import read as read_params
+from epsilometer.studies.anonymity.parts import check_parts, parted
+from epsilometer.studies.anonymity.privatizing import collect, privatize
+from epsilometer.studies.anonymity.tables import ANONYMIZED, anonymized_path
+
+
+def main(name: str) -> None:
+    """Write data/anonymized/<cell>/<epsilon>.parquet."""
+    params = read_params()
+    cell = params.anonymity[name]
+    mechanism = build(params, cell)
+    if isinstance(mechanism, Checked):
+        mechanism.check(params.datasets[cell.dataset].public)
+    rows = _rows(params, name)
+    texts, numbers = rows["text"].to_list(), rows["row"].to_numpy()
+    stream = (params.audit.seed, params.audit.round, "anonymize", cell.dataset, cell.mechanism)
+    streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
+    whole = Path("data/anonymizing") / name
+    read = [Path("data/classifiers", cell.dataset), *([Path(cell.resource)] if cell.resource else [])]
+    code = [Path(__file__), params.code(cell)]
+    inputs = [stream, cell.model_dump(), numbers.tolist()]
+    folder = whole / digest(inputs, texts, code, read, project=Path(params.root).resolve())
+    job = Job(texts, np.arange(len(texts)), cell.budgets, streams)
+    privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
+    for epsilon in cell.budgets:
+        table = rows.select("row", "split").hstack(collect(folder, epsilon))
+        if "status" not in table.columns:
+            table = table.with_columns(pl.lit(None, dtype).alias(column) for column, dtype in COLUMNS.items())
+        tables.write(table, anonymized_path(name, epsilon), ANONYMIZED)
+    shutil.rmtree(whole)
+
+
+def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:
+    """The rows that are rewritten, with their numbers."""
+    cell, settings = params.anonymity[name], params.classification
+    labels = settings.labels[cell.dataset]
+    counts = settings.texts.anonymized if cell.part == "test" else {VALIDATION: settings.texts.validation}
+    every = [*labels.tasks, *labels.attributes]
+    table = parted(params, cell.dataset)
+    check_parts(params, cell.dataset, table)
+    rows = to_anonymize(table, every, counts, params.audit.seed, least=settings.training.batch)
+    if rows.is_empty():
+        raise UserError(
+            f"anonymity.{name}.part is {cell.part!r}, and {cell.dataset} has no labelled text in that split; set "
+            f"datasets.{cell.dataset}.resplit, or leave `part` out"
+        )
+    return rows
+
+
+def _mechanism(params: AnonymityParams, name: str) -> Mechanism:
+    return build(params, params.anonymity[name])

@@ -1,0 +1,104 @@
+"""Stage classifiers: a classifier of every label asked for, trained on clean texts, and the majority baseline.
+
+They are kept: those of attributes are victims and static attackers, those of tasks tell what a rewrite still says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.schemas import DOWNSTREAM
+from epsilometer.core import tables
+from epsilometer.models.classifier import TRANSFORMER, Examples, train
+from epsilometer.models.classifiers.transformer import Transformer
+from epsilometer.runtime.progress import track
+from epsilometer.studies.anonymity.classification import Tried, rows, validation_rows
+from epsilometer.studies.anonymity.labelled import TEST, TRAIN, VALIDATION, examples
+from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.anonymity.params import read as read_params
+from epsilometer.studies.anonymity.scoring import majority
+from epsilometer.studies.anonymity.tables import classifier_path
+from epsilometer.studies.anonymity.victims import TASK, chosen, fine_tuning, roles, seeds, stream
+
+
+def main() -> None:
+    """Write data/downstream/clean.parquet, without rows unless labels are asked for, and data/classifiers.
+
+    Of each data set data/classifiers/<dataset>/<label>-<kind>-<seed>, and about.json: the roles, classes and test
+    accuracies of the classifiers, and the ids of all texts that they were trained or chosen on. The table is about
+    transformers alone, which `downstream` trains.
+    """
+    params = read_params()
+    roles_of = [(dataset, *role) for dataset in params.classification.labels for role in roles(params, dataset)]
+    chosen_rows = {  # before a model loads
+        (dataset, label): pl.concat([chosen(params, dataset, label), validation_rows(params, dataset, label)])
+        for dataset, label, _ in roles_of
+    }
+    scored: list[dict[str, Any]] = []
+    about: dict[str, dict[str, Any]] = {dataset: {} for dataset in params.classification.labels}
+    for dataset, label, role in track(roles_of, len(roles_of), "classifiers"):
+        own = chosen_rows[dataset, label]
+        training, test = (examples(own, label, split) for split in (TRAIN, TEST))
+        tried = _tried(params, dataset, label, role, own=own)
+        named = {"dataset": dataset, "label": label, "role": role}
+        if guesses := tried.get(TRANSFORMER):
+            base = [Tried(majority(training, test), 0)]
+            scored += rows({**named, "setting": "majority"}, training, test, base, params=params)
+            clean = [Tried(guess, 0) for guess in guesses]
+            scored += rows({**named, "setting": "clean"}, training, test, clean, params=params)
+        about[dataset][label] = _about(role, own, label, tried)
+    for dataset, labels in about.items():
+        seen = {row for label in labels for row in _seen(chosen_rows[dataset, label])}
+        record = {"dataset": dataset, "kinds": params.classification.kinds, "labels": labels, "texts": sorted(seen)}
+        tables.write_json(record, f"data/classifiers/{dataset}/about.json")
+    tables.write(pl.DataFrame(scored, schema=dict(DOWNSTREAM)), "data/downstream/clean.parquet", DOWNSTREAM)
+    tables.write_json([list(name) for name in roles_of], "data/classifiers/asked.json")
+
+
+def _tried(
+    params: AnonymityParams, dataset: str, label: str, role: str, *, own: pl.DataFrame
+) -> dict[str, list[NDArray[np.int64]]]:
+    """Train and keep the classifiers of one label; their guesses of the test texts by kind, one array a seed."""
+    training, test, validation = (examples(own, label, split) for split in (TRAIN, TEST, VALIDATION))
+    settings = fine_tuning(params, params.classification.training)
+    tried: dict[str, list[NDArray[np.int64]]] = {}
+    for kind in params.classification.kinds:
+        for seed in range(seeds(params, kind)):
+            noise = stream(params, dataset, label, seed)
+            classifier = train(kind, training, settings, noise, validation=validation if len(validation) else None)
+            folder = classifier_path(dataset, label, kind, seed)
+            # Saving rounds a transformer's weights: attackers are scored as they are kept, tasks as `downstream`
+            # scores those that it trains.
+            if role == TASK:
+                guesses = _guesses(classifier, test)
+                classifier.save(folder)
+            else:
+                classifier.save(folder)
+                guesses = _guesses(classifier, test)
+            tried.setdefault(kind, []).append(guesses)
+    return tried
+
+
+def _guesses(classifier: Any, test: Examples) -> NDArray[np.int64]:
+    """Returns [n]: the number of the likeliest class of each text."""
+    if isinstance(classifier, Transformer):
+        return classifier.predict(test.texts)
+    likeliest: NDArray[np.int64] = classifier.probabilities(test.texts).argmax(axis=1)
+    return likeliest
+
+
+def _about(role: str, own: pl.DataFrame, label: str, tried: dict[str, list[NDArray[np.int64]]]) -> dict[str, Any]:
+    classes = sorted({*own.filter(split=TRAIN)[label]})
+    truth = np.array([classes.index(name) for name in own.filter(split=TEST)[label]])
+    accuracy = {kind: [float(np.mean(guess == truth)) for guess in guesses] for kind, guesses in tried.items()}
+    return {"role": role, "classes": classes, "accuracy": accuracy}
+
+
+def _seen(own: pl.DataFrame) -> list[str]:
+    """The ids of the texts that classifiers were trained or chosen on."""
+    ids: list[str] = own.filter(pl.col("split") != TEST)["id"].to_list()
+    return ids

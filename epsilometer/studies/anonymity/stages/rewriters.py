@@ -1,0 +1,69 @@
+"""Stage rewriters@name: an encoder-decoder that writes round trips of texts from states that do not show an attribute.
+
+It sees the auxiliaries' texts alone, sentence by sentence, as it rewrites them later. Round trips, slice by slice, and
+the state after each epoch stay under data/rewriting until it is trained, so that a stopped run continues where it
+stopped.
+"""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.trials.rewriting import Job
+from epsilometer.core import tables
+from epsilometer.core.component import build
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import AdversarialTraining, Parallel, train
+from epsilometer.project import cells
+from epsilometer.project.code import digest
+from epsilometer.runtime import checksums
+from epsilometer.runtime.progress import say
+from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.anonymity.params import read as read_params
+from epsilometer.studies.anonymity.parts import AUXILIARIES, parted
+from epsilometer.studies.anonymity.privatizing import collect, privatize
+from epsilometer.text.sentences import sentences
+
+
+def main(name: str) -> None:
+    """Write data/rewriters/<name>, a model's folder with rewriter.json, and about.json, the ids of what it saw."""
+    params = read_params()
+    entry = params.rewriters[name]
+    how = build(AdversarialTraining, entry.training, f"rewriters.{name}.training")
+    cell = entry.cell
+    cells.build(params, cell)
+    rows = parted(params, entry.dataset).filter(pl.col("split") == AUXILIARIES, pl.col(entry.attribute).is_not_null())
+    rows = rows if entry.count is None else rows.head(entry.count)
+    labelled = [
+        (sentence, label)
+        for text, label in rows.select("text", entry.attribute).iter_rows()
+        for sentence, _ in sentences(text)
+        if any(map(str.isalpha, sentence))
+    ]
+    texts, labels = ([pair[i] for pair in labelled] for i in (0, 1))
+    stream = (params.audit.seed, "round trips", entry.dataset)
+    streams = [Noise.named(len(texts), *stream, epsilon) for epsilon in cell.budgets[:1]]
+    whole, models = Path("data/rewriting") / name, Path("data/models")
+    inputs = [stream, entry.model_dump(), rows["id"].to_list()]
+    code = [Path(__file__), params.code(cell)]
+    state = whole / digest(inputs, texts, code, [models], project=Path(params.root).resolve())
+    job = Job(texts, np.arange(len(texts)), cell.budgets[:1], streams)
+    privatize(partial(_mechanism, params, name), job, state / "round_trips", params.runtime.engine)
+    round_trips = collect(state / "round_trips", cell.budgets[0])["text"].to_list()
+    out = Path(f"data/rewriters/{name}")
+    shutil.rmtree(out, ignore_errors=True)
+    record = train(entry.model, Parallel(texts, round_trips, labels), how, out, state=state)
+    tables.write_json({"dataset": entry.dataset, "texts": rows["id"].sort().to_list()}, out / "about.json")
+    checksums.write(out)  # the starting model's checksums were copied with it
+    shutil.rmtree(whole)
+    say(f"rewriter {name}: {record['distinct'][-1]:.0f} distinct outputs of a hundred held-out sentences")
+
+
+def _mechanism(params: AnonymityParams, name: str) -> Mechanism:
+    return cells.build(params, params.rewriters[name].cell)

@@ -1,0 +1,179 @@
+"""The epsilon at which a loss that a mechanism's law proves meets a target: in a project's cells, or on texts.
+
+Nothing is rewritten: `auditing.exact_loss` computes the loss at any epsilon, between the pairs of texts that the exact
+losses of an audit are about; pairs of equally many words alone, unless all are asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from epsilometer.auditing import text_audit as api
+from epsilometer.auditing.calibration.computed import WIDTH, Figure, Met, advice, meet
+from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
+from epsilometer.auditing.exact_loss.bracket import guess_losses
+from epsilometer.auditing.exact_loss.from_texts import TRIALS, chosen
+from epsilometer.auditing.exact_loss.losses import FULL, Effort
+from epsilometer.auditing.exact_loss.measuring import pair_losses, request
+from epsilometer.auditing.exact_loss.pairs import Pairs, count_pairs, of_audit
+from epsilometer.auditing.exact_loss.rows import average_loss, over_all
+from epsilometer.auditing.trials.design import Design
+from epsilometer.core.errors import LawError, UserError
+from epsilometer.core.mechanism import Mechanism, has_budget, law_of, releases
+from epsilometer.project import cells
+from epsilometer.project.paths import audited_texts
+from epsilometer.project.sections import Cell
+from epsilometer.runtime.progress import now_and_then
+from epsilometer.studies.texts.cells import trials
+from epsilometer.studies.texts.params import TextsParams
+
+AVERAGE, WORST, DELTA = "average", "worst", "delta"
+MEASURES = (AVERAGE, WORST, DELTA)
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is to be met: the guess loss on average over the pairs, or of the worst pair (`target` in nats), or the
+    worst pair's delta at the level `at` (nats; `target` a probability).
+
+    Raises UserError for values outside their range.
+    """
+
+    measure: str
+    target: float
+    at: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.measure == DELTA) != (self.at is not None):
+            raise UserError("the level of delta, in nats, is given with --at, which goes with measure delta alone")
+        if self.measure not in MEASURES:
+            raise UserError(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}")
+        if self.at is not None and not (0 <= self.at < math.inf):
+            raise UserError(f"the level of delta must be a finite number >= 0, got {self.at}")
+        most = 1.0 if self.measure == DELTA else math.inf
+        if not 0 < self.target < most:
+            rule = "between 0 and 1" if self.measure == DELTA else "a finite number > 0"
+            raise UserError(f"the target must be {rule}, got {self.target}")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is compared: a mechanism on pairs of texts, how exactly, and between which epsilons its own is sought."""
+
+    mechanism: Mechanism
+    texts: Sequence[str]
+    pairs: Pairs
+    ends: tuple[float, float]
+    effort: Effort = FULL
+
+
+def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal], match: str | None) -> Compared:
+    """A cell's, between the pairs of its exact stage. match: "none" for pairs of any length."""
+    if cell.epsilons is None:
+        raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
+    built, texts = cells.build(params, cell), audited_texts(params, cell.dataset)
+    pairs = of_audit(trials(cell.dataset), texts, params.exact.pairs, pairwise=True)
+    wanted = goal(min(cell.epsilons), max(cell.epsilons))
+    return Compared(built, texts, _matched(pairs, match), (wanted.low, wanted.high), effort=Effort(params.exact.width))
+
+
+def of_texts(built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, design: Design) -> Compared:
+    """As `epsilometer.exact_loss` compares texts."""
+    if not has_budget(built):
+        raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
+    texts = api.distinct(texts)
+    return Compared(built, texts, _matched(chosen(texts, TRIALS, design), match), (goal.low, goal.high))
+
+
+def row(
+    of: Mapping[str, Any], aim: Aim, compare: Callable[[], Compared], label: str, width: float | None
+) -> dict[str, Any]:
+    """A row as `calibrating.calibrate` gives it, about what `of` says; compare: called first.
+
+    width: ratio of the interval's ends to stop at; None for WIDTH.
+    """
+    nothing: dict[str, Any] = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": aim.measure}
+    say = now_and_then()
+
+    def watch(low: float, high: float) -> None:
+        say(f"{label}: epsilon between {low:.3g} and {high:.3g}")
+
+    try:
+        compared = compare()
+        met = meet(figure(compared, aim), aim.target, *compared.ends, width=width or WIDTH, watch=watch)
+    except LawError:  # no reason why nothing was searched, but a fault of the mechanism
+        raise
+    except UserError as error:
+        return {**of, "status": "not searched", **nothing, "reason": str(error)}
+    sees = law_of(compared.mechanism)
+    notes = [reason(met, aim)]
+    if sees not in releases(compared.mechanism):
+        notes.append(f"of the {sees}, which are not released: the text loses at most as much")
+    if met.best is not None:
+        notes.append(among_drawn(compared, aim, met.best))
+    interval = {"epsilon": met.best, "low": met.low, "high": met.high}
+    said = "; ".join(filter(None, notes)) or None
+    return {**of, "sees": sees, "status": met.status, **nothing, **interval, "reason": said}
+
+
+def figure(compared: Compared, aim: Aim) -> Figure:
+    """What is to meet the target, by epsilon."""
+
+    def at(epsilon: float) -> tuple[float, float]:
+        question = request(compared.mechanism, compared.texts, [epsilon], compared.pairs, effort=compared.effort)
+        if aim.at is not None:
+            question = replace(question, claims=[np.full(len(compared.pairs), aim.at)])
+        (losses,) = pair_losses(question)
+        if aim.measure == DELTA:
+            assert losses.delta_at_claim is not None
+            return float(losses.delta_at_claim.low.max()), float(losses.delta_at_claim.high.max())
+        if aim.measure == WORST:
+            each = guess_losses(losses.log_error)
+            return float(each.low.max()), float(each.high.max())
+        average = average_loss(losses.log_error, compared.pairs.weights, compared.pairs.candidates)
+        return average.low, average.high
+
+    return at
+
+
+def among_drawn(compared: Compared, aim: Aim, epsilon: float) -> str | None:
+    """What the figure at an epsilon leaves open about pairs that were not compared; None where all of them were."""
+    pairs = compared.pairs
+    if pairs.trials is None and pairs.sets is None:
+        return None
+    there = count_pairs(compared.texts)[bool(pairs.equal.all())]
+    some = f"of {len(pairs):,} of {there:,} pairs of texts"
+    if aim.measure != AVERAGE or pairs.trials is None:
+        return f"{some}, and another may lose more" if len(pairs) < there else None
+    question = request(compared.mechanism, compared.texts, [epsilon], pairs, effort=compared.effort)
+    (losses,) = pair_losses(question)
+    average = average_loss(losses.log_error, pairs.weights)
+    every = over_all(losses.log_error, pairs.trials, average, complete=len(pairs) == there)
+    if every == average:
+        return None
+    interval = f"{every.low:.3g} to {every.high:.3g} nats (99 %)"
+    return f"{some}; over all that trials can draw the average at epsilon {epsilon:.4g} is {interval}"
+
+
+def reason(met: Met, aim: Aim) -> str | None:
+    """Why there is no epsilon, or what to think of it; None where there is nothing to say."""
+    what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
+    if met.status in (OUTSIDE, FALLING):
+        ends = (min(met.figures), max(met.figures))
+        return advice(met, what, *(f"{sum(met.figures[at]) / 2:.3g} at epsilon {at:g}" for at in ends))
+    return None if met.status == FOUND else "the rounding of the loss leaves so wide an interval"
+
+
+def _matched(pairs: Pairs, match: str | None) -> Pairs:
+    if match == "none":
+        return pairs
+    if not pairs.equal.any():
+        raise UserError(
+            "no two texts of a pair have equally many words; `match: none` (--match none) compares those of any length"
+        )
+    return pairs.of_equal_length()

@@ -1,0 +1,323 @@
+"""The epsilon at which a loss meets a target: in the cells of a project, or on texts of one's own. Losses are in nats.
+
+A row that cannot be searched says why, and the others go on.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.stats import fisher_exact
+
+from epsilometer.attacks.identification import KIND
+from epsilometer.auditing import text_audit as api
+from epsilometer.auditing.calibration.sampled import (
+    ATTRIBUTE,
+    FALLING,
+    FOUND,
+    OUTSIDE,
+    UNDECIDED,
+    Calibrated,
+    Goal,
+    Point,
+    Watch,
+)
+from epsilometer.auditing.calibration.search import search as find_epsilon
+from epsilometer.auditing.estimation.posteriors import DEPARTS
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.text_audit import Named
+from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.auditing.trials.unread import say, unread
+from epsilometer.core import tables
+from epsilometer.core.attack import Embedded
+from epsilometer.core.component import file
+from epsilometer.core.errors import LawError, UserError, unknown
+from epsilometer.core.mechanism import build_mechanism, has_budget
+from epsilometer.corpora.reading import PREPARED
+from epsilometer.project.code import digest
+from epsilometer.project.journal import Journal
+from epsilometer.project.sections import Cell
+from epsilometer.runtime.progress import now_and_then, span
+from epsilometer.studies.texts.calibrating.by_law import MEASURES, Aim, of_cell, of_texts
+from epsilometer.studies.texts.calibrating.by_law import row as exact_row
+from epsilometer.studies.texts.params import TextsParams
+from epsilometer.text.words import words
+
+NOT_SEARCHED = "not searched"
+LENGTH = "length"  # the attack that sees how long a rewrite is, and nothing else
+RANGE = (0.001, 1000.0)  # of epsilon, where nobody names one
+ROW = {
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "target": pl.Float64,
+    "sees": pl.String,
+    "status": pl.String,
+    "epsilon": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "trials": pl.Int64,
+    "by": pl.String,
+    "reason": pl.String,
+}
+SAMPLED = "sampled"
+WIDTH = 1.25  # of the interval of a sampled loss, where nobody asks for another
+_ALIKE = 0.01  # p-value from which two success rates pass for one
+_LOWER, _RAISE = "lower `low` (--low)", "raise `high` (--high)"
+
+
+@dataclass(frozen=True)
+class Search:
+    """How an epsilon is searched for; the defaults are those of `epsilometer calibrate`.
+
+    attack: whose loss counts, STRONGEST for the best of all. sees: what that attack may see, "text", "released" (of a
+    word mechanism its units too) or "inside". match: "words" where the candidates of a trial have equally many words,
+    "none" where they have any; None: as the parameter file has it. low, high: ends of the range; None: those of the
+    parameter file, or RANGE. width: ratio of the interval's ends to stop at; None: 1.25, of an exact loss 1.01. budget:
+    most rewrites. measure: the loss that attacks show (SAMPLED); that of the attribute that loses most (ATTRIBUTE, of a
+    project's cells under `anonymity`); or that which the mechanism's law proves, without
+    rewriting anything: its "average" over pairs of texts, that of the "worst" pair, or the worst pair's "delta" at the
+    level `at` (nats), of texts of equally many words, unless match is "none".
+    Raises UserError for values outside their range.
+    """
+
+    attack: str = STRONGEST
+    sees: str = "released"
+    match: str | None = None
+    low: float | None = None
+    high: float | None = None
+    width: float | None = None
+    budget: int = 20_000
+    measure: str = SAMPLED
+    at: float | None = None
+
+    def __post_init__(self) -> None:
+        for option, value, allowed in (
+            ("match", self.match, (None, "words", "none")),
+            ("sees", self.sees, api.VIEWS),
+            ("measure", self.measure, (SAMPLED, ATTRIBUTE, *MEASURES)),
+        ):
+            if value not in allowed:
+                raise UserError(f"{option} must be one of {', '.join(filter(None, allowed))}, got {value!r}")
+        self.goal(1.0)
+        self.aim(0.5)
+
+    def goal(self, target: float, low: float | None = None, high: float | None = None) -> Goal:
+        """Returns the goal of this loss (nats) in the range asked for, else in this one, else in RANGE."""
+        low, high = self.low or low, self.high or high
+        least, most = min(RANGE[0], (high or 1) / 2), max(RANGE[1], (low or 1) * 2)
+        return Goal(target, low or least, high or most, self.width or WIDTH, budget=self.budget)
+
+    def aim(self, target: float) -> Aim | None:
+        """Returns what an exact figure is to meet; None for the loss that attacks show."""
+        if self.measure in (SAMPLED, ATTRIBUTE) and self.at is None:
+            return None
+        return Aim(self.measure, target, self.at)
+
+
+STANDARD_SEARCH = Search()
+
+
+def check_names(params: TextsParams, mechanisms: Sequence[str], datasets: Sequence[str], attack: str) -> None:
+    """Raises UserError for a mechanism, a data set or an attack that params.yaml does not have."""
+    for kind, names, entries in (
+        ("mechanism", mechanisms, params.mechanisms),
+        ("data set", datasets, params.datasets),
+        ("attack", [] if attack == STRONGEST else [attack], params.attacks),
+    ):
+        for name in names:
+            if name not in entries:
+                raise unknown(kind, name, entries)
+
+
+def calibrate_cell(
+    params: TextsParams, cell: Cell, target: float, search: Search, watch: Callable[[str], Watch]
+) -> dict[str, Any]:
+    """The row of one cell of the parameter file; what was counted is kept in data/calibrating."""
+    of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
+    if (aim := search.aim(target)) is None:
+        return _row(of, partial(_search_cell, params, cell, target, search=search, watch=watch))
+    compare = partial(of_cell, params, cell, partial(search.goal, 1.0), search.match)
+    return exact_row(of, aim, compare, f"{cell.mechanism} on {cell.dataset}", width=search.width)
+
+
+def progress(label: str, search: Search = STANDARD_SEARCH) -> Watch:
+    """Returns a watch that says now and then how far a search is, and how long it takes at most at its last speed."""
+    say, before, begun = now_and_then(), 0, time.monotonic()
+
+    def watch(spent: int, low: float, high: float) -> None:
+        nonlocal before, begun
+        rate = (time.monotonic() - begun) / max(1, spent - before)  # of this batch: those in a journal take no time
+        before, begun = spent, time.monotonic()
+        done = f"epsilon between {low:.3g} and {high:.3g} after {spent} of at most {search.budget} rewrites"
+        say(f"{label}: {done}, at most about {span(rate * (search.budget - spent))} to go")
+
+    return watch
+
+
+def calibrate_texts(
+    texts: Sequence[str],
+    mechanism: Named,
+    target: float,
+    search: Search = STANDARD_SEARCH,
+    settings: Mapping[str, Any] | None = None,
+    design: Design = STANDARD,
+    name: str = "texts",
+) -> dict[str, Any]:
+    """The row of one mechanism on texts that are no part of a parameter file; `name`: of the texts."""
+    if search.measure == ATTRIBUTE:
+        raise UserError("the attribute loss is of a project's labelled data sets; leave out the texts, or the measure")
+    goal, texts = search.goal(target), api.distinct(texts)
+    built = api.as_mechanism(mechanism, settings, texts)
+    label = api.label(mechanism)
+    of = {"dataset": name, "mechanism": label, "target": target, "sees": search.sees}
+    if (aim := search.aim(target)) is not None:
+        compare = partial(of_texts, built, texts, goal, search.match, design=design)
+        return exact_row(of, aim, compare, f"{label} on {name}", width=search.width)
+    attacks = api.chosen_attacks(None if search.attack == STRONGEST else [search.attack])
+    matched = search.match == "words"
+    groups = np.array([len(words(text)) for text in texts]) if matched else None
+
+    def run() -> tuple[Calibrated, bool]:
+        if not has_budget(built):
+            raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
+        say(unread(built, texts))
+        allowed = api.seeing(api.applicable(attacks, built), built, search.sees)
+        watch = progress(f"{label} on {name}", search)
+        return find_epsilon(api.Pool(texts, groups=groups), built, allowed, goal, design=design, watch=watch), matched
+
+    return _row(of, run)
+
+
+def reason(calibrated: Calibrated, matched: bool) -> str | None:
+    """Why there is no epsilon, or what to think of it; None where there is nothing to say.
+
+    matched: whether the candidates were of equal length already.
+    """
+    first, last = calibrated.points[0], calibrated.points[-1]
+    if calibrated.status == OUTSIDE:
+        above, both = calibrated.low == 0, f"{_said(first, first.loss)} and {_said(last, last.loss)}"
+        if above and not matched and (length := _length(calibrated)):
+            return (
+                f"length alone gives {_said(first, length[0])} and {_said(last, length[1])}, so that no epsilon meets "
+                f"{calibrated.target:g} where texts keep their length; `match: words` (--match words) does without it"
+            )
+        if _falls(first, last):
+            return f"the loss falls: {both}; {_RAISE if above else _LOWER} to search beyond that"
+        if above:
+            return f"the loss is {_said(first, first.loss)} already, the smallest; {_LOWER} to search below"
+        return f"the loss is {_said(last, last.loss)}, the largest; {_RAISE} to search beyond"
+    if calibrated.contradiction:
+        high, low = (_said(point, point.loss) for point in calibrated.contradiction)
+        if calibrated.status == FALLING:
+            return f"the loss falls where it should rise: {high} and {low}; beyond the interval it is below the target"
+        if calibrated.status == UNDECIDED:
+            open_still = f"{calibrated.trials} rewrites leave it open"
+            return f"the loss seems to fall: {high} and {low}; {open_still}; raise `budget` (--budget)"
+        if calibrated.best is None:
+            return f"the loss does not rise throughout: {high} and {low}; it is above the target at {first.epsilon:g}"
+        return f"the loss does not rise throughout: {high} and {low}; below the interval none exceeds the target"
+    if calibrated.status == FOUND:
+        return None
+    return f"{calibrated.trials} rewrites did not decide; a larger `budget` (--budget) allows more"
+
+
+def _said(point: Point, loss: float) -> str:
+    """A loss at an epsilon, in words; where every guess was right nothing limits it."""
+    shown = f"{loss:.2f} nats" if loss < math.inf else f"more than {max(point.trials)} trials can show"
+    return f"{shown} at epsilon {point.epsilon:g}"
+
+
+def _falls(first: Point, last: Point) -> bool:
+    """Whether the strongest attack is right less often at the last epsilon than at the first, beyond chance."""
+    counts = []
+    for point in (first, last):
+        i = point.losses.index(point.loss)
+        counts.append([point.successes[i], point.trials[i] - point.successes[i]])
+    return first.loss > last.loss and fisher_exact(counts).pvalue <= _ALIKE
+
+
+def _row(of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]]) -> dict[str, Any]:
+    """A row about what `of` says; run: the search, and whether the candidates were of equal length."""
+    try:
+        calibrated, matched = run()
+    except LawError:  # no reason why nothing was searched, but a fault of the mechanism
+        raise
+    except UserError as error:
+        nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None}
+        return {**of, "status": NOT_SEARCHED, **nothing, "reason": str(error)}
+    ends = {"epsilon": calibrated.best, "low": calibrated.low, "high": calibrated.high}
+    result = {**ends, "trials": calibrated.trials, "by": calibrated.by}
+    departs = f"{DEPARTS}, so that the search went by hits" if calibrated.departs else None
+    said = [part for part in (departs, reason(calibrated, matched)) if part]
+    return {**of, "status": calibrated.status, **result, "reason": "; ".join(said) or None}
+
+
+def _search_cell(
+    params: TextsParams, cell: Cell, target: float, search: Search, watch: Callable[[str], Watch]
+) -> tuple[Calibrated, bool]:
+    if cell.epsilons is None:
+        raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
+    if len(cell.epsilons) < 2 and None in (search.low, search.high):
+        raise UserError("params.yaml gives it one epsilon, so there is no range to search; give low and high")
+    goal = search.goal(target, min(cell.epsilons), max(cell.epsilons))
+    named = params.attacks if search.attack == STRONGEST else {search.attack: params.attacks[search.attack]}
+    table = tables.read(f"data/prepared/{cell.dataset}.parquet", PREPARED)
+    table = table.filter(pl.col("split") == params.datasets[cell.dataset].use)
+    embeddings = Path(f"data/embeddings/{cell.dataset}.npy")
+    match = search.match or params.match(cell.dataset)
+    inputs = [cell.mechanism, cell.settings, named, params.embedding.model_dump(), params.trials.model_dump()]
+    resources = [Path(cell.resource)] if cell.resource else []
+    belongs_to = digest(
+        [*inputs, match, params.audit.seed],
+        table["text"],
+        [Path(__file__), params.code(cell), *(file(KIND, name) for name in named)],
+        [*resources, embeddings, *named_files([named, cell.settings, *named.values()])],
+        project=Path(params.root).resolve(),
+    )
+    texts = api.distinct(table["text"].to_list())
+    setting = f"mechanisms.{cell.mechanism}.settings"
+    built = build_mechanism(str(params.code(cell)), cell.settings, cell.resource, setting)
+    attacks = api.seeing(api.applicable(api.chosen_attacks(named), built), built, search.sees)
+    say(unread(built, texts))
+    embedded = Embedded(params.embedding.model, params.embedding.precision, np.load(embeddings))
+    calibrated = find_epsilon(
+        api.Pool(texts, embedded, table["words"].to_numpy() if match == "words" else None),
+        built,
+        attacks,
+        goal,
+        design=Design(
+            params.trials.candidates, params.temperature(cell.dataset), params.audit.alpha, params.audit.seed
+        ),
+        journal=Journal(Path(f"data/calibrating/{cell.mechanism}-{cell.dataset}-{belongs_to}.jsonl")),
+        watch=watch(f"{cell.mechanism} on {cell.dataset}"),
+    )
+    return calibrated, match == "words"
+
+
+def _length(calibrated: Calibrated) -> tuple[float, float] | None:
+    """The losses that length alone gives at both ends, where they exceed the target and do not depend on epsilon."""
+    if LENGTH not in calibrated.attacks:
+        return None
+    i, ends = calibrated.attacks.index(LENGTH), (calibrated.points[0], calibrated.points[-1])
+    counts = [[end.successes[i], end.trials[i] - end.successes[i]] for end in ends]
+    losses = ends[0].losses[i], ends[1].losses[i]
+    return losses if min(losses) > calibrated.target and fisher_exact(counts).pvalue > _ALIKE else None
+
+
+def named_files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """The files and folders that are named in settings, by key (an attack of the user's own) or by value."""
+    names = [
+        name
+        for by_setting in settings
+        for name in (*by_setting, *by_setting.values())
+        if isinstance(name, str) and name
+    ]
+    return [Path(name) for name in names if Path(name).exists()]

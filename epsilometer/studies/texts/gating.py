@@ -1,0 +1,41 @@
+"""A cell of a project as the subject of a gate, and what its baseline says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from epsilometer.auditing import text_audit
+from epsilometer.auditing.gating import Subject
+from epsilometer.auditing.trials.design import Design
+from epsilometer.core.attack import Embedded
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.guarantees import restored, stored
+from epsilometer.project.paths import audited
+from epsilometer.studies.texts.cells import mechanism
+from epsilometer.studies.texts.params import TextsParams
+
+
+def subject_of_cell(params: TextsParams, name: str, epsilon: float | None) -> Subject:
+    """A cell at one of its epsilons, by the attacks of params.yaml, on the texts and with the design of its audit."""
+    if name not in params.cells:
+        raise unknown("cell", name, list(params.cells))
+    cell = params.cells[name]
+    budgets = [stored(budget) for budget in cell.budgets]
+    if epsilon not in budgets:
+        budgets_named = ", ".join("none" if budget is None else f"{budget:g}" for budget in budgets)
+        raise UserError(f"epsilon must be one of those of {name} ({budgets_named}), got {epsilon}")
+    table, built = audited(params, cell.dataset), mechanism(params, name)
+    embeddings = Path(f"data/embeddings/{cell.dataset}.npy")
+    if not embeddings.is_file():
+        raise UserError(f"{embeddings} does not exist; `epsilometer repro` makes it")
+    groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
+    pool = text_audit.Pool(
+        table["text"].to_list(),
+        Embedded(params.embedding.model, params.embedding.precision, np.load(embeddings)),
+        groups,
+    )
+    attacks = text_audit.applicable(text_audit.chosen_attacks(params.attacks), built)
+    design = Design(params.trials.candidates, params.temperature(cell.dataset), params.audit.alpha, params.audit.seed)
+    return Subject(cell.mechanism, built, restored(epsilon), pool=pool, attacks=attacks, design=design)

@@ -1,0 +1,74 @@
+"""What an audit of texts has measured, row by row, as baselines keep it and re-audits compare it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.estimation.successes import Estimate
+from epsilometer.auditing.results.diagnostics import CHOSEN
+from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import stored
+from epsilometer.corpora.reading import PREPARED
+from epsilometer.reaudit.drift import Measured, Row
+from epsilometer.reaudit.hashes import DIGITS, short_hash
+from epsilometer.studies.texts.params import TextsParams
+from epsilometer.studies.texts.tables import rewrites_path
+
+
+def settings(params: TextsParams) -> dict[str, Any]:
+    """What two audits must have in common to be compared: alpha, the number of candidates, attacks and settings."""
+    attacks = {name: json.loads(json.dumps(dict(settings))) for name, settings in params.attacks.items()}
+    return {"alpha": params.audit.alpha, "candidates": params.trials.candidates, "attacks": attacks}
+
+
+def measure(params: TextsParams, folder: Path = Path(".")) -> dict[Row, Measured]:
+    """The current audit in a folder: every cell, epsilon and attack, without the choice of the strongest."""
+    audit: dict[Row, Measured] = {}
+    estimates = _estimates(params, folder)
+    draws = {dataset: trial_set(params, dataset, folder) for dataset in params.datasets}
+    for name, cell in params.cells.items():
+        trials, target = draws[cell.dataset]
+        guesses = tables.read(folder / f"data/guesses/{name}.parquet", GUESSES)
+        stale = UserError(f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)")
+        if set(guesses["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
+            raise stale
+        for (epsilon, attack), part in guesses.group_by("epsilon", "attack", maintain_order=True):
+            hits = part.sort("trial")["guess"].to_numpy() == target
+            number = None if epsilon is None else float(str(epsilon))
+            row = Row(cell.dataset, cell.mechanism, number, str(attack))
+            if row not in estimates or estimates[row].successes != hits.sum():
+                raise stale
+            audit[row] = Measured(hits, trials, short_hash(folder / rewrites_path(name, number)), estimates[row])
+    return audit
+
+
+def _estimates(params: TextsParams, folder: Path) -> dict[Row, Estimate]:
+    """The estimates of an audit, by row."""
+    names = ["successes", "trials", "candidates", "loss", "point", "upper", "ceiling"]
+    table = tables.read(folder / "data/estimates.parquet", ESTIMATES).filter(~pl.col("attack").is_in(CHOSEN))
+    return {
+        Row(*(row[name] for name in Row._fields)): Estimate(
+            alpha=params.audit.alpha, delta=0.0, prior=None, **{n: row[n] for n in names}
+        )
+        for row in table.iter_rows(named=True)
+    }
+
+
+def trial_set(params: TextsParams, dataset: str, folder: Path = Path(".")) -> tuple[str, NDArray[np.int16]]:
+    """The hash of a data set's trials (the texts' ids, which are hashes of their texts, and the targets); targets."""
+    texts = tables.read(folder / f"data/prepared/{dataset}.parquet", PREPARED)
+    ids = texts.filter(pl.col("split") == params.datasets[dataset].use)["id"]
+    trials = tables.read(folder / f"data/trials/{dataset}.parquet", TRIALS)
+    digest = hashlib.sha256("\n".join(ids.gather(trials["candidates"].explode())).encode())
+    target = trials["target"].to_numpy()
+    digest.update(target.tobytes())
+    return digest.hexdigest()[:DIGITS], target

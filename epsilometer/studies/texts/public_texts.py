@@ -1,0 +1,41 @@
+"""Public texts that models are trained on, from wherever they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from epsilometer.corpora.reading import GeneratorRequest, read
+from epsilometer.studies.texts.params import PublicCorpus, TextsParams
+
+
+def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
+    """The texts of all parts; of a file or a data set of the hub the first `count`.
+
+    A generator writes some texts under more than one seed: those that it writes for an audited data set are left out,
+    so that no model has read what it is audited on.
+    """
+    source = params.path(corpus.source)
+    if not source.endswith(".py"):
+        parts = [
+            read(source, corpus.text, request=GeneratorRequest(part=part))["text"].drop_nulls()
+            for part in corpus.parts or (None,)
+        ]
+        return [text for part in parts for text in (part if corpus.count is None else part.head(corpus.count))]
+    audited = {text.lower() for text in _audited(params, corpus)}
+    texts = (
+        text
+        for part in corpus.parts or (None,)
+        for text in read(source, corpus.text, request=GeneratorRequest(corpus.seed, corpus.count, part))[
+            "text"
+        ].drop_nulls()
+    )
+    return [text for text in texts if text.lower() not in audited]
+
+
+def _audited(params: TextsParams, corpus: PublicCorpus) -> Iterator[str]:
+    """The texts that the generator writes for data sets, generated again: this stage does not see the prepared ones."""
+    for entry in params.datasets.values():
+        if entry.source == corpus.source and entry.part in corpus.parts:
+            request = GeneratorRequest(params.audit.seed, entry.count, entry.part)
+            table = read(params.path(entry.source), entry.text, request=request)
+            yield from table["text"].drop_nulls()

@@ -1,0 +1,58 @@
+"""What is said of the data sets of an audit: where their texts come from, and what was left out of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from epsilometer.core.tables import Schema
+from epsilometer.studies.texts.report.results import TextResults
+
+DATASETS: Schema = {
+    "dataset": pl.String,
+    "source": pl.String,
+    "public": pl.Boolean,
+    "texts": pl.Int64,
+    "duplicates_merged": pl.Int64,
+    "empty_dropped": pl.Int64,
+    "unmatched_dropped": pl.Int64,
+    "cut": pl.Int64,
+    "mean_words": pl.Float64,
+    "match": pl.String,  # in what the candidates of a trial agree; null for nothing
+    "distinct": pl.Int64,  # texts that serve as distractors
+    "five_commonest": pl.Float64,  # the share of all distractors that the five commonest of them are
+}
+
+
+def datasets(results: TextResults) -> pl.DataFrame:
+    """Schema DATASETS: where texts come from, what was left out of them, and how many serve as distractors."""
+    return pl.DataFrame([_dataset(results, name) for name in results.params.datasets], schema=dict(DATASETS))
+
+
+def _dataset(results: TextResults, name: str) -> dict[str, Any]:
+    settings, match = results.params.datasets[name], results.params.match(name)
+    prepared, trials, embeddings = (
+        results.record(f"data/{folder}/{name}.json") for folder in ("prepared", "trials", "embeddings")
+    )
+    return {
+        "dataset": name,
+        "source": settings.source if settings.part is None else f"{settings.source} ({settings.part})",
+        "public": settings.public,
+        "texts": trials["texts"],
+        "duplicates_merged": prepared["duplicates_merged"],
+        "empty_dropped": prepared["empty_dropped"],
+        "unmatched_dropped": trials["unmatched_dropped"],
+        "cut": embeddings["cut"],
+        "mean_words": results.audited(name)["words"].mean(),
+        "match": None if match == "none" else match,
+        "distinct": trials["distinct"],
+        "five_commonest": trials["five_commonest"],
+    }
+
+
+def settings(results: TextResults) -> dict[str, str]:
+    """How the trials were drawn, by name."""
+    trials = results.params.trials
+    numbers = {"trials": f"{trials.count:,}", "candidates k": f"{trials.candidates}"}
+    return numbers | {"temperature λ": f"{trials.temperature:,g}"}

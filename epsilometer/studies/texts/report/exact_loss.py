@@ -1,0 +1,216 @@
+"""The exact loss of mechanisms whose law is known, beside the sampled one, and what it means for a person."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED, with_overall
+from epsilometer.auditing.estimation.posteriors import DEPARTS
+from epsilometer.auditing.exact_loss.risk import largest_success
+from epsilometer.auditing.exact_loss.rows import ALL, EQUAL
+from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
+from epsilometer.core.tables import Schema
+from epsilometer.report.rows import CELL, by_equal_length, exactly
+from epsilometer.report.section import Section
+from epsilometer.report.wording import at_budgets, at_most, inflected, listed, proved, share, unbounded
+from epsilometer.studies.texts.report.results import TextResults
+
+RISKS: Schema = {
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "pairs": pl.String,
+    "candidates": pl.Int64,  # among how many texts somebody looks for the source
+    "chance": pl.Float64,  # of naming it, at most
+}
+CANDIDATES = (2, 10, 1000)  # and all texts of a data set
+_NEAR = 0.25  # nats below the ceiling within which a sampled loss says no more than "at least"
+
+
+def section(results: TextResults) -> Section | None:
+    """Average, quantiles and worst pair of every law, what they mean in words; absent where no law is known."""
+    estimates, exact = results.estimates, with_overall(results.exact, results.verdicts)
+    if exact.is_empty():
+        return None
+    control = pl.col("mechanism").is_in(estimates.filter("control")["mechanism"].unique().to_list())
+    curves, every = without_repeats(results.exact_curves, exact).filter(~control), texts(results)
+    return Section(
+        id="exact",
+        link="Exact loss",
+        template=Path(__file__).with_suffix(".html.j2"),
+        context={
+            "losses": by_dataset(rows(without_repeats(exact, exact), estimates)),
+            "sentences": [
+                *ceiling_sentence(exact, estimates),
+                *length_sentence(exact.filter(~control)),
+                *departed_sentence(exact, estimates),
+            ],
+            "risks": risk_tables(risks(curves, every)),
+            "inf": math.inf,
+        },
+    )
+
+
+def without_repeats(table: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    """Rows of groups of pairs, without those of all pairs where all are of equal length, as where that is matched."""
+    matched = exact.filter(pl.col("share") > 1 - 1e-9, pairs=EQUAL).select(*CELL, pairs=pl.lit(ALL))
+    return table.join(matched, on=[*CELL, "pairs"], how="anti", nulls_equal=True, maintain_order="left")
+
+
+def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row a cell and group of pairs, those of equal length first; first: where a new cell begins.
+
+    sampled: the loss that the strongest attack proves on trials of this group, which sees what is released, or all
+    where the law is of something else; trials: how many. Both None where there are no such trials.
+    """
+    sampled = {
+        (*row[:3], row[3] == STRONGEST): row[4:]
+        for row in estimates.filter(pl.col("attack").is_in([STRONGEST, STRONGEST_INSIDE]))
+        .select(*CELL, "attack", "loss", "trials", "equal_loss", "equal_trials")
+        .iter_rows()
+    }
+    shown_rows, before = [], None
+    for row in exact.sort(*CELL, pl.col("pairs") != EQUAL).to_dicts():
+        cell = (row["dataset"], row["mechanism"], row["epsilon"])
+        loss, trials, equal_loss, equal_trials = sampled.get((*cell, row["released"]), (None, None, None, None))
+        of_group = (equal_loss, equal_trials) if row["pairs"] == EQUAL else (loss, trials)
+        shown = {"first": cell != before, "sampled": of_group[0], "trials": of_group[1], "exactly": exactly(row)}
+        shown_rows.append({**row, **shown})
+        before = cell
+    return shown_rows
+
+
+def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of one data set, a cell each, with `sampled_rank`, `exact_rank` and `tail_rank` (of delta at 4 nats).
+
+    The largest is 1, equals share one. Only laws of what is released are ranked; other rows have None.
+    """
+
+    def rank(row: dict[str, Any], name: str) -> int | None:
+        if not row["released"] or row["sampled"] is None:
+            return None
+        return 1 + sum(other[name] > row[name] for other in rows if other["released"] and other["sampled"] is not None)
+
+    names = {"sampled_rank": "sampled", "exact_rank": "average", "tail_rank": "delta_at_4"}
+    return [row | {name: rank(row, of) for name, of in names.items()} for row in rows]
+
+
+def order_sentence(rows: list[dict[str, Any]]) -> str:
+    """What the exact losses change in the order of `ranked` cells."""
+    both = [(row["sampled_rank"], row["exact_rank"]) for row in rows if row["sampled_rank"] is not None]
+    pairs = [(a[0] - b[0], a[1] - b[1]) for a, b in combinations(both, 2)]
+    parted = sum(sampled == 0 != exact for sampled, exact in pairs)
+    turned = sum(sampled * exact < 0 for sampled, exact in pairs)
+    if not pairs:
+        return ""
+    return (
+        f"Of {len(pairs):,} pairs of cells the exact loss tells {parted:,} apart that look the same when sampled, and "
+        f"turns {turned:,} round."
+    )
+
+
+def ceiling_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
+    """How far apart the cells are that trials cannot tell apart, each attack being right nearly every time."""
+    used = estimates.filter(~pl.col("control"), attack=STRONGEST)
+    full = used.filter(pl.col("loss") >= pl.col("ceiling") - _NEAR).select(*CELL, "ceiling")
+    losses = by_equal_length(exact.filter("released")).join(full, on=CELL, nulls_equal=True)
+    if len(losses) < 2:
+        return []
+    averages = losses["average"].sort()
+    return [
+        f"{len(losses)} cells whose law is known stand at the ceiling of the trials "
+        f"({proved(losses['ceiling'][0])} nats), where they cannot be told apart; they lose "
+        f"{unbounded(averages[0])} to {unbounded(averages[-1])} nats on average over the pairs compared."
+    ]
+
+
+def length_sentence(exact: pl.DataFrame) -> list[str]:
+    """Where all texts are told apart surely by their length, and how many pairs that leaves."""
+    both = exact.filter("released").pivot("pairs", index=CELL, values=["relative_epsilon", "share"])
+    columns = {f"relative_epsilon_{name}" for name in (ALL, EQUAL)}
+    if not columns <= set(both.columns):
+        return []
+    gone = both.filter(
+        pl.col(f"relative_epsilon_{ALL}").is_infinite(), pl.col(f"relative_epsilon_{EQUAL}").is_finite()
+    ).sort(CELL)
+    shares = gone.group_by("dataset", maintain_order=True).agg(
+        names=pl.col("mechanism").unique().sort(), left=pl.first(f"share_{EQUAL}")
+    )
+    return [
+        f"On {row['dataset']} {listed(row['names'])} {inflected(len(row['names']), 'shows', 'show')} how long a text "
+        f"is, which loses infinitely between texts of different lengths; {share(row['left'])} of the pairs compared "
+        "are equally long."
+        for row in shares.to_dicts()
+    ]
+
+
+def departed_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
+    """Whose rewrites do not follow the law that the exact loss is that of."""
+    cells = exact.select("mechanism", "epsilon").unique()
+    departed = estimates.filter("departs").select("mechanism", "epsilon").unique()
+    both = departed.join(cells, on=["mechanism", "epsilon"], nulls_equal=True).rows()
+    if not both:
+        return []
+    return [
+        f"The {DEPARTS} with {at_budgets(both, cells.rows())}: there the law and its exact loss are not the code's."
+    ]
+
+
+def claims_sentence(exact: pl.DataFrame) -> list[str]:
+    """Which claims the laws break between whole texts, and how many they keep; nothing where none could be checked."""
+    judged = exact.filter(pl.col("verdict").is_in([VIOLATED, NOT_REFUTED]))
+    cells = judged.select("mechanism", "epsilon").unique().rows()
+    broken = judged.filter(verdict=VIOLATED).select("mechanism", "epsilon").unique().rows()
+    if not cells:
+        return []
+    were = inflected(len(cells), "claim was", "claims were")
+    how = f"{len(cells)} {were} checked without trials as well, by the exact loss between whole texts"
+    if broken:
+        return [f"{how}; it goes beyond that of {at_budgets(broken, cells)}."]
+    return [f"{how}; it exceeds {inflected(len(cells), 'it', 'none of them')} between no two texts compared."]
+
+
+def texts(results: TextResults) -> dict[str, int]:
+    """How many texts each data set has."""
+    return {name: results.record(f"data/trials/{name}.json")["texts"] for name in results.params.datasets}
+
+
+def risks(curves: pl.DataFrame, texts: Mapping[str, int]) -> pl.DataFrame:
+    """Schema RISKS: how often at most anybody names the source among CANDIDATES texts, and all (`exact_loss.risk`).
+
+    curves: schema `EXACT_CURVES`; texts: how many each data set has.
+    """
+    rows = []
+    for (dataset, mechanism, epsilon, pairs), curve in curves.sort("level").group_by([*CELL, "pairs"]):
+        levels, deltas = curve["level"].to_list(), curve["delta_high"].to_list()
+        every = texts[str(dataset)]
+        for k in sorted({*(k for k in CANDIDATES if k < every), every}):
+            rows.append((dataset, mechanism, epsilon, pairs, k, largest_success(levels, deltas, k)))
+    return pl.DataFrame(rows, schema=dict(RISKS), orient="row").sort(*CELL, pl.col("pairs") != EQUAL, "candidates")
+
+
+def by_dataset(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each data set."""
+    return {name: [row for row in rows if row["dataset"] == name] for name in dict.fromkeys(r["dataset"] for r in rows)}
+
+
+def risk_tables(risks: pl.DataFrame) -> list[dict[str, Any]]:
+    """A table a data set: its numbers of candidates, what guessing gives, and a row a cell and group of pairs."""
+    tables = []
+    for (dataset,), table in risks.group_by("dataset", maintain_order=True):
+        candidates = table["candidates"].unique().sort().to_list()
+        rows, before = [], None
+        for (mechanism, epsilon, pairs), row in table.group_by("mechanism", "epsilon", "pairs", maintain_order=True):
+            chances = dict(row.select("candidates", "chance").iter_rows())
+            shown = [(chances[k], at_most(chances[k])) for k in candidates]
+            first, before = (mechanism, epsilon) != before, (mechanism, epsilon)
+            rows.append({"mechanism": mechanism, "epsilon": epsilon, "pairs": pairs, "chances": shown, "first": first})
+        guessing = [at_most(1 / k) for k in candidates]
+        tables.append({"dataset": dataset, "candidates": candidates, "guessing": guessing, "rows": rows})
+    return tables

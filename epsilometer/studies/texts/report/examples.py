@@ -1,0 +1,89 @@
+"""Rewrites at comparable loss: what mechanisms that lose about as much make of the same text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.exact_loss.rows import EQUAL
+from epsilometer.core.tables import Schema
+from epsilometer.report.rows import CELL, comparable
+from epsilometer.report.section import Section
+from epsilometer.report.wording import bounded, nats, proved
+from epsilometer.studies.texts.report.results import TextResults
+
+SHOWN = 2  # texts a level
+EXAMPLES: Schema = {
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "level": pl.Float64,  # the loss to the nearest nat
+    "loss": pl.String,  # in words, with whose it is
+    "original": pl.String,
+    "rewrite": pl.String,
+}
+
+
+def section(results: TextResults) -> Section | None:
+    """The first trials of every public data set, as rewritten by mechanisms of comparable loss."""
+    table = examples(results)
+    if table.is_empty():
+        return None
+    context = {"groups": groups(table), "equal": not results.exact.filter(pairs=EQUAL).is_empty()}
+    return Section(id="examples", link="Examples", template=Path(__file__).with_suffix(".html.j2"), context=context)
+
+
+def examples(results: TextResults) -> pl.DataFrame:
+    """Schema EXAMPLES: the budgets that `at_levels` chooses by the losses by which mechanisms are compared."""
+    rows = []
+    losses = comparable(results.estimates, results.exact, results.params.audit.alpha)
+    for cell in at_levels(losses).filter(pl.col("dataset").is_in(results.public)).to_dicts():
+        dataset, mechanism, epsilon = (cell[name] for name in CELL)
+        texts, source = results.texts(dataset), results.trials(dataset).source
+        for trial, rewrite in results.rewrites(dataset, mechanism, epsilon).items():
+            if trial < SHOWN:
+                rows.append((*(cell[name] for name in (*CELL, "level")), in_words(cell), texts[source[trial]], rewrite))
+    return pl.DataFrame(rows, schema=dict(EXAMPLES), orient="row")
+
+
+def at_levels(losses: pl.DataFrame, levels: int = 3) -> pl.DataFrame:
+    """The rows of `losses` at which mechanisms lose about the same, with `level`, the loss to the nearest nat.
+
+    losses: as `rows.comparable` gives them: exact averages, and else what the strongest attack shows. For each data set
+    up to `levels` levels that the most mechanisms reach, and for each mechanism there its budget nearest to the level.
+    Levels that one mechanism alone reaches compare nothing, and a loss without an upper end is at no level.
+    """
+    shown = losses.filter(pl.col("point").is_finite(), pl.col("upper").is_finite())
+    level = (pl.col("point") + 0.5).floor()
+    nearest = (
+        shown.with_columns(level=level, away=(pl.col("point") - level).abs())
+        .sort("dataset", "level", "mechanism", "away", "epsilon")
+        .unique(["dataset", "level", "mechanism"], keep="first", maintain_order=True)
+    )
+    shared = nearest.group_by("dataset", "level").len("mechanisms").filter(pl.col("mechanisms") > 1)
+    best = (
+        shared.sort("dataset", "mechanisms", "level", descending=[False, True, False]).group_by("dataset").head(levels)
+    )
+    return nearest.join(best, on=["dataset", "level"], how="semi")
+
+
+def in_words(cell: Mapping[str, Any]) -> str:
+    """`exact, 5.37`, or the interval of the strongest attack with its name: `0.88 to 1.36 by likelihood`."""
+    if cell["exact"]:
+        return f"exact, {nats(cell['point'])}"
+    return f"{proved(cell['loss'])} to {bounded(cell['upper'])} by {cell['attack']}"
+
+
+def groups(examples: pl.DataFrame) -> list[dict[str, Any]]:
+    """Groups of one data set and one level of loss (to the nearest whole nat), each with its originals."""
+    groups = []
+    for (dataset, level), table in examples.sort("dataset", "level").group_by("dataset", "level", maintain_order=True):
+        texts = [
+            {"original": original, "rewrites": rewrites.sort("mechanism", "epsilon").to_dicts()}
+            for (original,), rewrites in table.group_by("original", maintain_order=True)
+        ]
+        groups.append({"dataset": dataset, "level": level, "texts": texts})
+    return groups

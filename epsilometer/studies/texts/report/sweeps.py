@@ -1,0 +1,102 @@
+"""What a mechanism's settings do: how utility and loss change with one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from epsilometer.auditing.schemas import SWEEPS
+from epsilometer.report.figures import COLOURS, WIDTH, Figure, Specification, joined, styles
+from epsilometer.report.rows import within_ceiling
+from epsilometer.report.section import Section
+from epsilometer.report.wording import budget
+from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.tables import varied_path
+
+MEASURES = {"cosine": "cosine", "bertscore": "BERTScore", "point": "loss, embedding attack (nats)"}
+_ENDS = {"cosine": ("cosine_low", "cosine_high"), "bertscore": ("bertscore_low", "bertscore_high")}
+_SAME = 1e-9
+
+
+def section(results: TextResults) -> Section | None:
+    """Utility and loss against the value of each setting that was swept."""
+    table = results.tables([varied_path("sweeps", cell) for cell in results.params.sweeps], SWEEPS)
+    if table.is_empty():
+        return None
+    words = "Utility and loss when one setting of a mechanism is varied"
+    swept = Figure("sweeps", words, figure(table, results.estimates["mechanism"]))
+    return Section(
+        id="sweeps",
+        link="Sweeps",
+        template=Path(__file__).with_suffix(".html.j2"),
+        context={"swept": swept, "sentences": sentences(table)},
+        figures=[swept],
+    )
+
+
+def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
+    """Utility and loss against the value of one setting: a row of panels a setting, a panel a measure.
+
+    table: schema `SWEEPS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
+    """
+    style = styles(mechanisms)
+    shown = within_ceiling(table).sort("dataset", "mechanism", "value")
+    names = shown["mechanism"].unique().sort().to_list()
+    colour = alt.Color(
+        "mechanism:N",
+        scale=alt.Scale(domain=names, range=[style[name].colour if name in style else COLOURS[0] for name in names]),
+        legend=alt.Legend(title=None, symbolOpacity=1, labelLimit=0),
+    )
+    width = (WIDTH - 200) // len(MEASURES) - 60
+    datasets: dict[str, list[dict[str, Any]]] = {}
+
+    def panel(setting: str, measure: str) -> alt.LayerChart | alt.FacetChart:
+        low, high = _ENDS.get(measure, ("loss", "upper"))
+        label = pl.col("value").map_elements(budget, pl.String).alias("label")
+        here = shown.filter(setting=setting).with_columns(label)
+        order = [budget(value) for value in here["value"].unique().sort()]
+        datasets[f"sweep {setting}"] = here.to_dicts()
+        base = alt.Chart(alt.NamedData(f"sweep {setting}"))
+        x = alt.X("label:N", title="nominal ε" if setting == "epsilon" else setting, sort=order,
+                  axis=alt.Axis(labelAngle=0))  # fmt: skip
+        y = alt.Y(f"{measure}:Q", title=MEASURES[measure], scale=alt.Scale(zero=measure == "point"))
+        tooltip = [
+            *(alt.Tooltip(f"{name}:N") for name in ("dataset", "mechanism", "label")),
+            alt.Tooltip(f"{measure}:Q"),
+        ]
+        return alt.layer(
+            base.mark_rule(strokeWidth=1.5, opacity=0.5).encode(x, alt.Y(f"{low}:Q"), alt.Y2(high), colour),
+            base.mark_line(strokeWidth=1.4).encode(x, y, colour, detail="dataset:N"),
+            base.mark_point(filled=True, size=40, opacity=1).encode(x, y, colour, tooltip=tooltip),
+        ).properties(width=width, height=150)
+
+    settings = shown["setting"].unique().sort().to_list()
+    panels = [panel(setting, measure) for setting in settings for measure in MEASURES]
+    return joined(panels, datasets, columns=len(MEASURES), spacing=30)
+
+
+def sentences(table: pl.DataFrame) -> list[str]:
+    """For each cell and setting: the value of the largest cosine, or that the setting changed nothing."""
+    sentences = []
+    for (dataset, mechanism, setting), rows in table.sort("dataset", "mechanism", "setting", "value").group_by(
+        "dataset", "mechanism", "setting", maintain_order=True
+    ):
+        if len(rows) < 2:
+            continue
+        cell = f"{mechanism} on {dataset}"
+        values, cosine = rows["value"].to_list(), rows["cosine"].to_list()
+        span = f"{budget(values[0])} to {budget(values[-1])}"
+        if max(cosine) - min(cosine) < _SAME and rows["point"].n_unique() == 1:
+            sentences.append(f"{cell}: {setting} from {span} changes nothing, on the same trials and noise.")
+            continue
+        best, worst = (int(pick(range(len(cosine)), key=cosine.__getitem__)) for pick in (max, min))
+        overlap = "; their intervals overlap" * (rows["cosine_high"][worst] >= rows["cosine_low"][best])
+        sentences.append(
+            f"{cell}: {setting} from {span}; the cosine is largest, {cosine[best]:.3f}, at {budget(values[best])} and "
+            f"smallest, {cosine[worst]:.3f}, at {budget(values[worst])}{overlap}."
+        )
+    return sentences

@@ -1,0 +1,329 @@
+"""What rewritten texts are worth at equal measured loss. Losses are in nats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from epsilometer.auditing.schemas import CEILINGS, DOWNSTREAM, OUTPUTS
+from epsilometer.report.figures import (
+    INK,
+    MUTED,
+    WIDTH,
+    Figure,
+    Specification,
+    by_name,
+    ends,
+    joined,
+    styles,
+    wide_axis,
+)
+from epsilometer.report.rows import CELL, TAIL_ALLOWED, comparable, hardly_read, within_ceiling
+from epsilometer.report.section import Section
+from epsilometer.report.wording import at_budget, bounded, inflected, nats, proved, tail_words, unbounded
+from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.tables import SIMILARITY, ceilings_path
+
+COSINE = "cosine"
+SEEDS = 5  # at least, to rank mechanisms by what was trained
+_GROUP = ["dataset", "measure"]
+_TOP = 1.12  # of the axis of utility
+_LABEL_HEIGHT = 0.06  # on the axis of utility
+
+
+def section(results: TextResults) -> Section | None:
+    """Utility against the loss of the strongest attack, and what classifiers make of rewritten texts."""
+    estimates, target = results.estimates, results.params.utility.target
+    similarity = results.table("data/similarity.parquet", SIMILARITY)
+    downstream = trained_on_rewrites(results)
+    losses = comparable(estimates, results.exact, results.params.audit.alpha)
+    points = tradeoff_points(losses, similarity, downstream)
+    if points.is_empty():
+        return None
+    ceilings = results.table(ceilings_path(), CEILINGS)
+    specification = figure(points, levels(downstream), estimates["mechanism"], target, ceilings=ceilings)
+    tradeoff = Figure("tradeoff", "Utility against loss", specification)
+    outputs = results.table("data/outputs.parquet", OUTPUTS)
+    return Section(
+        id="worth",
+        link="Worth at equal loss",
+        template=Path(__file__).with_suffix(".html.j2"),
+        context={
+            "tradeoff": tradeoff,
+            "exact": bool(points["exact"].any()),
+            "shaded": len(ceilings) > 0,
+            "tradeoff_sentence": tradeoff_sentence(points, target, hardly_read(outputs)),
+            "labels": labels(downstream),
+            "attribute_sentence": attribute_sentence(downstream),
+        },
+        figures=[tradeoff],
+    )
+
+
+def trained_on_rewrites(results: TextResults) -> pl.DataFrame:
+    """Schema `DOWNSTREAM`: what classifiers learn from rewrites; without rows where the project has no such cells."""
+    names = ("clean", *getattr(results.params, "downstream", ()))  # of another study
+    return results.tables(filter(results.has, (f"data/downstream/{name}.parquet" for name in names)), DOWNSTREAM)
+
+
+def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: pl.DataFrame) -> pl.DataFrame:
+    """A row a data set, measure of utility, mechanism and epsilon: the loss, and the utility.
+
+    losses: as `rows.comparable` gives them; downstream: schema `DOWNSTREAM`. The measures are the mean cosine
+    and each task's mean macro F1 after training on rewritten texts, with intervals over texts. seeds: the macro F1 of
+    each, about which the interval says nothing; null for the cosine. best: on the Pareto front of its data set and
+    measure, where no other point is worth more at a lower loss; the front is read off the plug-in values, without their
+    intervals. Controls are no part of it, nor what is not shown to have a delta at 4 nats of at most TAIL_ALLOWED (to
+    publish half of the texts is worth most at equal average loss), nor is what fewer than SEEDS seeds were trained for,
+    nor, on a data set with exact losses, a sampled one, which is a lower bound.
+    """
+    measured = ["measure", "utility", "low", "high", "seeds"]
+    cosine = similarity.select(
+        *CELL, measure=pl.lit(COSINE), utility="cosine", low="cosine_low", high="cosine_high",
+        seeds=pl.lit(None, pl.List(pl.Float64)),
+    )  # fmt: skip
+    trained = downstream.filter(setting="private").with_columns(measure="macro F1 of " + pl.col("label"))
+    f1 = trained.group_by(*CELL, "measure", maintain_order=True).agg(
+        utility=pl.mean("macro_f1"), low=pl.first("low"), high=pl.first("high"), seeds="macro_f1"
+    )
+    joined = losses.join(pl.concat([cosine, f1]), on=CELL, nulls_equal=True).sort(
+        "dataset", pl.col("measure") == COSINE, "measure", *CELL[1:]
+    )
+    bounds = ["loss", "point", "upper", "ceiling", "exact", "tail_low", "tail"]
+    rows = joined.select(*CELL, "attack", *bounds, "optimal", "control", *measured)
+    lawful = pl.col("exact") & ~pl.col("control")
+    of_one_kind = lawful | (~lawful.any().over("dataset") & ~pl.col("control"))
+    rows = rows.with_columns(ranked=of_one_kind & (pl.col("tail") <= TAIL_ALLOWED).fill_null(False))
+    points = rows.to_dicts()
+
+    def beaten(row: dict[str, Any]) -> bool:
+        return any(
+            other["ranked"]
+            and all(other[name] == row[name] for name in _GROUP)
+            and other["utility"] >= row["utility"]
+            and other["point"] <= row["point"]
+            and (other["utility"] > row["utility"] or other["point"] < row["point"])
+            for other in points
+        )
+
+    return rows.with_columns(
+        best=pl.Series([point["ranked"] and not (_few(point) or beaten(point)) for point in points], dtype=pl.Boolean)
+    )
+
+
+def _few(point: Mapping[str, Any]) -> bool:
+    """Whether too few seeds were trained for this point to be ranked."""
+    return point["seeds"] is not None and len(point["seeds"]) < SEEDS
+
+
+def levels(downstream: pl.DataFrame) -> pl.DataFrame:
+    """What utility is to be compared with: dataset, measure, what (clean texts, majority), value."""
+    names = {"clean": "clean texts", "majority": "majority"}
+    base = downstream.filter(pl.col("setting").is_in(list(names)), role="task")
+    return (
+        base.group_by("dataset", "label", "setting", maintain_order=True)
+        .agg(value=pl.mean("macro_f1"))
+        .select(
+            "dataset",
+            measure="macro F1 of " + pl.col("label"),
+            what=pl.col("setting").replace_strict(names, return_dtype=pl.String),
+            value="value",
+        )
+    )
+
+
+def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str] = ()) -> str:
+    """Which mechanism is worth most where the whole interval of its loss is within the target; never a control.
+
+    Nor one whose delta at 4 nats is not shown to be at most TAIL_ALLOWED. By data set and measure; between texts of
+    equal length where exact losses are known. hardly: mechanisms that hardly take in some texts, which is said where
+    one is named.
+    """
+    parts = []
+    limit = f"{target:g} {inflected(target, 'nat', 'nats')} and a delta at 4 nats of {TAIL_ALLOWED:g}"
+    for (dataset, measure), table in points.filter(~pl.col("control")).group_by(_GROUP, maintain_order=True):
+        met = (pl.col("upper") <= target) & (pl.col("tail") <= TAIL_ALLOWED)
+        within = table.filter(met).sort("utility", "mechanism", descending=[True, False])
+        if not len(within):
+            parts.append(f"on {dataset} no measured budget is shown to stay within {limit} ({measure})")
+            continue
+        best = within.row(0, named=True)
+        if within.select(pl.col("seeds").list.len().min()).item() in range(SEEDS):
+            parts.append(f"on {dataset} {measure} was trained for fewer than {SEEDS} seeds, too few to rank mechanisms")
+            continue
+        parts.append(
+            f"on {dataset} {at_budget(best['mechanism'], best['epsilon'])}"
+            f"{'' if best['optimal'] else ', which no optimal adversary attacks,'}"
+            f"{', which hardly reads the texts of some data sets,' if best['mechanism'] in hardly else ''} "
+            f"keeps most within {limit}: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) at "
+            f"{'an exact' if best['exact'] else 'a measured'} loss of {nats(best['point'])} "
+            f"(at most {bounded(best['upper'], best['ceiling'])})"
+        )
+    sentence = "; ".join(parts)
+    if sentence and points["exact"].any():
+        sentence = f"between texts of equal length: {sentence}"
+    return sentence[:1].upper() + sentence[1:] + "." if sentence else ""
+
+
+def figure(
+    points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str], target: float, *, ceilings: pl.DataFrame
+) -> Specification:
+    """Utility against the loss: a row of panels a data set, a panel a measure of utility.
+
+    A line is a mechanism, with its budgets along it. points: as `tradeoff_points` gives them; those of which the loss
+    is sampled are hollow where others are exact, and the scale is then logarithmic above 1 nat. levels: dataset,
+    measure, what, value, drawn across. ceilings: schema `CEILINGS`; what lies above, no mechanism can reach.
+    """
+    style = styles(mechanisms)
+    names = points["mechanism"].unique().sort().to_list()
+    controls = points.filter("control")["mechanism"].unique().sort().to_list()
+    panels = points.select("dataset", "measure").unique(maintain_order=True).rows()
+    columns = max(len([1 for other, _ in panels if other == name]) for name, _ in panels)
+    columns = 2 if columns == 1 else columns
+    width = min(460, (WIDTH - 140) // columns - 60)
+    rows, x, top = _rows_and_axis(points)
+    colour, shape = by_name(style, names, controls)
+    tooltip = [
+        alt.Tooltip("mechanism:N"),
+        alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
+        alt.Tooltip("attack:N", title="strongest attack"),
+        alt.Tooltip("interval:N", title="loss"),
+        alt.Tooltip("tails:N", title="δ at 4 nats"),
+        alt.Tooltip("utility:Q", format=".2f"),
+    ]
+    datasets: dict[str, list[dict[str, Any]]] = {"target": [{"target": target}]}
+
+    def panel(name: str, measure: str) -> alt.LayerChart | alt.FacetChart:
+        key = f"tradeoff {name} {measure}"
+        here = points.filter(dataset=name, measure=measure)
+        datasets[key] = [row for row in rows if (row["dataset"], row["measure"]) == (name, measure)]
+        datasets[f"levels {key}"] = _apart(levels.filter(dataset=name, measure=measure)).to_dicts()
+        base, level = alt.Chart(alt.NamedData(key)), alt.Chart(alt.NamedData(f"levels {key}"))
+        low, title = min(0.0, ends(here["low"])[0]), "cosine of text and rewrite" if measure == "cosine" else measure
+        scale = alt.Scale(domain=[low, _TOP], nice=False)
+        y, value = alt.Y("utility:Q", title=title, scale=scale), alt.Y("value:Q", title=title, scale=scale)
+        impossible = alt.Chart(alt.NamedData(f"ceilings {key}")).transform_calculate(top=str(_TOP))
+        of_dataset = ceilings.filter(dataset=name) if measure == COSINE else ceilings.clear()
+        datasets[f"ceilings {key}"] = _to_the_edge(of_dataset, top)
+        return alt.layer(
+            impossible.mark_area(color=MUTED, opacity=0.15).encode(
+                alt.X("nats:Q"), alt.Y("ceiling:Q", title=title, scale=scale), alt.Y2("top:Q")
+            ),
+            alt.Chart(alt.NamedData("target")).mark_rule(color=MUTED, strokeDash=[4, 3]).encode(alt.X("target:Q")),
+            level.mark_rule(color=MUTED, strokeDash=[1, 3]).encode(value),
+            level.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11).encode(
+                value, x=alt.value("width"), text="what:N"
+            ),
+            base.mark_rule(opacity=0.35).encode(alt.X("loss:Q"), y, alt.X2("upper"), color=colour),
+            base.mark_rule(opacity=0.35).encode(x, alt.Y("low:Q"), alt.Y2("high"), color=colour),
+            base.transform_filter("datum.seeds")
+            .transform_flatten(["seeds"])
+            .mark_circle(size=9, opacity=0.6)
+            .encode(x, alt.Y("seeds:Q", title=title, scale=scale), colour),
+            base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, colour, order="epsilon:Q"),
+            base.transform_filter("datum.best").mark_point(size=190, color=INK, strokeWidth=1.1).encode(x, y),
+            base.transform_filter("datum.solid")
+            .mark_point(filled=True, size=46, opacity=1)
+            .encode(x, y, colour, shape, tooltip=tooltip),
+            base.transform_filter("!datum.solid")
+            .mark_point(size=46, opacity=1, strokeWidth=1.4)
+            .encode(x, y, colour, shape, tooltip=tooltip),
+        ).properties(width=width, height=280, title=name)
+
+    return joined((panel(*of_panel) for of_panel in panels), datasets, columns=columns, spacing=40)
+
+
+def _to_the_edge(curve: pl.DataFrame, top: float) -> list[dict[str, Any]]:
+    """The points of a ceiling up to `top` nats, the end of the axis, where it is that of the last point, or 1."""
+    points = curve.filter(pl.col("nats") <= top).select("nats", "ceiling").sort("nats").to_dicts()
+    last = 1.0 if len(points) == len(curve) else points[-1]["ceiling"]
+    return [*points, {"nats": top, "ceiling": last}] if points else []
+
+
+def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X, float]:
+    """The rows of the figure, with finite losses, the axis of these, and the largest loss that it shows."""
+    exact = bool(points["exact"].any())
+    largest = [v for v in (*points["ceiling"], *points.filter("exact")["upper"]) if math.isfinite(v)]
+    top = 1.04 * max(largest, default=1.0)
+    axis, scale = wide_axis(top) if exact else (alt.Axis(tickCount=6), alt.Scale(domain=[0, top], nice=False))
+    title = "empirical loss of the strongest attack on what is released (nats)"
+    if exact:
+        title = "average loss between texts of equal length (nats)"
+    shown = within_ceiling(points.with_columns(ceiling=pl.min_horizontal("ceiling", pl.lit(top))))
+    rows = [
+        {
+            **row,
+            "solid": full["exact"] or not exact,
+            "interval": f"exact, {unbounded(full['point'])}"
+            if full["exact"]
+            else f"{proved(full['loss'])} to {bounded(full['upper'], full['ceiling'])}",
+            "tails": tail_words(full["tail_low"], full["tail"]),
+        }
+        for row, full in zip(shown.to_dicts(), points.to_dicts(), strict=True)
+    ]
+    return rows, alt.X("point:Q", title=title, scale=scale, axis=axis), top
+
+
+def _apart(levels: pl.DataFrame) -> pl.DataFrame:
+    """The levels from the highest down; one whose name would stand on another's gives it to that, and has none."""
+    rows = levels.sort("value", descending=True).to_dicts()
+    shown = rows[:1]
+    for row in rows[1:]:
+        if shown[-1]["value"] - row["value"] < _LABEL_HEIGHT:
+            shown[-1]["what"], row["what"] = f"{shown[-1]['what']}, {row['what']}", ""
+        else:
+            shown.append(row)
+    return pl.DataFrame(rows, schema=levels.schema)
+
+
+def labels(downstream: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """By role (task, attribute), for each data set and label: its baselines, and a row a mechanism and budget.
+
+    Scores are dicts of macro and binary: `0.71 ± 0.02` (mean and standard deviation over seeds), binary None where a
+    label has more than two classes. empty: the most empty rewrites that a row's classifiers met; texts: of how many.
+    """
+    tables: dict[str, list[dict[str, Any]]] = {"task": [], "attribute": []}
+    order = downstream.sort("dataset", "label", "mechanism", "epsilon", "seed")
+    for (dataset, label, role), table in order.group_by("dataset", "label", "role", maintain_order=True):
+        rows = []
+        for (mechanism, epsilon), scored in table.drop_nulls("mechanism").group_by(
+            "mechanism", "epsilon", maintain_order=True
+        ):
+            scores = {setting: _score(part) for (setting,), part in scored.group_by("setting", maintain_order=True)}
+            rows.append({"mechanism": mechanism, "epsilon": epsilon, "empty": scored["empty"].max(), **scores})
+        base = {setting: _score(table.filter(setting=setting)) for setting in ("majority", "clean")}
+        sizes = {"train": table["train"].max(), "test": table["test"].max(), "seeds": table["seed"].n_unique()}
+        tables[str(role)].append({"dataset": dataset, "label": label, **base, **sizes, "rows": rows})
+    return tables
+
+
+def attribute_sentence(downstream: pl.DataFrame) -> str:
+    """Against which attacker attributes are better hidden, over all cells."""
+    mean = downstream.filter(role="attribute").drop_nulls("mechanism")
+    means = mean.group_by(*CELL, "label", "setting").agg(pl.mean("macro_f1"))
+    both = means.pivot("setting", index=[*CELL, "label"], values="macro_f1") if len(means) else means
+    if not len(both):
+        return ""
+    worse = int((both["adaptive"] > both["static"]).sum())
+    sentence = (
+        f"The adaptive attacker, trained on rewritten texts, beats the static one in {worse} of {len(both)} cases."
+    )
+    return sentence + (" What a classifier of clean texts no longer tells is not gone for that." if worse else "")
+
+
+def _score(seeds: pl.DataFrame) -> dict[str, str | None]:
+    """`0.71 ± 0.02`; without a spread where one seed ran."""
+    return {kind: spread(seeds[f"{kind}_f1"].drop_nulls()) for kind in ("macro", "binary")}
+
+
+def spread(values: pl.Series) -> str | None:
+    """Mean and standard deviation, `0.71 ± 0.02`; the mean alone of one value, None of none."""
+    scores = values.to_numpy()
+    if not len(scores):
+        return None
+    return f"{scores.mean():.2f}" + (f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else "")

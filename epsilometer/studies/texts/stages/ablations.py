@@ -1,0 +1,104 @@
+"""Stage ablations@cell: the loss of a cell when one factor of the audit is varied: k, temperature, seed;
+and, where the mechanism writes token by token, the law of its first token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.schemas import ABLATIONS, FIRST_TOKENS
+from epsilometer.auditing.text_audit import Pool, attacked
+from epsilometer.auditing.trials.design import Design
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials.sampling import sample
+from epsilometer.core import tables
+from epsilometer.core.attack import Embedded
+from epsilometer.core.mechanism import HasFirstTokens
+from epsilometer.core.randomness import Noise
+from epsilometer.project.paths import audited, audited_texts
+from epsilometer.runtime.scaling import run
+from epsilometer.studies.texts.adversaries import attacks
+from epsilometer.studies.texts.cells import mechanism
+from epsilometer.studies.texts.params import Ablation, TextsParams
+from epsilometer.studies.texts.params import read as read_params
+from epsilometer.studies.texts.tables import varied_path
+
+SHOWN = 5  # tokens: the likeliest
+
+Variation = tuple[str, float, int, float, int]
+"""Factor, value, k, temperature, a seed of its own."""
+
+
+def main(name: str) -> None:
+    """Write data/varied/ablations/<cell>.parquet and first_tokens/<cell>.parquet."""
+    params = read_params()
+    varied = list(_variations(params, params.ablations[name]))
+    with tables.Writer(varied_path("ablations", name), ABLATIONS) as writer:
+        for rows in run(partial(_vary, name), varied, params.runtime.engine, f"ablations of {name}"):
+            writer.write(rows)
+    tokens = pl.DataFrame(list(_first_tokens(params, name)), schema=dict(FIRST_TOKENS))
+    tables.write(tokens, varied_path("first_tokens", name), FIRST_TOKENS)
+
+
+def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | float]]:
+    """The rows of a cell at all of its epsilons, for a public text only."""
+    cell, built = params.cells[name], mechanism(params, name)
+    if not (isinstance(built, HasFirstTokens) and params.datasets[cell.dataset].public):
+        return
+    text = audited_texts(params, cell.dataset)[0]
+    cell_columns = {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": text}
+    for epsilon, tokens in zip(cell.budgets, built.first_tokens(text, cell.budgets, SHOWN), strict=True):
+        for rank, (token, probability) in enumerate(tokens):
+            yield {**cell_columns, "epsilon": epsilon, "rank": rank, "token": token, "probability": probability}
+
+
+def _vary(name: str) -> Callable[[Variation], pl.DataFrame]:
+    """What runs one variation of a cell."""
+    params = read_params()
+    return lambda variation: _run(params, name, *variation)
+
+
+def _variations(params: TextsParams, ablation: Ablation) -> Iterator[Variation]:
+    """The variations of a cell."""
+    k, temperature = params.trials.candidates, params.trials.temperature
+    for other in ablation.candidates:
+        yield "candidates k", other, other, temperature, 0
+    for value in ablation.temperatures:
+        yield "temperature", value, k, value, 0
+    for seed in range(ablation.seeds):
+        yield "seed", seed, k, temperature, seed
+
+
+def _run(
+    params: TextsParams, name: str, factor: str, value: float, candidates: int, temperature: float, seed: int
+) -> pl.DataFrame:
+    """The rows of one variation of a cell, one an attack."""
+    cell = params.ablations[name]
+    epsilon, count = cell.epsilon, cell.trials
+    table = audited(params, cell.dataset)
+    texts = table["text"].to_list()
+    embedded = Embedded(
+        params.embedding.model, params.embedding.precision, np.load(f"data/embeddings/{cell.dataset}.npy")
+    )
+    groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
+    stream = (params.audit.seed, params.audit.round, "ablation", cell.dataset, seed)
+    sampled = sample(embedded.vectors, count, candidates, temperature, seed="/".join(map(str, stream)), groups=groups)
+    noise = Noise.named(count, *stream, cell.mechanism, epsilon)
+    built = mechanism(params, name)
+    (rewrites,) = rewrite_all(built, Job(texts, sampled.source, [epsilon], [noise]))
+    design = Design(alpha=params.audit.alpha, seed=params.audit.seed + seed)
+    estimates = attacked(
+        Pool(texts, embedded), sampled, {epsilon: rewrites}, attacks(params), mechanism=built, design=design
+    )
+    columns = ("epsilon", "attack", "validated", "trials", "success_rate", "loss", "point", "upper", "ceiling")
+    return estimates.select(
+        *columns,
+        dataset=pl.lit(cell.dataset),
+        mechanism=pl.lit(cell.mechanism),
+        factor=pl.lit(factor),
+        value=pl.lit(float(value)),
+    ).select(*ABLATIONS)

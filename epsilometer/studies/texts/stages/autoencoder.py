@@ -1,0 +1,40 @@
+"""Stage autoencoder@name: the LSTM autoencoder that ADePT reads, trained on public texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from epsilometer.core import tables
+from epsilometer.core.component import build
+from epsilometer.mechanisms.latents.shared.autoencoder import Shape, Training, train
+from epsilometer.runtime.progress import say
+from epsilometer.studies.texts.params import read
+from epsilometer.studies.texts.public_texts import public_texts
+from epsilometer.text.vectors import WordVectors
+
+
+def main(name: str) -> None:
+    """Write data/autoencoders/<name>; training.json says what it was trained on, and how well it reconstructs."""
+    params = read()
+    chosen = params.autoencoders[name]
+    corpus = chosen.corpus
+    audited = [
+        dataset
+        for dataset, entry in params.datasets.items()
+        if entry.source == corpus.source and entry.part in (corpus.parts or (None,))
+    ]
+    if audited:
+        say(
+            f"note: {', '.join(audited)} come from {corpus.source} too; ADePT's claim takes the training text as public"
+        )
+    vectors = None if chosen.vectors is None else WordVectors.load(params.path(chosen.vectors)).whole_words()
+    model, record = train(
+        public_texts(params, corpus),
+        build(Shape, chosen.shape, f"autoencoders.{name}.shape"),
+        build(Training, chosen.training, f"autoencoders.{name}.training"),
+        vectors,
+    )
+    out = Path(f"data/autoencoders/{name}")
+    model.save(out)
+    tables.write_json({"corpus": corpus.model_dump(), **record}, out / "training.json")
+    say(f"autoencoder {name}: of held-out words {record['word_accuracy']:.1%} come back in their places")

@@ -1,0 +1,86 @@
+"""Stage rewrite@cell: every trial's source text rewritten at every epsilon, and what is claimed for that trial.
+
+What later stages need of the mechanism is written here once, so that none of them builds it for its claim.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import partial
+
+import polars as pl
+
+from epsilometer.auditing.claims.law_fit import law_fit
+from epsilometer.auditing.claims.stated import stated, write
+from epsilometer.auditing.claims.verdicts import trial_claims
+from epsilometer.auditing.schemas import REWRITES
+from epsilometer.auditing.trials.rewriting import Job, rewrite_blocks
+from epsilometer.core import tables
+from epsilometer.core.mechanism import HasLatents
+from epsilometer.core.randomness import Noise
+from epsilometer.project.paths import audited_texts
+from epsilometer.studies.texts.cells import mechanism, trials
+from epsilometer.studies.texts.cells import rewrites as read_rewrites
+from epsilometer.studies.texts.params import read as read_params
+from epsilometer.studies.texts.tables import latents_path, rewrites_path, stated_path
+
+LATENT_BLOCK = 1 << 10  # trials at a time
+
+
+def main(name: str) -> None:
+    """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy where there are latents.
+
+    The tables have the columns of `core.outcomes` too where there are outcomes. stated.json beside them holds what the
+    mechanism states of itself (`auditing.claims.stated`).
+    """
+    params = read_params()
+    cell = params.cells[name]
+    cell_trials, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
+    streams = [
+        Noise.named(
+            len(cell_trials.target),
+            params.audit.seed,
+            params.audit.round,
+            "rewrite",
+            cell.dataset,
+            cell.mechanism,
+            epsilon,
+        )
+        for epsilon in cell.budgets
+    ]
+    job = Job(texts, cell_trials.source, cell.budgets, streams)
+    built = mechanism(params, name)
+    claims = [trial_claims(built, epsilon, texts, cell_trials.candidates) for epsilon in cell.budgets]
+    engine = params.runtime.engine
+    build = (lambda: built) if engine.here else partial(mechanism, params, name)
+    size = params.runtime.block
+    if isinstance(built, HasLatents):  # a latent is thousands of numbers
+        size = min(size, LATENT_BLOCK)
+    count = len(cell_trials.target)
+    with ExitStack() as files:
+        writers = [
+            files.enter_context(tables.Writer(rewrites_path(name, epsilon), REWRITES)) for epsilon in cell.budgets
+        ]
+        before = files.enter_context(tables.ArrayWriter(latents_path(name, None), count))
+        afters = [
+            files.enter_context(tables.ArrayWriter(latents_path(name, epsilon), count)) for epsilon in cell.budgets
+        ]
+        for block in rewrite_blocks(build, job, size, engine):
+            for rewrites, claim, writer, after in zip(block.rewrites, claims, writers, afters, strict=True):
+                if rewrites.latents:
+                    before.write(block.rows, rewrites.latents.before)
+                    after.write(block.rows, rewrites.latents.after)
+                units = rewrites.units.to_series() if rewrites.units else pl.Series([None] * len(rewrites.texts))
+                table = pl.DataFrame(
+                    {
+                        "trial": block.rows,
+                        "text": rewrites.texts,
+                        "units": units.cast(pl.List(pl.Int32)),
+                        "claim": claim[block.rows],
+                    }
+                )
+                writer.write(table if rewrites.outcomes is None else table.hstack(rewrites.outcomes.table()))
+    outputs = [read_rewrites(name, epsilon)[0] for epsilon in cell.budgets]
+    fits = law_fit(built, texts, cell_trials.source, outputs, epsilons=cell.budgets)
+    statements = {epsilon: stated(built, epsilon, texts, p) for epsilon, p in zip(cell.budgets, fits, strict=True)}
+    write(statements, stated_path(name))

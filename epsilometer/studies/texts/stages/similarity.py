@@ -1,0 +1,80 @@
+"""Stage similarity: how much of the texts the rewrites keep, for the first trials of every cell and epsilon (all where
+trials are of sets), and which identifiers stand in the rewrites as they were, for all trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.schemas import LEAKAGE
+from epsilometer.auditing.worth.intervals import mean_interval
+from epsilometer.auditing.worth.leakage import Identifier, identifiers, leakage
+from epsilometer.auditing.worth.similarity import measure, metric
+from epsilometer.core import tables
+from epsilometer.metrics.bleu import corpus
+from epsilometer.project.paths import audited, audited_texts
+from epsilometer.runtime.progress import track
+from epsilometer.studies.texts.cells import rewrites, trials
+from epsilometer.studies.texts.params import TextsParams, read
+from epsilometer.studies.texts.tables import SIMILARITIES, SIMILARITY
+
+CELL = ("dataset", "mechanism", "epsilon")
+
+
+def main() -> None:
+    """Write data/similarity.parquet, data/similarities.parquet and data/leakage.parquet."""
+    params = read()
+    alpha = params.audit.alpha
+    metrics = {"cosine": metric("cosine", params.embedding.model_dump())}
+    metrics |= {name: metric(name, settings) for name, settings in params.utility.metrics.items()}
+    pairs = _pairs(params)
+    values = measure(pairs["original"].to_list(), pairs["rewrite"].to_list(), metrics)
+    rows = []
+    for cell, part in pl.concat([pairs, values], how="horizontal").group_by(CELL, maintain_order=True):
+        whole = corpus(part["original"].to_list(), part["rewrite"].to_list()) if "bleu" in metrics else None
+        rows.append((*cell, len(part), *mean_interval(part["cosine"], part["source"], alpha), whole))
+    table = pl.DataFrame(rows, schema=dict(SIMILARITY), orient="row")
+    tables.write(table, "data/similarity.parquet", SIMILARITY)
+    each = pl.concat([pairs.drop("original", "rewrite"), values], how="horizontal")
+    long = each.unpivot(list(metrics), index=[*CELL, "trial", "source"], variable_name="metric")
+    tables.write(long, "data/similarities.parquet", SIMILARITIES)
+    tables.write(pl.concat(_leaked(params), how="vertical"), "data/leakage.parquet", LEAKAGE)
+
+
+def _pairs(params: TextsParams) -> pl.DataFrame:
+    """A row a cell, epsilon and trial: the text and its rewrite."""
+    parts = []
+    for name, cell in params.cells.items():
+        texts, source = audited_texts(params, cell.dataset), trials(cell.dataset).source
+        if params.datasets[cell.dataset].sets is None:  # of sets, worth and loss are of the same trials
+            source = source[: params.utility.texts]
+        for epsilon in cell.budgets:
+            rewritten = rewrites(name, epsilon)[0].texts[: len(source)]
+            rows = {
+                "trial": np.arange(len(source)),
+                "source": source.astype(np.int64),
+                "original": [texts[i] for i in source],
+                "rewrite": list(rewritten),
+            }
+            named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
+            parts.append(pl.DataFrame(rows).select(*(pl.lit(v).alias(k) for k, v in named.items()), *rows))
+    return pl.concat(parts)
+
+
+def _leaked(params: TextsParams) -> Iterator[pl.DataFrame]:
+    """The rows of LEAKAGE of each cell and epsilon, none where a data set's trials hold no identifier."""
+    yield pl.DataFrame(schema=dict(LEAKAGE))
+    of_data_set: dict[str, list[list[Identifier]]] = {}
+    for name, cell in track(params.cells.items(), len(params.cells), "leakage"):
+        source = trials(cell.dataset).source
+        if cell.dataset not in of_data_set:
+            used, slots = np.unique(source, return_inverse=True)
+            of_texts = identifiers(audited(params, cell.dataset)[used])
+            of_data_set[cell.dataset] = [of_texts[slot] for slot in slots]
+        for epsilon in cell.budgets:
+            counted = leakage(of_data_set[cell.dataset], rewrites(name, epsilon)[0].texts, source, params.audit.alpha)
+            named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
+            yield counted.select(*(pl.lit(v).alias(k) for k, v in named.items()), *counted.columns)

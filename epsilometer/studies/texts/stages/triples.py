@@ -1,0 +1,29 @@
+"""Stage triples@name: a public corpus of triples, from which DP-ST draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from epsilometer.mechanisms.selection.shared.triples import Clustering, build
+from epsilometer.runtime.progress import say
+from epsilometer.studies.texts.params import read
+from epsilometer.studies.texts.public_texts import public_texts
+
+
+def main(name: str) -> None:
+    """Write data/triples/<name>."""
+    params = read()
+    entry = params.triples[name]
+    corpus = build(
+        public_texts(params, entry.corpus),
+        Path(f"data/triples/{name}"),
+        Clustering(
+            clusters=entry.clusters,
+            dimensions=entry.dimensions,
+            threshold=entry.threshold,
+            encoder=entry.encoder,
+            tagger=entry.tagger,
+            seed=entry.corpus.seed,
+        ),
+    )
+    say(f"triples: {len(corpus.triples)}")

@@ -1,0 +1,326 @@
+"""The noise at which what a client sends gives away so much: sigma and kappa of equal reconstruction, side by side.
+
+By the attack `candidates` (which of two texts was it?), whose truth is known, for every kind of noise on the gradients
+of the same texts. An entry of `sent` has the gradients that clients send; a cell of `private_training` those of its
+head's first weights, seen by an adversary who knows the rest of the batch. The texts are of the commonest class, as the
+labels are given. The loss is that of the success rate over pairs of different texts, each pair as likely:
+
+- `average`: by the law of the noise (`auditing.results.candidates.pair_law`), over all pairs. Exact but for rounding.
+- `sampled`: fresh pairs, sources and noise, bet upon until the interval is narrow (`auditing.calibration.sampled`).
+
+By `rouge_l` it is the level at which attacks that search for the text achieve a mean ROUGE-L, read off what an entry
+of `reconstruction` measured. Each level's mean over texts has an interval by betting (`estimation.betting`); alpha
+is divided among the levels, so that they hold together. Provided that reconstruction never grows with noise, the level
+sought lies between the quietest one that is surely below the target and the loudest one that is surely above it.
+
+Levels are searched by their loudness reversed, 1 / sigma and kappa, with which losses grow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.attacks.reconstruction.candidates import GradientPool
+from epsilometer.auditing.calibration.computed import WIDTH as EXACT_WIDTH
+from epsilometer.auditing.calibration.computed import Met, meet
+from epsilometer.auditing.calibration.sampled import (
+    FALLING,
+    FOUND,
+    NOT_MONOTONE,
+    OUTSIDE,
+    UNDECIDED,
+    Batch,
+    Calibrated,
+    Goal,
+    calibrate,
+)
+from epsilometer.auditing.estimation.betting import interval
+from epsilometer.auditing.estimation.successes import loss_at, success_bound
+from epsilometer.auditing.results.candidates import ATTACK, guesses, pair_law, trials
+from epsilometer.auditing.trials.design import Design
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.randomness import Noise
+from epsilometer.core.von_mises_fisher import mean_cosine
+from epsilometer.studies.training import trainings
+from epsilometer.studies.training.params import NoiseEntry, TrainingParams
+from epsilometer.studies.training.reconstruction import BLIND
+from epsilometer.studies.training.sending import described
+from epsilometer.studies.training.tables import RECONSTRUCTED, reconstruction_path, sent_path
+from epsilometer.training.noise import DirectionalNoise, TrainingNoise
+
+SAMPLED, AVERAGE, ROUGE_L = "sampled", "average", "rouge_l"
+MEASURES = (SAMPLED, AVERAGE, ROUGE_L)
+KINDS = ("gaussian", "scaled", "vmf")
+WIDTH = 1.25  # of a sampled interval, where nobody asks for another
+_SPAN = 1e3  # sigma between 1 / this and this, and kappa at which a draw is as loud
+_POOL = 1024  # texts of a training
+_GROWS = "reconstruction grows with noise: a louder level is surely above the target, a quieter one below it"
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is to be met. target: nats, or of ROUGE_L a mean in (0, 1); width: ratio of the interval's ends to stop at,
+    None for 1.25, by the law 1.01; budget: most trials a kind of noise, of SAMPLED.
+
+    Raises UserError for values outside their range.
+    """
+
+    target: float
+    measure: str = SAMPLED
+    width: float | None = None
+    budget: int = 20_000
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise UserError(f"with --training measure must be one of {', '.join(MEASURES)}, got {self.measure!r}")
+        if self.measure == ROUGE_L and not 0 < self.target < 1:
+            raise UserError(f"the target must be a mean ROUGE-L between 0 and 1, got {self.target}")
+        if self.measure != ROUGE_L and not success_bound(self.goal((0.1, 1)).target, 2) < 1:
+            raise UserError(f"no success rate shows a loss of {self.target:g} nats with 2 candidates; ask for less")
+
+    def goal(self, ends: tuple[float, float]) -> Goal:
+        """Returns the loss to meet between two reversed levels."""
+        width = (EXACT_WIDTH if self.measure == AVERAGE else WIDTH) if self.width is None else self.width
+        return Goal(self.target, *ends, width=width, budget=self.budget)
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Gradients of texts of one class. whole: of all parts together; parts: one by one, where these are drawn apart;
+    noise: the entry's own, whose settings its kind has."""
+
+    whole: GradientPool
+    parts: Sequence[GradientPool]
+    noise: NoiseEntry
+
+    def at(self, kind: str, level: float) -> tuple[Sequence[GradientPool], TrainingNoise]:
+        """Returns what is noised, and the noise."""
+        settings = self.noise if self.noise.kind == kind else NoiseEntry(kind=kind)
+        noise = trainings.noise(settings, level)
+        by_parts = isinstance(noise, DirectionalNoise) and noise.parts
+        return self.parts if by_parts else [self.whole], noise
+
+
+def calibrate_training(params: TrainingParams, names: Sequence[str], aim: Aim) -> Iterator[dict[str, Any]]:
+    """A row an entry and kind of noise; by ROUGE_L a row an attack and size of batch.
+
+    Needs what the stages `sent` (and `reconstruction`), or `features`, wrote. Raises UserError for unknown entries and
+    for what is missing, before any search.
+    """
+    by_loss = aim.measure != ROUGE_L
+    entries = {**params.sent, **params.private_training} if by_loss else dict(params.reconstruction)
+    for name in names:
+        if name not in entries:
+            raise unknown("entry of sent or private_training" if by_loss else "entry of reconstruction", name, entries)
+    if not by_loss:
+        for name, table in {name: _searched(params, name) for name in names}.items():
+            yield from _by_attack(params, name, table, aim)
+        return
+    if aim.measure == SAMPLED:
+        _check_provable(aim, params.audit.alpha)
+    gradients = {name: _sent(params, name) if name in params.sent else _trained(params, name) for name in names}
+    for (name, of), kind in product(gradients.items(), KINDS):
+        yield _row(params, name, of, kind, aim=aim)
+
+
+def _check_provable(aim: Aim, alpha: float) -> None:
+    """Refuse a target that trials do not exceed even if all are right: they multiply wealth by at most 1 / p* each."""
+    needed = math.ceil(math.log(1 / alpha) / -math.log(success_bound(aim.target, 2)))
+    if needed > aim.budget:
+        raise UserError(
+            f"{aim.budget:,} trials show no loss of {aim.target:g} nats at alpha {alpha:g}, even if every guess is "
+            f"right; ask for less, give a budget of {needed:,} or more, or take --measure {AVERAGE}"
+        )
+
+
+def effective_sigma(kind: str, level: float, dimension: int) -> float:
+    """Returns the sigma of Gaussian noise on one unit gradient that is as loud: sqrt(1 / (A kappa)) of a draw."""
+    return math.sqrt(1 / (mean_cosine(level, dimension) * level)) if kind == "vmf" else level
+
+
+def _row(params: TrainingParams, name: str, of: Gradients, kind: str, *, aim: Aim) -> dict[str, Any]:
+    directional = kind == "vmf"
+    root = math.sqrt(of.whole.size) if directional else 1.0
+    ends = (root / _SPAN, max(root * _SPAN, _SPAN**2) if directional else _SPAN)
+    goal = aim.goal(ends)
+    try:
+        met = _by_law(of, kind, goal) if aim.measure == AVERAGE else _by_trials(params, name, of, kind, goal=goal)
+    except UserError as error:
+        return _said(name, kind, aim) | {"status": "not searched", "reason": str(error)}
+    spent = met.trials if isinstance(met, Calibrated) else 0
+    best, low, high = (None if value is None else _level(kind, value) for value in (met.best, met.low, met.high))
+    low, high = (low, high) if directional else (high, low)
+    sigma = None if best is None else effective_sigma(kind, best, of.whole.size)
+    result = {"level": best, "low": low, "high": high, "effective_sigma": sigma, "trials": spent}
+    return _said(name, kind, aim) | {"status": met.status, **result, "reason": _reason(met, aim)}
+
+
+def _said(name: str, kind: str, aim: Aim, attack: str = ATTACK, size: int = 1) -> dict[str, Any]:
+    """A row without a result."""
+    of = {"training": name, "noise": kind, "attack": attack, "size": size, "measure": aim.measure}
+    nothing = dict.fromkeys(("level", "low", "high", "effective_sigma"))
+    name_of = "kappa" if kind == "vmf" else "sigma"
+    return {**of, "target": aim.target, "status": "", "parameter": name_of, **nothing, "trials": 0, "reason": None}
+
+
+def _level(kind: str, reversed_level: float) -> float:
+    if kind == "vmf":
+        return reversed_level
+    return 1 / reversed_level if reversed_level else math.inf
+
+
+def _by_law(of: Gradients, kind: str, goal: Goal) -> Met:
+    left, right = np.triu_indices(len(of.whole.lengths), 1)
+
+    def figure(reversed_level: float) -> tuple[float, float]:
+        pools, noise = of.at(kind, _level(kind, reversed_level))
+        right_guesses = pair_law(pools, left, right, noise=noise)
+        if right_guesses is None:
+            raise UserError("draws by parts, and about gradients of zero, have no such law here; --measure sampled")
+        loss = loss_at(float(right_guesses.mean()), 2)
+        return loss, loss
+
+    return meet(figure, goal.target, goal.low, goal.high, width=goal.width, watch=lambda low, high: None)
+
+
+def _by_trials(params: TrainingParams, name: str, of: Gradients, kind: str, *, goal: Goal) -> Calibrated:
+    texts = len(of.whole.lengths)
+
+    def fresh(reversed_level: float, first: int, count: int, _: Sequence[int]) -> list[Batch]:
+        pools, noise = of.at(kind, _level(kind, reversed_level))
+        seed = (params.audit.seed, params.audit.round, "calibrate", name, kind, reversed_level, first)
+        sampled = trials(texts, 2, count, seed)
+        (guessed,) = guesses(pools, sampled, [noise], seed=seed)
+        return [Batch(int((guessed.slots == sampled.target).sum()), guessed.posteriors)]
+
+    return calibrate(fresh, goal, design=Design(2, 0, params.audit.alpha), lawful=True)
+
+
+def _reason(met: Met | Calibrated, aim: Aim) -> str | None:
+    """Why there is no level; None where there is."""
+    if met.status == FOUND:
+        return None
+    if met.status == FALLING:
+        return "the loss grows with the noise; under more noise than that of the interval it is above the target"
+    if met.status == OUTSIDE:
+        if met.low == 0:
+            return f"the loss is above {aim.target:g} nats under the loudest noise searched; ask for more"
+        return f"the loss stays below {aim.target:g} nats: too many pairs of texts have the same gradient; ask for less"
+    return f"{met.status}; raise `budget` (--budget) to allow more" if isinstance(met, Calibrated) else met.status
+
+
+def _sent(params: TrainingParams, name: str) -> Gradients:
+    """The gradients that clients of an entry send."""
+    entry, folder = params.sent[name], sent_path(name)
+    if not entry.pool:
+        raise UserError(f"--training {name} compares the texts of a pool; set sent.{name}.pool, 1024 say")
+    if not (folder / "about.json").is_file():
+        raise UserError(f"--training {name} needs the gradients of stage sent; run dvc repro sent@{name} first")
+    about = tables.read_json(folder / "about.json")
+    if about["of"]["entry"] != described(entry):
+        raise UserError(
+            f"--training {name}: sent.{name} was edited since its stage ran; run dvc repro sent@{name} first"
+        )
+    grams = np.load(folder / "gram.npy", allow_pickle=False)
+    sizes = about["parts"] if len(grams) > 1 else [about["size"]]
+    parts = [GradientPool.of(gram, size) for gram, size in zip(grams, sizes, strict=True)]
+    whole = GradientPool.of(grams.sum(0), about["size"]) if len(grams) > 1 else parts[0]
+    return Gradients(whole, parts, _own(entry.noise))
+
+
+def _own(entry: NoiseEntry) -> NoiseEntry:
+    """The settings of a noise; those of its kind where it is none of a training's."""
+    return entry if entry.kind in KINDS else NoiseEntry(kind="gaussian")
+
+
+def _trained(params: TrainingParams, name: str) -> Gradients:
+    """The gradients of a cell's training texts at its head's first weights."""
+    cell = params.private_training[name]
+    if not trainings.featured_path(cell.features).is_file():
+        raise UserError(f"--training {name} needs features; run dvc repro features@{cell.features} first")
+    texts = trainings.training_texts(params, name)
+    rows = np.flatnonzero(texts.labels == np.bincount(texts.labels).argmax())
+    order = Noise.named(1, params.audit.seed, "calibrate", name, "pool").generator(0).permutation(len(rows))
+    rows = rows[order[:_POOL]]
+    gradients = trainings.first_head(params, name, 0).gradients(texts.states[rows], texts.labels[rows])
+    every = [gradients.part(number) for number in range(len(gradients.parts))] if cell.noise.parts else [gradients]
+    whole = GradientPool.of(gradients.gram(), gradients.size)
+    return Gradients(
+        whole, [GradientPool.of(gradients.gram(), gradients.size) for gradients in every], _own(cell.noise)
+    )
+
+
+def _searched(params: TrainingParams, name: str) -> pl.DataFrame:
+    """What attacks that search for the text achieved at every level of an entry of `reconstruction`.
+
+    Raises UserError where there are no levels, no such attacks, or no results of some level.
+    """
+    of, path = params.reconstruction[name].sent, reconstruction_path(name, "texts")
+    if not (levels := params.sent[of].levels):
+        raise UserError(
+            f"--training {name}: it attacks sent.{of}, whose noise 'none' has no levels to choose from; name an entry "
+            "whose noise has levels"
+        )
+    if not path.is_file():
+        raise UserError(f"--training {name} needs what attacks found; run dvc repro reconstruction@{name} first")
+    table = tables.read(path, RECONSTRUCTED).filter(pl.col("attack") != BLIND)
+    if set(params.reconstruction[name].attacks) <= {ATTACK}:
+        raise UserError(
+            f"--training {name}: none of its attacks searches for the text, so that nothing has a ROUGE-L; add one, "
+            f"decepticons say, or give {of} and --measure {SAMPLED}"
+        )
+    if missing := sorted({*levels} - {*table["level"]}):
+        raise UserError(
+            f"--training {name} has no results at the level {missing[0]:g}; run dvc repro reconstruction@{name} first"
+        )
+    return table
+
+
+def _by_attack(params: TrainingParams, name: str, table: pl.DataFrame, aim: Aim) -> Iterator[dict[str, Any]]:
+    """A row an attack and size of batch, of what an entry of `reconstruction` measured text by text."""
+    sent = params.sent[params.reconstruction[name].sent]
+    kind, levels = sent.noise.kind, sorted(sent.levels or (), reverse=sent.noise.kind != "vmf")  # the loudest first
+    for (attack, size), part in table.group_by("attack", "size", maintain_order=True):
+        means = part.group_by("level", "batch").agg(pl.col(ROUGE_L).mean()).sort("batch")
+        values = [means.filter(level=level)[ROUGE_L].to_numpy() for level in levels]
+        status, below, above = between(values, levels, aim.target, params.audit.alpha)
+        low, high = (below, above) if kind == "vmf" else (above, below)
+        yield _said(name, kind, aim, attack=str(attack), size=int(size)) | {
+            "status": status,
+            "low": low,
+            "high": high,
+            "trials": sum(map(len, values)),
+            "reason": {FOUND: None, NOT_MONOTONE: _GROWS}.get(status, _undecided(aim.target, below, above)),
+        }
+
+
+def _undecided(target: float, below: float | None, above: float | None) -> str:
+    """Why levels do not enclose a target."""
+    lacking = [f"below {target:g} (add louder ones)"] if below is None else []
+    lacking += [f"above {target:g} (add quieter ones, or ask for less)"] if above is None else []
+    return f"no level's mean is surely {', and none surely '.join(lacking)}; or attack more texts"
+
+
+def between(
+    values: Sequence[NDArray[np.float64]], levels: Sequence[float], target: float, alpha: float
+) -> tuple[str, float | None, float | None]:
+    """Returns a status, the quietest level whose mean surely lies below the target, and the loudest surely above it.
+
+    values: in [0, 1], of each level; levels: the loudest first. The two hold together with probability 1 - alpha.
+    """
+    sure = [interval(of_level, alpha / len(levels), fixed=True) for of_level in values]
+    below = [i for i, (_, high) in enumerate(sure) if high < target]
+    above = [i for i, (low, _) in enumerate(sure) if low > target]
+    status = FOUND if below and above else UNDECIDED
+    if below and above and below[-1] > above[0]:
+        status = NOT_MONOTONE
+    return status, levels[below[-1]] if below else None, levels[above[0]] if above else None

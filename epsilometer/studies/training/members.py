@@ -1,0 +1,209 @@
+"""The entries of `references` and `membership` as the library sees them: texts, splits, recipes, attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path, PurePath
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.attacks.membership import KIND
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.membership import Compares, Evidence, Loads, MembershipAttack, losses
+from epsilometer.core.randomness import Noise
+from epsilometer.project.paths import prepared
+from epsilometer.runtime.progress import track
+from epsilometer.studies.training.params import FeaturesEntry, MembershipEntry, ReferencesEntry, TrainingParams
+from epsilometer.studies.training.tables import features_path, head_path, references_path
+from epsilometer.studies.training.trainings import (
+    TRAIN,
+    LabelledTexts,
+    classes,
+    featured,
+    labelled,
+    noise,
+    schedule,
+    training_texts,
+)
+from epsilometer.training import features
+from epsilometer.training.features import BLOCK, Frozen
+from epsilometer.training.heads import Head, load, load_last_layers
+from epsilometer.training.noise import NoNoise
+from epsilometer.training.private import Settings
+from epsilometer.training.shadows import answers
+from epsilometer.training.splits import Split, disjoint, overlapping
+
+ANSWERS = "answers.npy"  # of references, in their folder: log-probabilities [m, n, classes] of the examples
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All texts of a membership game: the N that a cell is trained on, and after them others of the same classes.
+
+    places: [n], the split and the number in it of each text; states: [n, width]; labels: [n] numbers of classes.
+    """
+
+    training: int
+    places: list[tuple[str, int]]
+    states: NDArray[np.float32]
+    labels: NDArray[np.int64]
+
+
+def pool(params: TrainingParams, name: str) -> Pool:
+    """The texts of a cell of `private_training`, and others.
+
+    Others are the texts of the train split that the cell leaves out; where they are fewer than it is trained on, those
+    of the other splits too, which may differ from the training texts in more than membership.
+    """
+    cell = params.private_training[name]
+    training = training_texts(params, name)
+    parts = [(TRAIN, training), (TRAIN, _others(params, name, TRAIN, training.rows))]
+    if len(parts[1][1]) < len(training):
+        for split in sorted({*featured(cell.features)["split"]} - {TRAIN}):
+            parts.append((split, _others(params, name, split, np.empty(0, np.int64))))
+    return Pool(
+        training=len(training),
+        places=[(split, row) for split, part in parts for row in part.rows.tolist()],
+        states=np.concatenate([part.states for _, part in parts]),
+        labels=np.concatenate([part.labels for _, part in parts]),
+    )
+
+
+def texts_of(params: TrainingParams, name: str, of: Pool, numbers: NDArray[np.integer]) -> list[str]:
+    """The texts of these numbers in the pool of a cell."""
+    table = prepared(params.features[params.private_training[name].features].dataset)
+    by_split = {split: table.filter(split=split)["text"] for split in {split for split, _ in of.places}}
+    return [by_split[split][row] for split, row in (of.places[i] for i in numbers)]
+
+
+def split(params: TrainingParams, name: str, of: Pool) -> Split:
+    """Who is asked about, and who trains on what. Raises UserError where there are too few texts."""
+    entry = params.references[name]
+    rng = Noise.named(1, params.audit.seed, "references", entry.training, entry.split).generator(0)
+    cut = overlapping if entry.split == "overlapping" else disjoint
+    return cut(of.labels, of.training, entry.count, rng, place=f"references.{name}")
+
+
+def first_heads(params: TrainingParams, name: str, numbers: NDArray[np.integer]) -> Head:
+    """The heads that these references begin with, side by side: each draws what its checkpoint lacks."""
+    entry = params.references[name]
+    layers = load_last_layers(features_path(entry.features) / features.LAYERS)
+    count = len(classes(params, entry.training))
+    heads = [layers.head(count, Noise.named(1, _seed(params, int(n)), "training", "head")) for n in numbers]
+    return replace(heads[0], vector=np.stack([head.vector for head in heads]))
+
+
+def reference_settings(params: TrainingParams, name: str, number: int, texts: int) -> Settings:
+    """How reference `number` is trained: by the recipe of the cell, with its noise only where a level is given."""
+    entry = params.references[name]
+    cell = params.private_training[entry.training]
+    return Settings(
+        schedule=schedule(cell, texts),
+        noise=NoNoise(None) if entry.level is None else noise(cell.noise, entry.level),
+        rate=cell.rate,
+        optimizer=cell.optimizer,
+        seed=_seed(params, number),
+    )
+
+
+def attacks(entry: MembershipEntry, place: str) -> dict[str, MembershipAttack]:
+    """The attacks of an entry by name, built. Raises UserError for settings that are wrong."""
+    return {
+        name: build(find(KIND, module, "score"), settings, f"{place}.attacks.{name}")
+        for name, (module, settings) in entry.modules.items()
+    }
+
+
+def check_references(entry: ReferencesEntry, compared: dict[str, MembershipAttack], place: str) -> None:
+    """Raises UserError where an attack cannot do with these references; before they are trained."""
+    numbers = np.arange(entry.count)[:, None]
+    members = (numbers % 2 == [[0, 1]]) if entry.split == "overlapping" else np.zeros((entry.count, 2), bool)
+    for name, attack in compared.items():
+        if isinstance(attack, Compares):
+            try:
+                attack.check_references(members)
+            except UserError as error:
+                raise UserError(f"{place}.attacks.{name}: {error}") from None
+
+
+def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], place: str) -> None:
+    """Raises UserError where an attack's own model will not do; before references are trained.
+
+    A model that a stage has still to make is passed over.
+    """
+    for name, attack in built.items():
+        model = entry.modules[name][1].get("masked_lm")
+        awaited = model is not None and PurePath(model).parent == PurePath("data/models") and not Path(model).exists()
+        if isinstance(attack, Loads) and not awaited:
+            try:
+                attack.check_model()
+            except UserError as error:
+                raise UserError(f"{place}.attacks.{name}: its model {model!r} will not do: {error}") from None
+
+
+@dataclass(frozen=True)
+class Game:
+    """What is attacked. models: level and seed of each target; training: N; inside: bool [q], of whom they know."""
+
+    models: list[tuple[float | None, int]]
+    training: int
+    inside: NDArray[np.bool_]
+    evidence: Evidence
+
+
+def game(params: TrainingParams, name: str) -> Game:
+    """The models of a cell, and what the adversaries of an entry have to attack them, all but their noise."""
+    entry = params.membership[name]
+    cell = params.private_training[entry.training]
+    models = list(product(cell.steps, range(cell.seeds)))
+    heads = [load(head_path(entry.training, level, seed)) for level, seed in models]
+    together = replace(heads[0], vector=np.stack([head.vector for head in heads]))
+    texts = pool(params, entry.training)
+    cut = split(params, entry.references, texts)
+    own, labels = slice(0, texts.training), texts.labels[cut.examples]
+    evidence = Evidence(
+        texts=texts_of(params, entry.training, texts, cut.examples),
+        labels=labels,
+        targets=answers(together, texts.states[cut.examples]),
+        training_losses=losses(answers(together, texts.states[own]), texts.labels[own]).mean(axis=1),
+        asked=cut.questioned,
+        references=np.load(references_path(entry.references) / ANSWERS, allow_pickle=False),
+        members=cut.members,
+        answers=_Asked(together, params.features[cell.features]),
+        noise=Noise.named(len(cut.questioned), name),
+    )
+    return Game(models, texts.training, cut.inside, evidence)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Targets that are asked about texts of the adversary's own: these go through the frozen network first."""
+
+    heads: Head
+    entry: FeaturesEntry
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        frozen, distinct = Frozen(self.entry.model, self.entry.length), list(dict.fromkeys(texts))
+        starts = range(0, len(distinct), BLOCK)
+        states = [frozen.states(distinct[start : start + BLOCK]) for start in track(starts, len(starts), "neighbours")]
+        place = {text: i for i, text in enumerate(distinct)}
+        stacked = np.concatenate(states)[[place[text] for text in texts]]
+        return answers(self.heads, stacked)
+
+
+def _others(params: TrainingParams, name: str, split: str, taken: NDArray[np.int64]) -> LabelledTexts:
+    """The texts of a split that have one of the cell's classes, but those of these numbers."""
+    cell = params.private_training[name]
+    eligible = pl.col(cell.label).is_in(classes(params, name)) & ~pl.col("row").is_in(taken)
+    return labelled(params, name, split, featured(cell.features, split).filter(eligible))
+
+
+def _seed(params: TrainingParams, number: int) -> int:
+    """Of all streams of a reference, none of which a target shares."""
+    name = params.audit.seed, params.audit.round, "reference", number
+    return int(Noise.named(1, *name).generator(0).integers(1 << 53))

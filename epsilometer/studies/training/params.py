@@ -1,0 +1,422 @@
+"""The sections of params.yaml on training: what is trained, what it claims, and who attacks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Discriminator, Field, PositiveInt, Tag, field_validator, model_validator
+
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.guarantees import budget_name
+from epsilometer.project import params
+from epsilometer.project.confinement import strings
+from epsilometer.project.params import ProjectParams
+from epsilometer.project.references import check_dataset, check_label, check_model
+from epsilometer.project.sections import Probability, Section
+
+NoiseName = Literal["gaussian", "vmf", "scaled", "none"]
+Level = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Levels = Annotated[tuple[Level, ...], Field(min_length=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class FeaturesEntry(Section):
+    """What trainings see of the texts of a data set."""
+
+    dataset: str = Field(description="The data set whose texts are read.")
+    model: str = Field(description="The frozen model, `data/models/NAME`.")
+    length: Annotated[int, Field(ge=3)] = Field(128, description="The length in tokens at which texts are cut.")
+    what: Literal["states", "tokens"] = Field(
+        "states",
+        description="`states`: one state of the model a text, for heads; `tokens`: token ids, for trainings of more of "
+        "the model.",
+    )
+
+
+class LoraEntry(Section):
+    """Low-rank adapters (`training.adapters`)."""
+
+    rank: PositiveInt = Field(description="The rank of the adapters.")
+    targets: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="What the names of the adapted layers end in, such as `query`."
+    )
+
+
+class Adapters(Section):
+    """Adapters of the named kind, and the classifier."""
+
+    lora: LoraEntry = Field(description="Low-rank adapters.")
+
+
+class NoiseEntry(Section):
+    """The noise of a training; `gaussian` alone stands for {kind: gaussian}."""
+
+    OWN: ClassVar[Mapping[str, frozenset[str]]] = {
+        "gaussian": frozenset({"clip"}),
+        "vmf": frozenset({"parts"}),
+        "scaled": frozenset({"gamma"}),
+        "none": frozenset({"clip"}),
+    }
+
+    kind: NoiseName = Field(
+        description="`gaussian` on the sum of clipped gradients, `vmf` on the direction of each, `scaled` as gaussian "
+        "but with gradients scaled to length norm / (norm + gamma), `none`."
+    )
+    clip: Positive | None = Field(
+        None,
+        description="The largest length of a gradient; null is 1, and with `none` leaves gradients as they are.",
+    )
+    gamma: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        0.0, description="Of `scaled`: by how much short gradients are scaled less."
+    )
+    parts: bool = Field(False, description="Of `vmf`: one draw for each tensor, and not one for all.")
+
+    @model_validator(mode="after")
+    def _only_its_own(self) -> NoiseEntry:
+        own = self.OWN[self.kind]
+        if strange := sorted(self.model_fields_set - own - {"kind"}):
+            raise ValueError(f"{strange[0]} is no setting of {self.kind!r}, which has {', '.join(sorted(own))}")
+        return self
+
+
+class Noised(Section):
+    """What has noise at several levels."""
+
+    noise: NoiseEntry = Field(description="The noise; its bare kind stands for `{kind: KIND}`.")
+    levels: Levels | None = Field(
+        None, description="Levels of the noise: sigma of `gaussian` and `scaled`, kappa of `vmf`; left out for `none`."
+    )
+
+    @field_validator("noise", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        """A noise without settings may be written as its bare name."""
+        return {"kind": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _levels_that_fit(self) -> Noised:
+        kind = self.noise.kind
+        if (kind == "none") != (self.levels is None):
+            what = "has no level; leave `levels` out" if kind == "none" else "needs `levels`, one or more numbers"
+            raise ValueError(f"noise {kind!r} {what}")
+        least = {"vmf": "kappa", "gaussian": "sigma"}.get(kind)
+        if least and 0 in (self.levels or ()):
+            remedy = "{kind: none, clip: 1} clips without noise" if kind == "gaussian" else "0 leaves nothing to learn"
+            raise ValueError(f"a level of {kind!r} ({least}) must be > 0, got 0; {remedy}")
+        if self.levels and len({budget_name(level) for level in self.levels}) < len(self.levels):
+            raise ValueError(f"levels must differ in six digits, as files are named after them, got {[*self.levels]}")
+        return self
+
+    @property
+    def steps(self) -> tuple[float | None, ...]:
+        """The levels; None alone where there are none."""
+        return self.levels or (None,)
+
+    @property
+    def from_least_noise(self) -> tuple[float | None, ...]:
+        """The levels, from the least noise to the most: kappa concentrates, so that its largest is the least."""
+        return (*sorted(self.levels or (), reverse=self.noise.kind == "vmf"),) or (None,)
+
+
+HEAD: Literal["head"] = "head"
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, Mapping | Adapters):
+        return "adapters"
+    return HEAD if isinstance(value, str) else "parameters"
+
+
+Trains = Annotated[
+    Annotated[Literal["head"], Tag(HEAD)]
+    | Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Tag("parameters")]
+    | Annotated[Adapters, Tag("adapters")],
+    Discriminator(_form),
+]
+
+
+class TrainingCell(Noised):
+    """A head, or more of a network, trained on features at every level of a noise.
+
+    It is what DVC reruns as a whole, and the stage level by level.
+    """
+
+    features: str = Field(description="An entry of `features`.")
+    label: str = Field(description="A label of the data set with two or more classes.")
+    trains: Trains = Field(
+        HEAD,
+        description="`head`, on features that are states; or, on token ids, the beginnings of names of parameters, or "
+        "`{lora: {rank, targets}}`.",
+    )
+    texts: PositiveInt | None = Field(None, description="The most texts of the train split; null is all.")
+    balance: bool = Field(False, description="Whether every class has as many training texts as the rarest.")
+    test: str = Field("test", description="The split that is tested on.")
+    batch: PositiveInt = Field(128, description="Texts a step, on average or exactly, by `sampling`.")
+    epochs: PositiveInt = Field(10, description="Passes over the training texts.")
+    rate: Positive = Field(1e-3, description="The learning rate.")
+    optimizer: Literal["adamw", "sgd"] = Field("adamw", description="The optimiser.")
+    sampling: Literal["poisson", "shuffled"] = Field(
+        "poisson",
+        description="`poisson`: each text joins a batch by a coin of its own; `shuffled`: fixed disjoint batches.",
+    )
+    seeds: PositiveInt = Field(1, description="Trainings at each level.")
+    overfit: PositiveInt = Field(1, description="Multiplies the epochs, to train too long on purpose.")
+
+    @field_validator("trains")
+    @classmethod
+    def _something(cls, value: Trains) -> Trains:
+        if value == ():
+            raise ValueError("nothing is trainable: name parameters, or write `head`")
+        return value
+
+    @property
+    def passes(self) -> int:
+        """Over the training texts: the epochs, times `overfit`."""
+        return self.epochs * self.overfit
+
+
+class ReferencesEntry(Section):
+    """Models like those of a training, on texts of their own (`training.splits`), for membership attacks."""
+
+    training: str = Field(description="The entry of `private_training` that they imitate.")
+    features: str = Field(description="The features of that entry.")
+    level: Level | None = Field(None, description="The level of their noise; null trains without privacy.")
+    count: Annotated[int, Field(ge=2)] = Field(64, description="How many models.")
+    split: Literal["overlapping", "disjoint"] = Field(
+        "overlapping",
+        description="`overlapping`: each model learns from half of the texts in question; `disjoint`: from texts that "
+        "no other model sees.",
+    )
+
+
+class MembershipEntry(Section):
+    """Who was in a training set: attacks on a cell of `private_training`."""
+
+    training: str = Field(description="The entry of `private_training` that is attacked.")
+    features: str = Field(description="The features of that entry.")
+    references: str = Field(description="An entry of `references`, which names the texts in question.")
+    attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)] = Field(
+        description="Modules of `epsilometer.attacks.membership` or paths of files, and their settings; `attack: "
+        "MODULE` among these lets one module attack twice, under two names."
+    )
+    fprs: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)] = Field(
+        (0.1, 0.01, 0.001), description="The false positive rates at which true positive rates are measured."
+    )
+
+    @field_validator("attacks", mode="before")
+    @classmethod
+    def _settings(cls, value: Any) -> Any:
+        """An attack without settings may be written as a bare key."""
+        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
+
+    @property
+    def modules(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The module or path of each attack and its settings, by name."""
+        every = {name: dict(settings) for name, settings in self.attacks.items()}
+        return {name: (str(settings.pop("attack", name)), settings) for name, settings in every.items()}
+
+
+class OneRunEntry(Noised):
+    """An audit of a training by canaries, each planted by a fair coin, in one run a level."""
+
+    training: str = Field(description="The entry of `private_training` whose schedule, head and optimiser are used.")
+    features: str = Field(description="The features of that entry.")
+    kind: Literal["gradient", "mislabelled", "random"] = Field(
+        "gradient",
+        description="`gradient` canaries, which a white-box adversary sees in updates that no model takes; "
+        "`mislabelled` texts, or texts of `random` tokens, seen by the losses of a head that is trained "
+        "with them.",
+    )
+    canaries: Annotated[int, Field(ge=2)] = Field(1000, description="How many canaries, each planted by a fair coin.")
+    guesses: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        0.2,
+        description="The share of them that the adversary guesses; null takes the best of several shares and pays for "
+        "the choice.",
+    )
+    delta: Probability | None = Field(None, description="Of the losses; null is one over the number of texts.")
+
+
+class SentNoise(NoiseEntry):
+    """The noise on what is sent: that of a training, or `published`, as the attacks' own authors noise."""
+
+    kind: Literal["gaussian", "vmf", "scaled", "none", "published"] = Field(
+        description="As of a training; or `published`, on the mean of gradients that are not clipped, as the attacks' "
+        "authors noise."
+    )  # type: ignore[assignment]
+    law: Literal["gaussian", "laplace"] = Field(
+        "gaussian",
+        description="Of `published`: `gaussian` (LAMP's defence) or `laplace` (the default of breaching), whose "
+        "deviation or scale on every number is the level.",
+    )
+
+    OWN: ClassVar[Mapping[str, frozenset[str]]] = {**NoiseEntry.OWN, "published": frozenset({"law"})}
+
+
+class SentEntry(Noised):
+    """What a client sends: the noisy gradient of one batch of texts."""
+
+    noise: SentNoise = Field(description="The noise; its bare kind stands for `{kind: KIND}`.")
+    dataset: str = Field(description="The data set whose texts are sent.")
+    model: str = Field(description="The model whose gradients are sent.")
+    label: str = Field(description="The label that is learnt.")
+    sizes: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = Field(
+        (1,), description="The sizes of the batches."
+    )
+    tensors: Literal["all", "without_embeddings", "head"] = Field(
+        "without_embeddings", description="Whose gradients are sent."
+    )
+    length: Annotated[int, Field(ge=3)] = Field(128, description="The length in tokens at which texts are cut.")
+    texts: PositiveInt = Field(32, description="How many texts are attacked, at every size.")
+    public: PositiveInt = Field(1000, description="How many other texts the server has.")
+    pool: Annotated[int, Field(ge=0)] = Field(
+        0, description="How many texts of one label the attack `candidates` chooses among; 0 for none."
+    )
+
+    @model_validator(mode="after")
+    def _whole_batches(self) -> SentEntry:
+        if most := next((size for size in self.sizes if size > self.texts), None):
+            raise ValueError(f"sizes: a batch of {most} needs as many texts, got texts: {self.texts}")
+        if self.pool == 1:
+            raise ValueError("pool must be 0, or the 2 texts and more that candidates are, got 1")
+        if self.pool and self.noise.parts and self.tensors != "head":
+            raise ValueError("candidates of draws by parts need tensors: head, whose parts' products are closed forms")
+        return self
+
+
+class ReconstructionEntry(Section):
+    """Attacks that read texts off what is sent: modules of `epsilometer.attacks.reconstruction`, and their settings."""
+
+    sent: str = Field(description="The entry of `sent` that is attacked.")
+    attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)] = Field(
+        description="Modules of `epsilometer.attacks.reconstruction` and their settings; they run in this order, so "
+        "that one that continues from others' results stands after them."
+    )
+
+    @field_validator("attacks", mode="before")
+    @classmethod
+    def _settings(cls, value: Any) -> Any:
+        """An attack without settings may be written as a bare key."""
+        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
+
+
+class TrainingParams(ProjectParams):
+    """What params.yaml says of the study of training."""
+
+    features: Mapping[str, FeaturesEntry] = Field({}, description="What trainings see of the texts of a data set.")
+    private_training: Mapping[str, TrainingCell] = Field(
+        {}, description="Heads, or more of a network, trained on features at every level of a noise."
+    )
+    references: Mapping[str, ReferencesEntry] = Field(
+        {}, description="Models like those of a training, on texts of their own, which membership attacks compare with."
+    )
+    membership: Mapping[str, MembershipEntry] = Field({}, description="Attacks that tell who was in a training set.")
+    one_run: Mapping[str, OneRunEntry] = Field(
+        {}, description="Audits of a training by canaries, in one run at each level."
+    )
+    sent: Mapping[str, SentEntry] = Field({}, description="The noisy gradients that a client sends.")
+    reconstruction: Mapping[str, ReconstructionEntry] = Field(
+        {}, description="Attacks that read texts off what is sent."
+    )
+
+    @model_validator(mode="after")
+    def _entries_fit(self) -> TrainingParams:
+        _check_entries(self)
+        return self
+
+    def code_paths(self) -> Iterator[tuple[str, str]]:
+        """As `ProjectParams.code_paths`; also the attacks on trainings and on gradients."""
+        yield from super().code_paths()
+        for name, entry in self.membership.items():
+            yield from ((f"membership.{name}.attacks", module) for module, _ in entry.modules.values())
+        for name, sent in self.reconstruction.items():
+            yield from ((f"reconstruction.{name}.attacks", attack) for attack in sent.attacks)
+
+    def read_paths(self) -> Iterator[tuple[str, str]]:
+        """As `ProjectParams.read_paths`; also settings of attacks."""
+        yield from super().read_paths()
+        for kind in ("membership", "reconstruction"):
+            for name, entry in getattr(self, kind).items():
+                yield from strings(entry.attacks, f"{kind}.{name}.attacks")
+
+
+def read(path: Path | str = "params.yaml") -> TrainingParams:
+    """The parameters of this study, as `project.params.read` reads them."""
+    return params.read(TrainingParams, path)
+
+
+def _check_entries(params: TrainingParams) -> None:
+    """Refuse an entry that names what does not exist, or what does not fit it."""
+    for name, entry in params.features.items():
+        check_dataset(params, entry.dataset, f"features.{name}")
+        check_model(params, entry.model, f"features.{name}.model")
+    for name, cell in params.private_training.items():
+        _check_named(params, "features", cell.features, f"private_training.{name}.features")
+        check_label(params, params.features[cell.features].dataset, cell.label, f"private_training.{name}.label")
+        wanted = "states" if cell.trains == HEAD else "tokens"
+        if (what := params.features[cell.features].what) != wanted:
+            trained = "a head" if cell.trains == HEAD else "what is no head"
+            raise UserError(
+                f"private_training.{name}: {trained} is trained on features of {wanted}, and {cell.features!r} has "
+                f"{what}; name features with what: {wanted}"
+            )
+    for name, reference in params.references.items():
+        _check_named(params, "private_training", reference.training, f"references.{name}.training")
+        _check_head(params, reference.training, f"references.{name}.training")
+        levels = params.private_training[reference.training].steps
+        if reference.level is not None and reference.level not in levels:
+            raise unknown(f"level in references.{name}.level", reference.level, map(str, levels))
+        _check_same_features(params, reference.training, reference.features, f"references.{name}")
+    for name, membership in params.membership.items():
+        _check_named(params, "private_training", membership.training, f"membership.{name}.training")
+        _check_head(params, membership.training, f"membership.{name}.training")
+        _check_named(params, "references", membership.references, f"membership.{name}.references")
+        _check_same_features(params, membership.training, membership.features, f"membership.{name}")
+        _check_same_texts(params, membership.training, params.references[membership.references].training, name)
+    for name, run in params.one_run.items():
+        _check_named(params, "private_training", run.training, f"one_run.{name}.training")
+        _check_head(params, run.training, f"one_run.{name}.training")
+        if run.features != (own := params.private_training[run.training].features):
+            raise UserError(f"one_run.{name}.features must be those of {run.training}, {own!r}, got {run.features!r}")
+        if run.noise.parts and run.kind == "gradient":
+            raise UserError(
+                f"one_run.{name}: gradient canaries lie along axes of one tensor, and the noise draws for each tensor; "
+                "take kind: mislabelled"
+            )
+    for name, sent in params.sent.items():
+        check_dataset(params, sent.dataset, f"sent.{name}")
+        check_label(params, sent.dataset, sent.label, f"sent.{name}.label")
+        check_model(params, sent.model, f"sent.{name}.model")
+    for name, reconstruction in params.reconstruction.items():
+        _check_named(params, "sent", reconstruction.sent, f"reconstruction.{name}.sent")
+
+
+def _check_named(params: TrainingParams, section: str, name: str, place: str) -> None:
+    if name not in getattr(params, section):
+        raise unknown(f"entry of {section} in {place}", name, getattr(params, section))
+
+
+def _check_head(params: TrainingParams, cell: str, place: str) -> None:
+    """References are heads, side by side, and canaries go through heads."""
+    if params.private_training[cell].trains != HEAD:
+        raise UserError(f"{place} must be a cell with trains: head, got {cell!r}, which trains more; name one")
+
+
+def _check_same_features(params: TrainingParams, cell: str, features: str, place: str) -> None:
+    """DVC sees that an entry reads features by the entry alone, so it names those of its cell once more."""
+    own = params.private_training[cell].features
+    if features != own:
+        raise UserError(f"{place}.features must be those of {cell}, {own!r}, got {features!r}")
+
+
+def _check_same_texts(params: TrainingParams, target: str, imitated: str, name: str) -> None:
+    """References know who is asked about by the training texts of the cell that they imitate."""
+    target_cell, other = params.private_training[target], params.private_training[imitated]
+    for field in ("features", "label", "texts", "balance"):
+        if getattr(target_cell, field) != getattr(other, field):
+            raise UserError(
+                f"membership.{name}.references: they imitate {imitated}, whose {field} is {getattr(other, field)!r}, "
+                f"and {target} has {getattr(target_cell, field)!r}; name references of a cell with the same training "
+                "texts"
+            )

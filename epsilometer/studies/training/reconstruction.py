@@ -1,0 +1,115 @@
+"""How much of a gradient's texts an attack recovered: per text, and on average with an interval.
+
+Texts of a batch come back in no order: they are assigned to the true ones so that the sum of ROUGE-L is largest, for
+the blind baseline too. ROUGE-L is the F1 (rouge-score), as the scores of the paper's Table 8 are, though its formula
+divides by the longer length: .222 and .333 where that gives .200 and .250.
+
+| measure | what |
+|---|---|
+| rouge_l, jaccard, meteor, cosine | of `metrics`, of the text found against the true one; 1 is the text itself |
+| in_place | share of the true tokens that stand in their place |
+| exact | 1 where all words are the same in the same order |
+| identifiers | share of the text's identifiers (`leakage`) that stand in what was found; null for a text without any |
+
+The **blind baseline** is a public text of that many tokens, for which nobody needs a gradient: its score is no leak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from epsilometer.auditing.estimation.betting import interval
+from epsilometer.auditing.worth.leakage import Identifier, survives
+from epsilometer.auditing.worth.similarity import measure, metric
+from epsilometer.studies.training.tables import RECONSTRUCTED
+from epsilometer.text.words import words
+
+BLIND = "blind"  # the attack that sees no gradient
+METRICS = ("rouge_l", "jaccard", "meteor", "cosine")
+MEASURES = (*METRICS, "in_place", "exact", "identifiers")
+_LEAST = {"cosine": -1.0}  # value of a measure; 0 of all others
+
+
+def assigned(truths: Sequence[str], recovered: Sequence[str]) -> NDArray[np.int64]:
+    """Returns [n]: which of the n texts found stands for each true one, so that the sum of ROUGE-L is largest."""
+    from scipy.optimize import linear_sum_assignment
+
+    pairs = [(truth, other) for truth in truths for other in recovered]
+    scores = metric("rouge_l", {}).measure(*map(list, zip(*pairs, strict=True)))
+    columns: NDArray[np.int64] = linear_sum_assignment(scores.reshape(len(truths), -1), maximize=True)[1]
+    return columns.astype(np.int64)
+
+
+def in_place(truth: Sequence[int], recovered: Sequence[int]) -> float:
+    """Returns the share of the true tokens at whose place stands the same token."""
+    return sum(a == b for a, b in zip(truth, recovered, strict=False)) / len(truth)
+
+
+def measured(texts: pl.DataFrame, identifiers: Mapping[int, Sequence[Identifier]]) -> pl.DataFrame:
+    """Add the measures to a table of texts and what was found for them, a row a pair.
+
+    texts: columns `row`, `truth`, `found`, `true_ids` and `found_ids` among others; identifiers: by row, of each text.
+    """
+    truths, recovered = texts["truth"].to_list(), texts["found"].to_list()
+    columns = measure(truths, recovered, {name: metric(name, {}) for name in METRICS}).with_columns(
+        pl.Series(
+            "in_place", [in_place(*ids) for ids in texts.select("true_ids", "found_ids").iter_rows()], pl.Float64
+        ),
+        pl.Series("exact", [float(words(a) == words(b)) for a, b in zip(truths, recovered, strict=True)], pl.Float64),
+        pl.Series(
+            "identifiers",
+            [_recovered(identifiers[row], text) for row, text in zip(texts["row"], recovered, strict=True)],
+            pl.Float64,
+        ),
+    )
+    return pl.concat([texts, columns], how="horizontal").select(list(RECONSTRUCTED))
+
+
+def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
+    """Yield a row a level, batch size, attack and measure: the mean over batches and its interval at 1 - alpha.
+
+    table: of schema `RECONSTRUCTED`. Texts of one batch share their noise, so batches are what is independent. The
+    measure `truth_less_likely` is the share of texts for which one was found that explains what was sent better than
+    the true one: there no attack can do better but by luck.
+    """
+    likelier = pl.col("log_likelihood") + pl.col("log_prior") > pl.col("true_log_likelihood") + pl.col("true_log_prior")
+    table = table.with_columns(truth_less_likely=likelier.cast(pl.Float64))
+    for (level, size, attack), part in table.group_by("level", "size", "attack", maintain_order=True):
+        for name in (*MEASURES, "truth_less_likely"):
+            present = part.drop_nulls(name)
+            if len(present):
+                batches = present.group_by("batch", maintain_order=True).agg(pl.col(name).mean())[name]
+                value, low, high = bounded_mean(name, batches, alpha)
+                named = {"level": level, "size": size, "attack": attack, "measure": name}
+                yield named | {"texts": len(present), "value": value, "low": low, "high": high}
+
+
+def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, float, float]:
+    """The mean of a measure over batches, and the ends of its interval at confidence 1 - alpha.
+
+    values: [batches], at least one, in order. The interval assumes no more than the measure's range and independent
+    batches, and so holds for few of them (`estimation.betting`); of a single one nearly the whole range is left, where
+    resampling would see no spread at all.
+    """
+    x, least = np.asarray(values, np.float64), _LEAST.get(name, 0.0)
+    shares = np.clip((x - least) / (1 - least), 0, 1)  # a cosine of 1 may be rounded up
+    mean, (low, high) = float(x.mean()), (least + (1 - least) * end for end in interval(shares, alpha, fixed=True))
+    return mean, min(low, mean), max(high, mean)
+
+
+def public_text(length: int, public: Sequence[Sequence[int]], generator: np.random.Generator) -> int:
+    """Returns the number of a public text of that many tokens, or of those nearest to it, drawn uniformly."""
+    away = np.array([abs(len(ids) - length) for ids in public])
+    near = np.flatnonzero(away == away.min())
+    return int(near[generator.integers(len(near))])
+
+
+def _recovered(identifiers: Sequence[Identifier], recovered: str) -> float | None:
+    if not identifiers:
+        return None
+    return sum(survives(identifier.text, recovered) for identifier in identifiers) / len(identifiers)

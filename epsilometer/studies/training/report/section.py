@@ -1,0 +1,392 @@
+"""What training gives away: what it claims, what was shown of it, and what its noise costs. Losses are in nats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.one_run.training import AUDITED
+from epsilometer.auditing.results.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
+from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, MEMBERSHIP_CURVES, RUNS
+from epsilometer.core.guarantees import budget_name
+from epsilometer.report.figures import COLOURS, INK, MUTED, WIDTH, Figure, Specification, joined, specify
+from epsilometer.report.results import Results
+from epsilometer.report.section import Section
+from epsilometer.report.wording import bounded, confidence, inflected, listed, proved
+from epsilometer.studies.training import tables as paths
+from epsilometer.studies.training.curves import CURVES
+from epsilometer.studies.training.pairs import MARGIN, METRIC, PAIRS
+from epsilometer.studies.training.params import HEAD, Noised, TrainingParams
+from epsilometer.studies.training.reconstruction import BLIND
+from epsilometer.studies.training.tables import RECONSTRUCTED
+
+SCORE = "mcc"  # of a head: 0 for one that always names one class, whatever the classes' shares
+RECONSTRUCTION = "rouge_l"
+_SHOWN = 4  # levels at which a text's reconstructions are shown
+
+
+def section(results: Results[TrainingParams]) -> Section | None:
+    """What is claimed and proved, utility at equal reconstruction, attacks against noise; absent without cells."""
+    params = results.params
+    if not params.private_training:
+        return None
+    budgets = results.table(paths.budgets_path(), BUDGETS)
+    runs = of_entries(results, "private_training", paths.runs_path, RUNS)
+    audited = results.tables(map(paths.one_run_path, params.one_run), AUDITED)
+    membership = results.tables(map(paths.membership_path, params.membership), MEMBERSHIP)
+    curves = results.table(paths.training_curves_path(), CURVES)
+    worth = utility_rows(params, runs, curves)
+    figures = list(
+        nonempty(
+            ("training-epsilons", "Proved, claimed and published epsilons", epsilon_figure(audited)),
+            ("training-utility", "Utility against reconstruction", utility_figure(worth)),
+            ("training-attacks", "Attacks against noise", curve_figure(curves)),
+            ("training-roc", "Who was in the training set", roc_figure(results)),
+        )
+    )
+    return Section(
+        id="training",
+        link="Training",
+        template=Path(__file__).with_suffix(".html.j2"),
+        context={
+            "claims": claim_rows(budgets),
+            "pairs": results.table(paths.training_pairs_path(), PAIRS).to_dicts(),
+            "margin": f"{MARGIN:g} of {METRIC}",
+            "audited": audited.sort("cell", "level", "lower", descending=[False, True, True]).to_dicts(),
+            "runs": run_rows(runs),
+            "membership": membership.to_dicts(),
+            "curves": curves.sort("family", "cell", "attack", "measure").to_dicts(),
+            "candidates": of_entries(results, "reconstruction", candidates_path, CANDIDATES).to_dicts(),
+            "examples": examples(results),
+            "figures": figures,
+        },
+        figures=figures,
+        sentences=[
+            *canary_sentence(audited),
+            *membership_sentence(membership, params.audit.alpha),
+            *curve_sentence(curves),
+        ],
+    )
+
+
+def of_entries(
+    results: Results[TrainingParams], kind: str, path: Callable[[str], Path], schema: Mapping[str, Any]
+) -> pl.DataFrame:
+    """The tables of all entries of a section of params.yaml as one, with their names in the column `entry`."""
+    parts = [
+        results.table(path(name), schema).with_columns(entry=pl.lit(name)) for name in getattr(results.params, kind)
+    ]
+    return pl.concat(parts) if parts else pl.DataFrame(schema={**schema, "entry": pl.String})
+
+
+def candidates_path(name: str) -> Path:
+    """The table of guesses among candidates of an entry of `reconstruction`."""
+    return paths.reconstruction_path(name, "candidates")
+
+
+def nonempty(*figures: tuple[str, str, Specification | None]) -> Iterator[Figure]:
+    """The figures that have anything to show."""
+    return (Figure(name, words, what) for name, words, what in figures if what is not None)
+
+
+def claim_rows(budgets: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row a cell and level: the epsilon of each accountant."""
+    rows = []
+    keys = ["cell", "level", "effective_sigma", "neighbours", "sampling"]
+    for key, part in budgets.group_by(keys, maintain_order=True):
+        by = {row["accountant"]: row for row in part.to_dicts()}
+        rows.append({**dict(zip(keys, key, strict=True)), "by": by, "delta": max(row["delta"] for row in by.values())})
+    return rows
+
+
+def run_rows(runs: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row a cell and level: each score on texts that were not trained on, its mean, least and largest over seeds.
+
+    Scores on training texts are not shown: they are computed from private texts without noise.
+    """
+    tested = runs.filter(pl.col("split") != "train", pl.col("metric") != "loss")
+    rows = []
+    for (entry, level), part in tested.group_by(["entry", "level"], maintain_order=True):
+        of = {
+            metric: (values["value"].mean(), values["value"].min(), values["value"].max(), len(values))
+            for (metric,), values in part.group_by(["metric"], maintain_order=True)
+        }
+        rows.append({"cell": entry, "level": level, "scores": of})
+    return rows
+
+
+def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row a noise, level and measure: what a head scores, and what is reconstructed, at the same level of noise.
+
+    front: no other noise has a higher score at no more reconstructed (of one measure, model and label).
+    """
+    scored: dict[tuple[str, float | None], list[float]] = {}
+    for row in runs.filter(pl.col("split") != "train", metric=SCORE).to_dicts():
+        scored.setdefault((row["entry"], row["level"]), []).append(row["value"])
+    rows = []
+    for curve in curves.filter(pl.col("measure").is_in([RECONSTRUCTION, "loss"])).to_dicts():
+        sent = params.sent[params.reconstruction[curve["cell"]].sent]
+        for cell, training in params.private_training.items():
+            comparable = params.features[training.features].model == sent.model and _same_noise(training, sent)
+            if training.trains != HEAD or not comparable:
+                continue
+            for i, level in enumerate(curve["levels"]):
+                if (values := scored.get((cell, level))) is None:
+                    continue
+                rows.append(
+                    {
+                        "measure": f"{curve['measure']} ({curve['attack']}, {curve['size']})",
+                        "label": training.label,
+                        "noise": sent.noise.kind,
+                        "level": _written(level),
+                        "score": sum(values) / len(values),
+                        "least": min(values),
+                        "most": max(values),
+                        "value": curve["values"][i],
+                        "low": curve["low"] and curve["low"][i],
+                        "high": curve["high"] and curve["high"][i],
+                    }
+                )
+    for row in rows:
+        alike = [peer for peer in rows if (peer["measure"], peer["label"]) == (row["measure"], row["label"])]
+        row["front"] = not any(
+            other["score"] >= row["score"]
+            and other["value"] <= row["value"]
+            and (other["score"], -other["value"]) != (row["score"], -row["value"])
+            for other in alike
+        )
+    return rows
+
+
+def _same_noise(left: Noised, other: Noised) -> bool:
+    return (left.noise.kind, left.noise.gamma, left.noise.parts) == (
+        other.noise.kind,
+        other.noise.gamma,
+        other.noise.parts,
+    )
+
+
+def canary_sentence(audited: pl.DataFrame) -> list[str]:
+    """How many claims were judged by canaries, how many could have been refuted, and what came out."""
+    claimed = audited.filter(pl.col("bracket_upper").is_not_null()).group_by("cell", "level", "noise", "sampling").agg(
+        pl.col("lower").max(), pl.col("bracket_upper").first(), pl.col("ceiling").max(), pl.col("verdict")
+    )  # fmt: skip
+    if claimed.is_empty():
+        return []
+    rows = claimed.to_dicts()
+    violated = [row for row in rows if VIOLATED in row["verdict"]]
+    testable = [row for row in rows if any(word != NOT_TESTABLE for word in row["verdict"])]
+    nearest = max(rows, key=lambda row: row["lower"] / row["bracket_upper"])
+    said = (
+        f"Canaries refute {len(violated)} of {len(rows)} {inflected(len(rows), 'claim', 'claims')}: "
+        f"{listed([_cell(row) for row in violated])}."
+        if violated
+        else f"Canaries refute none of {len(rows)} {inflected(len(rows), 'claim', 'claims')}, of which "
+        f"{len(testable) or 'none'} could have been refuted at all."
+    )
+    return [
+        f"{said} At most {proved(nearest['lower'])} of {bounded(nearest['bracket_upper'])} nats that are claimed were "
+        f"shown ({_cell(nearest)})."
+    ]
+
+
+def membership_sentence(membership: pl.DataFrame, alpha: float) -> list[str]:
+    """Whether any attack tells members from others, with and without training too long on purpose."""
+    sentences = []
+    for overfit, part in membership.filter(attack="strongest").group_by(pl.col("overfit") > 1, maintain_order=True):
+        best = part.sort("auc", descending=True).row(0, named=True)
+        attacked = part.filter(pl.col("auc_low") > 0.5)
+        regime = "trained too long on purpose" if overfit[0] else "trained as usual"
+        area = f"{best['auc']:.2f} ({best['auc_low']:.2f} to {best['auc_high']:.2f})"
+        sentences.append(
+            f"Of {len(part)} models {regime}, members are surely told from others in {len(attacked)} "
+            f"({confidence(alpha, 2)}, over examples); the largest area under a curve is {area}, by "
+            f"{best['best_attack']} on {best['training']}{_at(best['level'])}."
+        )
+    return sentences
+
+
+def curve_sentence(curves: pl.DataFrame) -> list[str]:
+    """By which attacks a noise can be calibrated, and by which not."""
+    judged = curves.drop_nulls("verdict")
+    sentences = []
+    for (family,), part in judged.group_by(["family"], maintain_order=True):
+        counts = {word: part.filter(verdict=word).height for word in (FALLS, NOT_MONOTONE, NO_MESSAGE)}
+        about = " (of these models, on further examples)" if family == "membership" else ""
+        falls, rises, silent = counts[FALLS], counts[NOT_MONOTONE], counts[NO_MESSAGE]
+        sentences.append(
+            f"{len(part)} {inflected(len(part), 'curve', 'curves')} of {family} attacks against noise{about} "
+            f"{inflected(len(part), 'was', 'were')} tested: {falls} {inflected(falls, 'falls', 'fall')} significantly "
+            f"and never {inflected(falls, 'rises', 'rise')} significantly, {rises} {inflected(rises, 'rises', 'rise')} "
+            f"significantly somewhere, and {silent} {inflected(silent, 'shows', 'show')} neither, perhaps for want of "
+            "power."
+        )
+    return sentences
+
+
+def epsilon_figure(audited: pl.DataFrame) -> Specification | None:
+    """A row a training and level, on one axis: the largest proved bound, the bracket, Renyi's epsilon, the paper's."""
+    claimed = audited.filter(pl.col("bracket_upper").is_not_null())
+    if claimed.is_empty():
+        return None
+    best = claimed.group_by("cell", "noise", "level", maintain_order=True).agg(
+        pl.col("lower", "ceiling").max(), pl.col("bracket_lower", "bracket_upper", "renyi", "published").first()
+    )
+    rows = [{**row, "what": _cell(row)} for row in best.to_dicts()]
+    marks = [
+        {"what": row["what"], "kind": kind, "epsilon": row[column]}
+        for row in rows
+        for kind, column in (
+            ("proved by canaries", "lower"),
+            ("loss distribution", "bracket_upper"),
+            ("Renyi", "renyi"),
+            ("published", "published"),
+        )
+        if row[column]
+    ]
+    kinds = list(dict.fromkeys(mark["kind"] for mark in marks))
+    y = alt.Y("what:N", title=None, sort=[row["what"] for row in rows], axis=alt.Axis(labelLimit=260))
+    x = alt.X("epsilon:Q", title="epsilon at the stated delta (nats)", scale=alt.Scale(type="log"))
+    colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=kinds, range=list(COLOURS[: len(kinds)])))
+    shape = alt.Shape("kind:N", title=None, scale=alt.Scale(domain=kinds))
+    tips = [alt.Tooltip("what:N"), alt.Tooltip("kind:N"), alt.Tooltip("epsilon:Q", format=".3g")]
+    chart = alt.layer(
+        alt.Chart(alt.NamedData("brackets"))
+        .mark_rule(strokeWidth=5, opacity=0.35, color=MUTED)
+        .encode(y, alt.X("bracket_lower:Q", scale=alt.Scale(type="log")), alt.X2("bracket_upper")),
+        alt.Chart(alt.NamedData("marks"))
+        .mark_point(filled=True, size=60, opacity=1)
+        .encode(x, y, colour, shape, tooltip=tips),
+    ).properties(width=WIDTH - 420, height=alt.Step(20))
+    bracketed = [row for row in rows if row["bracket_lower"]]
+    return specify(alt.hconcat(chart), {"marks": marks, "brackets": bracketed})
+
+
+def utility_figure(rows: Sequence[dict[str, Any]]) -> Specification | None:
+    """A panel a measure and label: what a head scores against what is reconstructed at the same noise."""
+    if not rows:
+        return None
+    datasets: dict[str, Any] = {}
+    noises = sorted({row["noise"] for row in rows})
+    colour = alt.Color("noise:N", scale=alt.Scale(domain=noises, range=list(COLOURS[: len(noises)])))
+    panels = []
+    for key in dict.fromkeys((row["measure"], row["label"]) for row in rows):
+        name = " ".join(key)
+        datasets[name] = [row for row in rows if (row["measure"], row["label"]) == key]
+        base = alt.Chart(alt.NamedData(name))
+        x = alt.X("value:Q", title=key[0])
+        y = alt.Y("score:Q", title=f"{SCORE} of {key[1]}, other texts")
+        tips = [alt.Tooltip("noise:N"), alt.Tooltip("level:N")]
+        panels.append(
+            alt.layer(
+                base.mark_rule(opacity=0.4).encode(x, alt.Y("least:Q"), alt.Y2("most"), color=colour),
+                base.transform_filter("isValid(datum.low)")
+                .mark_rule(opacity=0.4)
+                .encode(alt.X("low:Q"), alt.X2("high"), y, color=colour),
+                base.mark_point(filled=True, size=60, opacity=1).encode(x, y, colour, tooltip=tips),
+                base.transform_filter("datum.front").mark_point(size=190, color=INK).encode(x, y),
+            ).properties(width=(WIDTH - 260) // 2, height=240, title=alt.TitleParams(name, offset=8))
+        )
+    return joined(panels, datasets, columns=2, spacing=30)
+
+
+def curve_figure(curves: pl.DataFrame) -> Specification | None:
+    """A panel an attack and measure, a line a noise, from the least noise to the most."""
+    shown = curves.filter(pl.col("measure").is_in(["auc", "loss", RECONSTRUCTION]), pl.col("verdict").is_not_null())
+    if shown.is_empty():
+        return None
+    datasets: dict[str, Any] = {}
+    for row in shown.to_dicts():
+        size = "" if row["size"] is None else f", {row['size']}"
+        panel = f"{row['attack']}: {row['measure']}{size}"
+        for i, level in enumerate(row["levels"]):
+            ends = {end: row[end] and row[end][i] for end in ("low", "high")}
+            point = {"place": i, "level": _written(level), "value": row["values"][i], "cell": row["cell"], **ends}
+            datasets.setdefault(panel, []).append(point | {"noise": row["noise"]})
+    colour = alt.Color("cell:N", title=None, scale=alt.Scale(range=list(COLOURS)))
+    panels = []
+    for panel in datasets:
+        base = alt.Chart(alt.NamedData(panel))
+        x = alt.X("place:O", title="levels, from the least noise to the most", axis=alt.Axis(labels=False, ticks=False))
+        y = alt.Y("value:Q", title=None, scale=alt.Scale(zero="auc" not in panel))
+        tips = [alt.Tooltip("cell:N"), alt.Tooltip("level:N"), alt.Tooltip("value:Q", format=".3f")]
+        panels.append(
+            alt.layer(
+                base.mark_line(strokeWidth=1.4).encode(x, y, colour),
+                base.transform_filter("isValid(datum.low)")
+                .mark_rule(opacity=0.4)
+                .encode(x, alt.Y("low:Q", title=None), alt.Y2("high"), color=colour),
+                base.mark_point(filled=True, size=40, opacity=1).encode(x, y, colour, tooltip=tips),
+            ).properties(width=(WIDTH - 330) // 3, height=180, title=alt.TitleParams(panel, offset=8))
+        )
+    return joined(panels, datasets, columns=3, spacing=24)
+
+
+def roc_figure(results: Results[TrainingParams]) -> Specification | None:
+    """True against false positives of each attack, on logarithmic axes, of the first seed of each level."""
+    every = [paths.membership_path(name, "roc") for name in results.params.membership]
+    curves = results.tables(every, MEMBERSHIP_CURVES)
+    first = curves.filter(pl.col("seed") == pl.col("seed").min(), pl.col("fpr") > 0, pl.col("tpr") > 0)
+    if first.is_empty():
+        return None
+    datasets: dict[str, Any] = {}
+    panels = []
+    for (training, level), part in first.group_by(["training", "level"], maintain_order=True):
+        name = f"{training}{_at(level)}"
+        datasets[name] = part.select("attack", "fpr", "tpr").to_dicts()
+        datasets[f"{name} chance"] = [{"fpr": at, "tpr": at} for at in (part["fpr"].min(), 1.0)]
+        log = alt.Scale(type="log", nice=False)
+        x, y = alt.X("fpr:Q", title="false positives", scale=log), alt.Y("tpr:Q", title="true positives", scale=log)
+        panels.append(
+            alt.layer(
+                alt.Chart(alt.NamedData(f"{name} chance")).mark_line(color=MUTED, strokeDash=[3, 3]).encode(x, y),
+                alt.Chart(alt.NamedData(name))
+                .mark_line(strokeWidth=1.4, interpolate="step-after")
+                .encode(x, y, alt.Color("attack:N", scale=alt.Scale(range=list(COLOURS)))),
+            ).properties(width=(WIDTH - 330) // 3, height=200, title=alt.TitleParams(name, offset=8))
+        )
+    return joined(panels, datasets, columns=3, spacing=24)
+
+
+def examples(results: Results[TrainingParams]) -> list[dict[str, Any]]:
+    """Of each attack on a public data set one text, with what was found at several levels.
+
+    The tokens of what was found are `right` (in their place), `elsewhere` in the text, or `wrong`.
+    """
+    groups = []
+    for name, entry in results.params.reconstruction.items():
+        if results.params.sent[entry.sent].dataset not in results.public:
+            continue
+        table = results.table(paths.reconstruction_path(name, "texts"), RECONSTRUCTED).filter(pl.col("attack") != BLIND)
+        for (attack,), part in table.group_by(["attack"], maintain_order=True):
+            row = part["row"][0]
+            of_row = part.filter(pl.col("row") == row, pl.col("size") == part["size"].min()).to_dicts()
+            levels = [{"level": each["level"], "parts": marked(each)} for each in of_row[:_SHOWN]]
+            groups.append({"cell": name, "attack": attack, "truth": of_row[0]["truth"], "levels": levels})
+    return groups
+
+
+def marked(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The words of a reconstruction with what each is: right, elsewhere or wrong."""
+    truth = row["truth"].split()
+    return [
+        ("right" if i < len(truth) and truth[i] == word else "elsewhere" if word in truth else "wrong", word)
+        for i, word in enumerate(row["found"].split())
+    ]
+
+
+def _cell(row: Mapping[str, Any]) -> str:
+    return f"{row['cell']}{_at(row['level'])}"
+
+
+def _at(level: float | None) -> str:
+    return "" if level is None else f" at {budget_name(level)}"
+
+
+def _written(level: float | None) -> str:
+    return "no noise" if level is None else budget_name(level)

@@ -1,0 +1,117 @@
+"""The entries of `sent` and `reconstruction` as the library sees them: texts, models, noises, attacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from epsilometer.attacks.reconstruction import KIND
+from epsilometer.attacks.reconstruction.candidates import Candidates
+from epsilometer.attacks.reconstruction.shared.attack import Attack
+from epsilometer.core import tables
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed
+from epsilometer.core.randomness import Noise
+from epsilometer.project.paths import audited
+from epsilometer.studies.training import trainings
+from epsilometer.studies.training.params import SentEntry, SentNoise, TrainingParams
+from epsilometer.studies.training.tables import sent_path
+from epsilometer.training.noise import TrainingNoise
+from epsilometer.training.sent import OnMean
+from epsilometer.training.shared_model import SharedModel
+
+ATTACKED, PUBLIC, POOL = "attacked", "public", "pool"
+TEXTS: tables.Schema = {  # of a client or of the server; one may be in the pool too
+    "use": pl.String,  # attacked, public or pool
+    "row": pl.Int64,  # the number of the text in the audited split
+    "text": pl.String,
+    "label": pl.Int64,  # the number of its class
+    "kinds": pl.List(pl.String),  # of its identifiers, if it is attacked
+    "identifiers": pl.List(pl.String),
+}
+
+
+def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
+    """The texts of an entry (schema `TEXTS` but for identifiers) in a random order, and the classes by name.
+
+    Distinct texts that have the label: first those attacked, then as many public ones. The pool is of the commonest
+    class and may hold both. Raises UserError where there are too few, or of one class.
+    """
+    entry = params.sent[name]
+    table = audited(params, entry.dataset).with_row_index("row").drop_nulls(entry.label).unique("text", keep="first")
+    classes = sorted(table[entry.label].unique())
+    if len(classes) < 2:
+        raise UserError(
+            f"sent.{name}.label: the texts of {entry.dataset} must have at least 2 classes of {entry.label!r}, got "
+            f"{listed(classes, 'class')}; name another label"
+        )
+    order = Noise.named(table.sort("row")["row"].to_numpy(), params.audit.seed, "sent texts").uniforms()[:, 0]
+    table = table.sort("row").with_columns(_order=pl.Series(order)).sort("_order")
+    numbers = {value: i for i, value in enumerate(classes)}
+    table = table.select("row", "text", label=pl.col(entry.label).replace_strict(numbers, return_dtype=pl.Int64))
+    if len(table) <= entry.texts:
+        raise UserError(
+            f"sent.{name}: {entry.dataset} has {len(table)} different texts with a label, of which {entry.texts} are "
+            "attacked and at least one is public; attack fewer"
+        )
+    commonest = table["label"].value_counts(sort=True)["label"][0]
+    pool = table.filter(label=commonest).head(entry.pool)
+    if len(pool) < entry.pool:
+        raise UserError(
+            f"sent.{name}.pool: {entry.dataset} has {len(pool)} different texts of "
+            f"{listed([classes[commonest]], 'class')}, the commonest, got {entry.pool}; set a smaller pool"
+        )
+    parts = {ATTACKED: table.head(entry.texts), PUBLIC: table[entry.texts :].head(entry.public), POOL: pool}
+    used = [part.with_columns(use=pl.lit(what), row=pl.col("row").cast(pl.Int64)) for what, part in parts.items()]
+    return pl.concat(used), classes
+
+
+def model(params: TrainingParams, name: str, classes: int) -> SharedModel:
+    """The model that server and clients of an entry share; its head's first weights come from the audit's seed."""
+    entry = params.sent[name]
+    seed = int(Noise.named(1, params.audit.seed, "sent", "head").generator(0).integers(1 << 53))
+    return SharedModel(Path(entry.model), classes, tensors=entry.tensors, longest=entry.length, seed=seed)
+
+
+def described(entry: SentEntry) -> dict[str, Any]:
+    """All that an entry's gradients depend on: not the levels, nor the noise but for whether parts are drawn apart."""
+    return entry.model_dump(mode="json", exclude={"levels", "noise"}) | {"parts": entry.noise.parts}
+
+
+def noise(entry: SentNoise, level: float | None) -> TrainingNoise:
+    """The noise of an entry at a level."""
+    if entry.kind == "published":
+        return OnMean(0.0 if level is None else level, entry.law)
+    return trainings.noise(entry, level)
+
+
+def mechanism(entry: SentEntry) -> str:
+    """What tables of losses call the noisy gradient of an entry."""
+    return f"gradient_{entry.noise.kind}"
+
+
+def built(params: TrainingParams, name: str) -> tuple[dict[str, Attack], Candidates | None]:
+    """The attacks of an entry of `reconstruction` in its order, and `candidates` apart if it is among them.
+
+    Raises UserError for unknown attacks and settings, and for `candidates` without a pool.
+    """
+    entry = params.reconstruction[name]
+    attacks: dict[str, Any] = {}
+    candidates = None
+    for attack, settings in entry.attacks.items():
+        place = f"reconstruction.{name}.attacks.{attack}"
+        if attack == "candidates":
+            candidates = build(Candidates, settings, place)
+            if not params.sent[entry.sent].pool:
+                raise UserError(f"{place} chooses among the texts of a pool; set sent.{entry.sent}.pool, 1024 say")
+        else:
+            attacks[attack] = build(find(KIND, attack, "prepare"), settings, place)
+    return attacks, candidates
+
+
+def texts(name: str) -> pl.DataFrame:
+    """The texts that stage `sent` chose."""
+    return tables.read(sent_path(name) / "texts.parquet", TEXTS)

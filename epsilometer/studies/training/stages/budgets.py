@@ -1,0 +1,46 @@
+"""Stage budgets: what every training claims, by every accountant that applies, for neighbours that are named."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import polars as pl
+
+from epsilometer.accounting.releases import Gaussian
+from epsilometer.accounting.statement import account, effective_noise
+from epsilometer.auditing.schemas import BUDGETS
+from epsilometer.core import tables
+from epsilometer.runtime.progress import track
+from epsilometer.studies.training.params import read as read_params
+from epsilometer.studies.training.tables import budgets_path
+from epsilometer.studies.training.trainings import first_head, noise, schedule, training_count
+
+
+def main() -> None:
+    """Write data/budgets.parquet; delta is 1 / N for N training texts. A cell without noise has no row."""
+    params = read_params()
+    account_once = cache(account)  # cells of other models or kinds may have the same noise
+    parts = cache(lambda name: first_head(params, name, 0).parts)  # which may load a network
+    rows = []
+    cells = [(name, cell, level) for name, cell in params.private_training.items() for level in cell.steps]
+    for name, cell, level in track(cells, len(cells), "budgets"):
+        release = noise(cell.noise, level).release(parts(name))
+        if release is None:
+            continue
+        steps = schedule(cell, training_count(params, name))
+        sigma = release.sigma if isinstance(release, Gaussian) else effective_noise(release, steps)
+        rows += [
+            {
+                "cell": name,
+                "level": level,
+                "effective_sigma": sigma,
+                "neighbours": statement.neighbours.value,
+                "sampling": statement.sampling,
+                "accountant": statement.accountant,
+                "delta": statement.delta,
+                "lower": statement.lower,
+                "upper": statement.upper,
+            }
+            for statement in account_once(release, steps)
+        ]
+    tables.write(pl.DataFrame(rows, schema=dict(BUDGETS)), budgets_path(), BUDGETS)

@@ -1,0 +1,114 @@
+"""Stage membership@name: what membership attacks achieve on every model of a cell.
+
+Attacks look at all models at once, for they share work between them. The scores of an attack stay under data/inferring
+until all are there, so that a stopped run continues with the next attack.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.results.membership import Judging, Target, area_rows, curve_rows, rate_rows, rows
+from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_AREAS, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
+from epsilometer.core import tables
+from epsilometer.core.membership import Decides, Evidence, MembershipAttack
+from epsilometer.core.randomness import Noise
+from epsilometer.runtime.progress import track
+from epsilometer.studies.training.members import Game, attacks, check_references, game
+from epsilometer.studies.training.params import TrainingParams
+from epsilometer.studies.training.params import read as read_params
+from epsilometer.studies.training.tables import membership_path
+
+
+def main(name: str) -> None:
+    """Write data/membership/<name>.parquet, and beside it <name>.rates, .roc and .areas."""
+    params = read_params()
+    entry = params.membership[name]
+    built = attacks(entry, f"membership.{name}")
+    check_references(params.references[entry.references], built, f"membership.{name}")
+    played = game(params, name)
+    unfinished = Path("data/inferring") / name
+    scores, thresholds = {}, {}
+    for attack, built_attack in track(built.items(), len(built), name):
+        stream = params.audit.seed, params.audit.round, "membership", name, attack
+        evidence = replace(played.evidence, noise=Noise.named(len(played.evidence.asked), *stream))
+        scores[attack] = _scores(built_attack, evidence, unfinished / f"{_digest(params, name, attack, evidence)}.npy")
+        if isinstance(built_attack, Decides):
+            thresholds[attack] = built_attack.thresholds(evidence)
+    _write(params, name, _targets(params, name, played, scores, thresholds=thresholds))
+    shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _scores(attack: MembershipAttack, evidence: Evidence, path: Path) -> NDArray[np.float64]:
+    """The attack's scores, from the file that an earlier run has left if there is one."""
+    if not path.exists():
+        tables.write_array(attack.score(evidence), path)
+    scores: NDArray[np.float64] = np.load(path, allow_pickle=False)
+    return scores
+
+
+def _targets(
+    params: TrainingParams,
+    name: str,
+    played: Game,
+    scores: dict[str, NDArray[np.float64]],
+    *,
+    thresholds: dict[str, NDArray[np.float64]],
+) -> list[Target]:
+    """The models under attack, one after the other."""
+    cell, questioned = params.membership[name].training, played.evidence.asked
+    guessed = played.evidence.targets[:, questioned].argmax(axis=-1)
+    targets = []
+    for number, (level, seed) in enumerate(played.models):
+        overfit = params.private_training[cell].overfit
+        targets.append(
+            Target(
+                of={"training": cell, "level": level, "seed": seed, "overfit": overfit},
+                inside=played.inside,
+                right=guessed[number] == played.evidence.labels[questioned],
+                scores={attack: values[number] for attack, values in scores.items()},
+                thresholds={attack: float(values[number]) for attack, values in thresholds.items()},
+                delta=1 / played.training,
+            )
+        )
+    return targets
+
+
+def _write(params: TrainingParams, name: str, targets: list[Target]) -> None:
+    entry = params.membership[name]
+    noise = Noise.named(1, params.audit.seed, params.audit.round, "membership", "halves")
+    judging = Judging(params.audit.alpha, entry.fprs, noise)
+    of = params.references[entry.references]
+    compared = {"references": of.count, "references_level": of.level}
+    measured = [row | compared for target in targets for row in rows(target, judging)]
+    at_rates = [row for target in targets for row in rate_rows(target, judging)]
+    curves = [row for target in targets for row in curve_rows(target)]
+    areas = area_rows(targets, params.private_training[entry.training].from_least_noise)
+    for lines, schema, what in (
+        (measured, MEMBERSHIP, None),
+        (at_rates, MEMBERSHIP_RATES, "rates"),
+        (curves, MEMBERSHIP_CURVES, "roc"),
+        (areas, MEMBERSHIP_AREAS, "areas"),
+    ):
+        tables.write(pl.DataFrame(lines, schema=dict(schema)), membership_path(name, what), schema)
+
+
+def _digest(params: TrainingParams, name: str, attack: str, evidence: Evidence) -> str:
+    """A name for all that an attack's scores depend on."""
+    code = Path("data/code/membership") / f"{name}.json"
+    digest = hashlib.blake2b(code.read_bytes() if code.is_file() else b"", digest_size=16)
+    settings: Any = params.membership[name].attacks[attack], attack, evidence.noise.key, len(evidence.asked)
+    digest.update(repr(settings).encode())
+    for array in (evidence.targets, evidence.references, evidence.members, evidence.asked, evidence.labels):
+        digest.update(b"" if array is None else array.tobytes())
+    for text in evidence.texts:
+        digest.update(f"{len(text)} {text}".encode())
+    return digest.hexdigest()

@@ -1,0 +1,220 @@
+"""The cells of `private_training` as the library sees them: texts, first heads, schedules, noises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.accounting.schedule import Poisson, Schedule, Shuffled
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import absent, listed
+from epsilometer.core.randomness import Noise
+from epsilometer.studies.training.params import HEAD, Adapters, NoiseEntry, TrainingCell, TrainingParams
+from epsilometer.studies.training.tables import featured_path, features_path
+from epsilometer.training import features
+from epsilometer.training.adapters import adapt
+from epsilometer.training.general import network, trainable
+from epsilometer.training.heads import Head, load_last_layers
+from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise
+from epsilometer.training.private import Settings
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+FEATURED: tables.Schema = {"id": pl.String, "split": pl.String}  # and one column a label; in each split as its states
+TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class LabelledTexts:
+    """Texts of one split that have a label.
+
+    rows: [n] their numbers in the split; states: [n, width], of features; labels: [n] numbers of classes.
+    """
+
+    rows: NDArray[np.int64]
+    states: NDArray[Any]
+    labels: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def classes(params: TrainingParams, name: str) -> list[str]:
+    """The classes of a cell's label among the training texts, in order of their names."""
+    cell = params.private_training[name]
+    return sorted(featured(cell.features, TRAIN)[cell.label].drop_nulls().unique())
+
+
+def training_texts(params: TrainingParams, name: str) -> LabelledTexts:
+    """The texts that a cell is trained on.
+
+    Raises UserError where there are fewer than a batch, or of one class.
+    """
+    return labelled(params, name, TRAIN, _trainingfeatured(params, name))
+
+
+def training_count(params: TrainingParams, name: str) -> int:
+    """How many texts a cell is trained on, N. Raises as `training_texts`."""
+    return len(_trainingfeatured(params, name))
+
+
+def texts_tested_on(params: TrainingParams, name: str) -> LabelledTexts:
+    """The texts that a cell is tested on.
+
+    Raises UserError where there are none, or of a class that no training text has.
+    """
+    cell = params.private_training[name]
+    table = featured(cell.features, cell.test).drop_nulls(cell.label)
+    check_tested(table, cell, classes(params, name), f"private_training.{name}")
+    return labelled(params, name, cell.test, table)
+
+
+def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
+    """The rows of a split that have the label, as many as the cell asks for; in the order in which they are."""
+    order = Noise.named(len(table), seed, "training texts").uniforms()[:, 0]
+    rows = table.with_columns(_order=pl.Series(order, dtype=pl.Float64)).drop_nulls(cell.label).sort("_order")
+    kinds = rows[cell.label].n_unique()
+    most = len(rows) if cell.texts is None else cell.texts
+    if cell.balance and kinds:
+        least = rows.group_by(cell.label).len()["len"].min()
+        assert isinstance(least, int)
+        rows = rows.filter(pl.int_range(pl.len()).over(cell.label) < min(least, most // kinds))
+    return rows.head(most).sort("row").drop("_order")
+
+
+def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
+    """Raises UserError for training texts of one class, and for fewer than a batch."""
+    classes = sorted({*table[cell.label]})
+    if len(classes) < 2:
+        raise UserError(
+            f"{place}: the training texts of {cell.features} must have at least 2 classes of {cell.label!r}, got "
+            f"{listed(classes, 'class')}; name another label"
+        )
+    if len(table) < cell.batch:
+        raise UserError(
+            f"{place}.batch must be at most the number of training texts, {len(table)} of {cell.features}, got "
+            f"{cell.batch}; take a smaller batch"
+        )
+
+
+def check_tested(table: pl.DataFrame, cell: TrainingCell, classes_known: Sequence[str], place: str) -> None:
+    """Raises UserError for no texts to test on, and for a class that no training text has."""
+    if table.is_empty():
+        raise UserError(
+            f"{place}.test: no text in the split {cell.test!r} of {cell.features} has the label {cell.label!r}; name "
+            "another split"
+        )
+    if strange := sorted({*table[cell.label]} - {*classes_known}):
+        raise UserError(
+            f"{place}: the split {cell.test!r} has texts of {listed(strange, 'class')} of {cell.label!r}, which "
+            "no training text is of; leave them out or merge them (datasets.NAME.merge)"
+        )
+
+
+def check_cells(params: TrainingParams, dataset: str, table: pl.DataFrame) -> None:
+    """Raises UserError for a cell that the texts of its data set are not enough for. table: as `prepared` gives it."""
+    for name, cell in params.private_training.items():
+        if params.features[cell.features].dataset != dataset:
+            continue
+        place = f"private_training.{name}"
+        for split in (TRAIN, cell.test):
+            if split not in table["split"]:
+                raise absent(f"split of {dataset} in {place}", split, table["split"].unique())
+        train = table.filter(split=TRAIN).with_row_index("row")
+        check_training(chosen(train, cell, params.audit.seed), cell, place)
+        tested = table.filter(split=cell.test).drop_nulls(cell.label)
+        check_tested(tested, cell, sorted(train[cell.label].drop_nulls().unique()), place)
+
+
+def schedule(cell: TrainingCell, texts: int) -> Schedule:
+    """The schedule of a cell with so many training texts, which sampler and accountant both read."""
+    kind = Poisson if cell.sampling == "poisson" else Shuffled
+    return kind(texts=texts, batch=cell.batch, epochs=cell.passes)
+
+
+def noise(entry: NoiseEntry, level: float | None) -> GaussianNoise | DirectionalNoise | ScaledNoise | NoNoise:
+    """The noise of an entry at a level."""
+    if level is None:
+        return NoNoise(entry.clip)
+    if entry.kind == "gaussian":
+        return GaussianNoise(level, 1.0 if entry.clip is None else entry.clip)
+    if entry.kind == "vmf":
+        return DirectionalNoise(level, entry.parts)
+    return ScaledNoise(level, entry.gamma)
+
+
+def first_head(params: TrainingParams, name: str, seed: int) -> Head:
+    """What training number `seed` of a cell begins with.
+
+    Raises UserError for parts that a network lacks.
+    """
+    cell = params.private_training[name]
+    count, of = len(classes(params, name)), (stream_seed(params, seed), "training")
+    stream = Noise.named(1, *of, "head")
+    if cell.trains == HEAD:
+        return load_last_layers(features_path(cell.features) / features.LAYERS).head(count, stream)
+    entry = params.features[cell.features]
+    module = network(entry.model, count, stream)
+    try:
+        names = _parts(cell, module, Noise.named(1, *of, "adapters").generator(0))
+        return trainable(module, entry.length, names)
+    except UserError as error:
+        raise UserError(f"private_training.{name}.trains: {error}") from None
+
+
+def _parts(cell: TrainingCell, module: Module, generator: np.random.Generator) -> Sequence[str]:
+    """The beginnings of the names of what is trained; adapters are put in place."""
+    if isinstance(cell.trains, Adapters):
+        return adapt(module, cell.trains.lora.rank, cell.trains.lora.targets, generator)
+    return cell.trains
+
+
+def settings(params: TrainingParams, name: str, texts: int, level: float | None, seed: int) -> Settings:
+    """How training number `seed` of a cell goes at a level. All levels and noises of one seed see the same batches."""
+    cell = params.private_training[name]
+    return Settings(
+        schedule=schedule(cell, texts),
+        noise=noise(cell.noise, level),
+        rate=cell.rate,
+        optimizer=cell.optimizer,
+        seed=stream_seed(params, seed),
+    )
+
+
+def stream_seed(params: TrainingParams, seed: int) -> int:
+    """The seed of all streams of training number `seed`."""
+    name = params.audit.seed, params.audit.round, "training", seed
+    return int(Noise.named(1, *name).generator(0).integers(1 << 53))
+
+
+def featured(name: str, split: str | None = None) -> pl.DataFrame:
+    """The featured texts of a split, with their numbers in it (`row`); of all splits, without these, by default."""
+    table = tables.read(featured_path(name), FEATURED)
+    if split is None:
+        return table
+    if split not in table["split"]:
+        raise absent(f"split of features {name}", split, table["split"].unique())
+    return table.filter(split=split).with_row_index("row")
+
+
+def _trainingfeatured(params: TrainingParams, name: str) -> pl.DataFrame:
+    cell = params.private_training[name]
+    table = chosen(featured(cell.features, TRAIN), cell, params.audit.seed)
+    check_training(table, cell, f"private_training.{name}")
+    return table
+
+
+def labelled(params: TrainingParams, name: str, split: str, table: pl.DataFrame) -> LabelledTexts:
+    """The texts of a table of a split's (`featured`) with their states and labels."""
+    cell = params.private_training[name]
+    rows = table["row"].to_numpy().astype(np.int64)
+    numbers = {value: i for i, value in enumerate(classes(params, name))}
+    labels = table[cell.label].replace_strict(numbers, return_dtype=pl.Int64).to_numpy()
+    return LabelledTexts(rows, features.read(features_path(cell.features), split)[rows], labels)

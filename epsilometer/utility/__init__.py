@@ -1,1 +1,0 @@
-"""What a rewrite is still worth."""

@@ -1,0 +1,130 @@
+"""Verbatim leakage: what counts as an identifier, and as survived."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import polars as pl
+import pytest
+
+from epsilometer.auditing.estimation.successes import clopper_pearson
+from epsilometer.auditing.worth import leakage
+from epsilometer.auditing.worth.intervals import share_interval
+from epsilometer.auditing.worth.leakage import ALL, Identifier, identifiers, survives
+from epsilometer.core.errors import UserError
+from epsilometer.corpora.synthetic import generate
+from epsilometer.text.identifiers import recognisers
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("reached for the network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    recognisers.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "rewrite", "survived"),
+    [
+        ("Lee Hewitt", "so lee, HEWITT rang", True),
+        ("Lee Hewitt", "so lee rang hewitt", False),
+        ("Lee", "a long sleep", False),
+        ("Lee", "ask for lee", True),
+        ("O’Neil", "mr o'neil", True),
+        ("(01632) 960262", "call 01632960262 now", True),
+        ("(01632) 960262", "call 101632 960262 now", False),
+        ("+448081570139", "+44 808 157 0139", True),
+        ("ann@example.com", "write to Ann @ example . com", True),
+        ("ann@example.com", "write to joann@example.com", False),
+        ("FF-205566", "reference ff 205566", True),
+        ("FF-205566", "", False),
+        ("a a", "x a a a", True),
+        ("🙂", "🙂", False),
+    ],
+)
+def test_survival_is_by_letters_and_digits_between_borders_of_words(text: str, rewrite: str, survived: bool) -> None:
+    assert survives(text, rewrite) is survived
+
+
+def test_patterns_find_addresses_and_numbers_without_a_network(no_network: None) -> None:
+    texts = [
+        "Write to joe.bloggs@example.co.uk or call (774) 799-7687, order FJ-790968!",
+        "booking e4ur5q needs to be canceled today",
+        "my number is +44 20 7946 0507, file 826-5535083",
+        "on 2024-12-24 and 24/12/2024 I paid $1000000 for 24 euros in the 1990s",
+        "the boeing 747 at 10:30, see a@b and seventeen-year-olds",
+        "",
+    ]
+    spans = [[(span.kind, span.text) for span in row] for row in identifiers(pl.DataFrame({"text": texts}))]
+    assert spans == [
+        [
+            ("e-mail address", "joe.bloggs@example.co.uk"),
+            ("phone number", "(774) 799-7687"),
+            ("order number", "FJ-790968"),
+        ],
+        [("order number", "e4ur5q")],
+        [("phone number", "+44 20 7946 0507"), ("phone number", "826-5535083")],  # digits alone do not say which
+        [],
+        [],
+        [],
+    ]
+
+
+def test_patterns_and_the_generated_corpora_agree() -> None:
+    """Deterministic. The grammar plants next to nothing that patterns miss, and they find nothing else."""
+    for part in ("queries", "reviews"):
+        table = generate(part, 1600, seed=5).filter(pl.col("text").str.contains(r"\d.*\d|@"))
+        recorded, both = identifiers(table), identifiers(table.drop("identifiers", "identifier_kinds"))
+        assert all(span.recorded for row in recorded for span in row)
+        planted = {(span.kind, span.text) for row in recorded for span in row if span.kind != "name"}
+        spans = {(span.kind, span.text) for row in both for span in row}
+        assert len(spans & planted) > 0.75 * len(planted) > 5
+        # A number that is no valid phone number may be an order's, or the other way around.
+        assert len(spans - planted) < 0.15 * len(planted)
+
+
+def test_a_record_stands_for_what_is_found_in_it() -> None:
+    table = pl.DataFrame(
+        {
+            "text": ["Ann, ann@example.com, order 7071406", "no record of 7071406", "nothing"],
+            "identifiers": [["Ann", "ann@example.com"], None, []],
+            "identifier_kinds": [["name", "e-mail address"], None, []],
+        },
+        schema_overrides={"identifiers": pl.List(pl.String), "identifier_kinds": pl.List(pl.String)},
+    )
+    order = Identifier("order number", "7071406", False)
+    assert identifiers(table) == [
+        [Identifier("name", "Ann", True), Identifier("e-mail address", "ann@example.com", True), order],
+        [order],
+        [],
+    ]
+    assert identifiers(table.drop("identifier_kinds"))[0][0].kind == "other"
+    with pytest.raises(UserError, match="as many identifier_kinds as identifiers"):
+        identifiers(table.with_columns(identifier_kinds=pl.lit(["name"])))
+
+
+def test_counts_are_by_kind_with_their_intervals() -> None:
+    recorded = [
+        [Identifier("name", "Ann", True), Identifier("order number", "7071406", False)],
+        [Identifier("name", "Lee Hewitt", True)],
+        [],
+    ]
+    table = leakage.leakage(recorded, ["ann 7071", "someone", "x"], [4, 7, 8], 0.05)
+    assert table.rows() == [
+        ("name", 2, 2, 1, 0.5, *clopper_pearson(1, 2, 0.05)),
+        ("order number", 1, 0, 0, 0.0, *clopper_pearson(0, 1, 0.05)),
+        (ALL, 3, 2, 1, *share_interval([1, 0, 0], [4, 4, 7], 0.05)),
+    ]
+    assert leakage.leakage([[]], ["x"], [0], 0.05).is_empty()
+
+
+def test_a_token_of_a_megabyte_is_searched_up_to_its_cut() -> None:
+    assert identifiers(pl.DataFrame({"text": ["7" * 1_000_000, "a@" * 500_000, "x" * 999_990 + " FJ-790968"]})) == [
+        [],
+        [],
+        [],
+    ]

@@ -1,0 +1,102 @@
+"""dvc.yaml is composed: of the stages that params.yaml needs, and of no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline import composing, dvc_files
+from epsilometer.pipeline.params import Params, read
+from epsilometer.pipeline.profiles import copy
+from tests.support.commands import call
+from tests.support.places import ROOT
+
+PROFILES = sorted(path for path in (ROOT / "profiles").glob("*.yaml"))
+TRAINING: dict[str, Any] = {
+    "audit": {"seed": 0},
+    "datasets": {"songs": {"source": "songs.py", "labels": ["mood"]}},
+    "models": {"small": "small"},
+    "features": {"songs": {"dataset": "songs", "model": "data/models/small"}},
+    "private_training": {"songs": {"features": "songs", "label": "mood", "noise": "none"}},
+}
+
+
+def stages(text: str) -> dict[str, Any]:
+    return dict(yaml.safe_load(text)["stages"])
+
+
+def test_the_committed_file_is_the_composed_one() -> None:
+    assert (ROOT / "dvc.yaml").read_text() == composing.compose(read(ROOT / "params.yaml"))
+
+
+def test_a_run_of_one_study_has_the_stages_of_no_other() -> None:
+    names = set(stages(composing.compose(Params.model_validate(TRAINING))))
+    assert names == {"code", "prepare", "model", "features", "budgets", "private_training", "training_curves", "report"}
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)
+def test_no_stage_of_a_profile_is_idle(profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does one depend on what no stage makes, or on a setting that DVC would not find in the profile's copy."""
+    monkeypatch.chdir(ROOT)
+    copy(profile, tmp_path / "params.yaml")
+    settings = yaml.safe_load((tmp_path / "params.yaml").read_text())
+    composed = stages((tmp_path / "dvc.yaml").read_text())
+    outs = [_fixed(out) for stage in composed.values() for out in _outs(stage.get("do", stage))]
+    for name, stage in composed.items():
+        if (section := dvc_files.section(stage)) is not None:
+            assert dvc_files.lookup(settings, section), name
+        body = stage.get("do", stage)
+        for key in body.get("params", ()):
+            assert key.partition(".")[0] in settings, (name, key)
+        for dep in body.get("deps", ()):
+            if dep.startswith("data/"):
+                assert any(out.startswith(_fixed(dep)) or _fixed(dep).startswith(out) for out in outs), (name, dep)
+
+
+def test_stages_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either way: a study that params.yaml names and dvc.yaml lacks, and the other way round."""
+    monkeypatch.chdir(tmp_path)
+    whole = Params.model_validate(TRAINING)
+    without = Params.model_validate(
+        TRAINING | {"one_run": {"canaries": {"training": "songs", "features": "songs", "noise": "none"}}}
+    )
+    composing.write(whole)
+    composing.check(whole)
+    with pytest.raises(UserError, match=r"no stage for one_run.*epsilometer compose"):
+        composing.check(without)
+    composing.write(without)
+    with pytest.raises(UserError, match="stages without entries for one_run"):
+        composing.check(whole)
+
+
+def test_writing_what_is_there_already_touches_nothing(tmp_path: Path) -> None:
+    whole = Params.model_validate(TRAINING)
+    assert composing.write(whole, tmp_path)
+    assert not composing.write(whole, tmp_path)
+
+
+def _outs(stage: Mapping[str, Any]) -> list[str]:
+    listed = [*stage.get("outs", ()), *stage.get("metrics", ()), *stage.get("plots", ())]
+    return [out if isinstance(out, str) else next(iter(out)) for out in listed]
+
+
+def _fixed(path: str) -> str:
+    return path.partition("${")[0]
+
+
+def test_check_names_the_command_that_composes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    composing.write(Params.model_validate(TRAINING))
+    run = {"training": "songs", "features": "songs", "noise": "none"}
+    Path("params.yaml").write_text(yaml.safe_dump(TRAINING | {"one_run": {"canaries": run}}))
+    code, _, said = call(capsys, "check")
+    assert (code, "`epsilometer compose` writes the stages" in said) == (2, True)
+    assert call(capsys, "compose")[0] == 0
+    assert "one_run" in stages(Path("dvc.yaml").read_text())

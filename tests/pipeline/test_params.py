@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline import checking
+from epsilometer.pipeline.params import Params, read
+from epsilometer.project.references import EXAMPLE
+from tests.support.places import ROOT
+
+
+@pytest.fixture
+def good() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "params.yaml").read_text())
+
+
+def written(folder: Path, content: Any) -> Path:
+    path = folder / "params.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+@pytest.mark.parametrize("file", ["params.yaml", *(f"profiles/{p.name}" for p in (ROOT / "profiles").glob("*.yaml"))])
+def test_what_is_shipped_is_valid(file: str) -> None:
+    params = read(ROOT / file)
+    assert params.cells or params.private_training
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("mechanisms", "dp_mlm", "epsilons"), [1, 2, -1.0], r"got -1.0 \(mechanisms.dp_mlm.epsilons\[2\]\)"),
+        (("mechanisms", "dp_mlm", "epsilons"), [float("nan")], r"got nan \(mechanisms.dp_mlm.epsilons\[0\]\)"),
+        (("cells", "queries-tem", "epsilons"), [0], r"epsilon must be a finite number > 0"),
+        (("trials", "candidates"), 1, r"trials.candidates: .*greater than or equal to 2, got 1"),
+        (("trials", "count"), 0, r"trials.count: .*greater than 0"),
+        (("audit", "alpha"), 1.0, r"audit.alpha: .*less than 1"),
+        (("audit", "alpa"), 0.01, r"unknown key in audit 'alpa'; did you mean 'alpha'\?"),
+        (("trails",), {}, r"unknown key in the top level 'trails'; did you mean 'trials'\?"),
+        (("datasets", "queries", "txt"), "a", r"unknown key in datasets.queries 'txt'; did you mean 'text'\?"),
+        (("cells", "queries-tem", "dataset"), "querys", r"unknown data set .* 'querys'; did you mean 'queries'\?"),
+        (("ablations", "queries-tem", "epsilon"), -5, r"> 0, got -5.0 \(ablations.queries-tem.epsilon"),
+        (
+            ("ablations", "queries-tem", "epsilons"),
+            [3],
+            r"ablations.queries-tem.epsilons must be that of cells.queries-tem, \(5.0, .* got \(3.0,\); an entry",
+        ),
+        (("cells", "queries-tem", "file"), "mine.py", r"ablations.queries-tem.file must be that of cells.queries-tem"),
+        (
+            ("audit", "seed"),
+            10**30,
+            r"audit.seed: must be from 0 to 9007199254740991 .* hold no larger .*, got 1000000",
+        ),
+        (("audit", "round"), -1, r"audit.round: must be from 0 to"),
+        (("device",), "tpu", r"device: Input should be 'cpu', 'cuda' or 'auto', got 'tpu'"),
+        (("embedding", "device"), "cuda", r"embedding.device: one switch sets the device of all that computes"),
+        (("cells", "queries-tem", "epsilons"), [1e300], r"from 1e-09 to 1e\+09, beyond which .*, got 1e\+300 \(cells"),
+        (
+            ("cells", "queries-tem", "epsilons"),
+            [1, 1e-320],
+            r"from 1e-09 to 1e\+09, .* \(cells.queries-tem.epsilons",
+        ),
+        (("instrument", "epsilons"), [1e10], r"from 1e-09 to 1e\+09, .* \(instrument.epsilons\[0\]\)"),
+        (
+            ("title",),
+            "\ud83d",
+            r"title holds half of a character \('\\ud83d'\), which no file can hold; write",
+        ),
+        (
+            ("ablations", "queries-tem", "candidates"),
+            [1],
+            r"ablations.queries-tem.candidates\[0\]: .*equal to 2, got 1",
+        ),
+        (("attacks",), {}, r"attacks must not be empty"),
+        (("audit", "seed"), -1, r"audit.seed: must be from 0 to"),
+        (("trials", "count"), 7, r"trials.count must be at least 8, got 7: with fewer even an adversary who is always"),
+        (("cells", "queries-tem", "mechanism"), "tem.py", r"must be a name .* got 'tem.py'; .*`file`\n(?s:.*)&mine"),
+        (
+            ("cells", "queries-tem", "file"),
+            "tem",
+            r"must be the path of a .py file, got 'tem'\nan entry of your own looks like this",
+        ),
+        (
+            ("mechanisms", "tem"),
+            {"file": "mine.py", "epsilons": [1]},
+            r"tem.mechanism: Field required(?s:.*)&mine",
+        ),
+        (("cells",), {}, r"unknown cell in ablations"),
+    ],
+)
+def test_bad_values_name_place_rule_and_value(
+    tmp_path: Path, good: dict[str, Any], place: tuple[str, ...], value: Any, message: str
+) -> None:
+    bad = copy.deepcopy(good)
+    section = bad
+    for key in place[:-1]:
+        section = section[key]
+    section[place[-1]] = value
+    with pytest.raises(UserError, match=message):
+        read(written(tmp_path, bad))
+
+
+@pytest.mark.parametrize("kind", ["ablations", "sweeps"])
+def test_what_is_varied_is_a_cell(tmp_path: Path, good: dict[str, Any], kind: str) -> None:
+    entry = {**good["cells"]["queries-tem"], "epsilon": 5, **({"vary": {"epsilon": [5]}} if kind == "sweeps" else {})}
+    good[kind] = {"queries-tem": entry}
+    assert [*getattr(read(written(tmp_path, good)), kind)] == ["queries-tem"]
+    good[kind] = {"queries-temm": entry}
+    with pytest.raises(UserError, match=f"unknown cell in {kind} 'queries-temm'; did you mean"):
+        read(written(tmp_path, good))
+
+
+def test_a_cell_is_named_by_its_parts(tmp_path: Path, good: dict[str, Any]) -> None:
+    good["cells"]["mine"] = good["cells"].pop("queries-tem")
+    with pytest.raises(UserError, match="must be named queries-tem"):
+        read(written(tmp_path, good))
+
+
+def test_files_that_are_not_parameters(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="does not exist"):
+        read(tmp_path / "nothing.yaml")
+    (tmp_path / "list.yaml").write_text("- 1")
+    with pytest.raises(UserError, match="must hold settings"):
+        read(tmp_path / "list.yaml")
+    (tmp_path / "twice.yaml").write_text("audit: {seed: 1}\ntrials: {count: 10}\naudit: {seed: 2}\n")
+    with pytest.raises(UserError, match=r"the key 'audit' stands twice in one mapping; leave one out\n.*line 3"):
+        read(tmp_path / "twice.yaml")
+    (tmp_path / "broken.yaml").write_text("a: [1")
+    with pytest.raises(UserError, match="not readable YAML"):
+        read(tmp_path / "broken.yaml")
+
+
+def test_a_merged_mapping_may_be_merged_again_and_overridden_each_time(tmp_path: Path, good: dict[str, Any]) -> None:
+    entries = {name: json.dumps(entry) for name, entry in good.pop("datasets").items()}
+    lines = [
+        *(f"{name}: &{name} {entry}" for name, entry in entries.items()),
+        "some: &some {<<: *queries, rows: 20}",
+        "few: &few {<<: *some, rows: 10}",
+        "fewest: {<<: *few, rows: 5}",
+    ]
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(good) + "\n  ".join(["datasets:", *lines]))
+    datasets = read(tmp_path / "params.yaml").datasets
+    assert [datasets[name].rows for name in ("queries", "some", "few", "fewest")] == [None, 20, 10, 5]
+    assert len({datasets[name].part for name in ("queries", "some", "few", "fewest")}) == 1
+
+
+def test_the_example_of_an_entry_is_valid(tmp_path: Path, good: dict[str, Any]) -> None:
+    """What messages show can be pasted into the default file."""
+    text, _, rest = (ROOT / "params.yaml").read_text().partition("\nmechanisms:\n")
+    example = EXAMPLE.partition("\n")[2].split("\n")
+    rest = rest.replace("\ncells:\n", f"\ncells:\n{example[3]}\n")
+    path = tmp_path / "params.yaml"
+    path.write_text(f"{text}\nmechanisms:\n{example[1]}\n{rest}")
+    cell = read(path).cells["queries-mine"]
+    assert (cell.file, cell.epsilons) == ("mine.py", (1, 10))
+    assert read(path).cells.keys() - good["cells"].keys() == {"queries-mine"}
+
+
+def test_an_own_key_stands_in_place_of_a_merged_one(tmp_path: Path, good: dict[str, Any]) -> None:
+    text = (ROOT / "params.yaml").read_text()
+    path = tmp_path / "params.yaml"
+    path.write_text(
+        text.replace(
+            "reviews-tem: {dataset: reviews, <<: *tem}", "reviews-tem: {dataset: reviews, epsilons: [3], <<: *tem}"
+        )
+    )
+    assert read(path).cells["reviews-tem"].epsilons == (3,)
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (
+            ("trials", "count"),
+            "trials.count: 1,000,000,000,000 take at least 26,077.0 GiB of memory, and 2.0 GiB are free",
+        ),
+        (("datasets", "queries", "count"), "datasets.queries.count: 1,000,000,000,000 take at least 931,322.6 GiB"),
+        (("instrument", "trials"), "instrument.trials: 1,000,000,000,000 take at least"),
+        (("ablations", "queries-tem", "trials"), "ablations.queries-tem.trials: 1,000,000,000,000 take at least"),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_refused(
+    monkeypatch: pytest.MonkeyPatch, good: dict[str, Any], place: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2**31))
+    section = good
+    for key in place[:-1]:
+        section = section[key]
+    section[place[-1]] = int(1e12)
+    with pytest.raises(UserError, match=message) as error:
+        checking.check(Params.model_validate(good))
+    assert "; give at most " in str(error.value)
+
+
+def test_the_default_report_has_lambda_0_beside_its_own() -> None:
+    """At its own few texts serve as distractors; at 0 all do."""
+    params = read(ROOT / "params.yaml")
+    assert len(params.ablations) >= 3
+    for ablation in params.ablations.values():
+        assert ablation.dataset == "queries"
+        assert set(ablation.temperatures) == {params.trials.temperature, 0}

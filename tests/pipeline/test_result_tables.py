@@ -1,0 +1,132 @@
+"""The tables of an audit as a Markdown file."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_TESTABLE
+from epsilometer.auditing.schemas import POSSIBLE
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline.params import Params
+from epsilometer.pipeline.reporting import write_tables
+from epsilometer.report import page
+from epsilometer.report.markdown import hardware
+from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.tables import SIMILARITIES
+from tests.support.audited import HOSTILE, TEXTS, audit, estimates, frame
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a profile's run, with its page."""
+    folder = tmp_path / "runs/mine"
+    (folder / "data").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    page.BODY.write_text("<!-- place: header --><!-- end of place -->")
+    page.write()
+    return folder
+
+
+def write(results: TextResults) -> Path:
+    assert isinstance(results.params, Params)
+    return write_tables(results.params, texts=results)
+
+
+def rows(text: str, heading: str) -> list[list[str]]:
+    """The cells of the table under a heading, its head first."""
+    (part,) = re.findall(rf"^## {heading}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    lines = [line for line in part.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in (lines[0], *lines[2:])]
+
+
+def test_the_tables_are_those_of_the_audit_with_where_they_come_from(run: Path) -> None:
+    out = write(audit())
+    assert out.resolve() == run / "docs/results/mine.md"
+    text = out.read_text()
+    assert text.startswith("# mine: An audit & its page\n")
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC · profile mine · not in a git repository", text)
+    assert hardware() in text
+    head, *losses = rows(text, "Losses on queries")
+    assert head[:3] == ["mechanism", "epsilon", "strongest"]
+    cells = {(row[0], row[1]): dict(zip(head, row, strict=True)) for row in losses}
+    assert len(cells) == 1 + 3 * 3
+    assert cells["identity", "1"]["embedding"] == "ceiling"  # all 1,000 right
+    assert cells["mvc", "0.5"]["strongest is"] == "length"  # right 800 times, the embedding 700
+    assert cells["mvc", "5"]["strongest is"] == "embedding"  # right 820 times
+    assert cells["mvc", "5"]["claim"] == NOT_TESTABLE
+    low, high = map(float, cells["mvc", "5"]["embedding"].split(" to "))
+    assert low < math.log(820 / 180) < high
+    assert len(rows(text, "Claims against their worst case")) > 1
+    head, baselines, *learnt = rows(text, "What classifiers learn on queries")
+    assert baselines[head.index("intent, clean")] == "0.80 ± 0.02"
+    assert {row[0]: row for row in learnt if row[1] == "0.5"}["mvc"][head.index("intent, private")] == "0.60 ± 0.02"
+    assert "What rewrites keep" not in text, "a section without rows is left out"
+
+
+def test_exact_losses_stand_beside_sampled_ones_with_the_order_by_either(run: Path) -> None:
+    text = write(audit()).read_text()
+    head, *laws = rows(text, "Exact losses on queries")
+    cells = {(row[0], row[1]): dict(zip(head, row, strict=True)) for row in laws}
+    assert len(cells) == 6
+    assert cells["mvc", "5"]["average"] == "8.00 ± 0.01"
+    assert cells["mvc", "5"]["average, all"] == "10.00 ± 0.01"
+    assert (cells["mvc", "5"]["95 %"], cells["mvc", "5"]["worst pair"]) == ("16", "24")
+    assert cells["mvc", "5"]["relative epsilon"] == "80"
+    assert cells["mvc", "5"]["rank exact"] == "–"  # no trial has texts of equal length
+    some = audit(estimates=estimates().with_columns(equal_trials=100, equal_loss=0.5 + pl.col("epsilon") / 2500))
+    head, *laws = rows(write(some).read_text(), "Exact losses on queries")
+    ranks = {row[1]: row[head.index("rank sampled")] + row[head.index("rank exact")] for row in laws if row[0] == "mvc"}
+    assert ranks == {"0.5": "33", "5": "22", "2,500": "11"}
+
+
+def test_what_is_possible_has_a_table_with_its_ends(run: Path) -> None:
+    row = {
+        "dataset": "queries", "mechanism": "mvc", "epsilon": 0.5, "sets": 100, "worth": 0.4, "worth_low": 0.3,
+        "worth_high": 0.5, "loss": 1.0, "by": "attacks", "ceiling": 0.7191, "one_text": 0.2, "share": 0.3853,
+        "share_is": "≤", "proved": 0.128,
+    }  # fmt: skip
+    out = write(audit(possible=pl.DataFrame([row], schema=dict(POSSIBLE))))
+    head, shown = rows(out.read_text(), "How good it can be on queries")
+    cells = dict(zip(head, shown, strict=True))
+    assert (cells["loss"], cells["proved by worth"], cells["ceiling"]) == ("≥ 1", "0.12", "0.72")
+    assert cells["share of the possible"] == "≤ 0.39"
+    assert "How good it can be" not in write(audit()).read_text()
+
+
+def test_a_cell_with_a_law_has_no_ceiling(run: Path) -> None:
+    table = frame(*(("queries", name, 5.0, "embedding", 1000, None, NO_CLAIM) for name in ("mvc", "dp_bart")))
+    head, *losses = rows(write(audit(estimates=table)).read_text(), "Losses on queries")
+    ends = {row[0]: row[head.index("embedding")] for row in losses}
+    assert ends == {"dp_bart": "ceiling", "mvc": "at least 5.23"}
+
+
+def test_a_run_from_before_exact_losses_has_its_tables(run: Path) -> None:
+    results = audit()
+    for path in [path for path in results.held if path.startswith("data/exact/")]:
+        del results.held[path]
+    text = write(results).read_text()
+    assert "Exact losses" not in text
+    assert rows(text, "Losses on queries")
+
+
+def test_similarity_is_a_mean_over_texts_and_no_text_is_shown(run: Path) -> None:
+    each = [("queries", "mvc", 5.0, i, i, metric, i / 4) for metric in ("cosine", "jaccard") for i in range(5)]
+    text = write(audit(similarities=pl.DataFrame(each, schema=dict(SIMILARITIES), orient="row"))).read_text()
+    (head, row) = rows(text, "What rewrites keep")
+    assert head == ["data set", "mechanism", "epsilon", "cosine", "jaccard"]
+    assert row[:3] == ["queries", "mvc", "5"]
+    assert row[3].startswith("0.500 (")
+    assert row[4] == "0.500"
+    assert not [text_shown for text_shown in TEXTS if text_shown != HOSTILE and text_shown in text]
+
+
+def test_without_a_finished_audit_nothing_is_written(run: Path) -> None:
+    page.PAGE.unlink()
+    with pytest.raises(UserError, match="does not exist"):
+        write(audit())
+    assert not Path("docs").exists()

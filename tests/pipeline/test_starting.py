@@ -1,0 +1,143 @@
+"""A project of one's own, outside the repository: what is written, what is refused, and that it runs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from epsilometer.core.component import EMBEDDED
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline import checking, params, starting
+from epsilometer.pipeline.composing import compose
+from epsilometer.pipeline.starting import renew, start
+from tests.support.commands import call
+from tests.support.processes import OUTSIDE
+
+UPPER = "from loudly import shout\n\ndef rewrite(text, rng):\n    return shout(text)\n"
+
+
+def said(folder: Path, *command: str) -> str:
+    """What a command says in a folder; fails where it fails."""
+    done = subprocess.run(command, cwd=folder, env=OUTSIDE, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def texts(folder: Path) -> Path:
+    file = folder / "mail.csv"
+    rows = {"body": [f"letter {i} to {chr(97 + i % 26)} of {i % 7} lines" for i in range(300)], "year": [2020] * 300}
+    pl.DataFrame(rows).write_csv(file)
+    return file
+
+
+def test_a_project_is_valid_and_ready_to_be_committed(tmp_path) -> None:
+    folder = tmp_path / "mine"
+    said(tmp_path, "epsilometer", "init", "mine", "--texts", str(texts(tmp_path)), "--text", "body")
+    staged = set(said(folder, "git", "diff", "--cached", "--name-only").split())
+    assert {"params.yaml", "dvc.yaml", "Makefile", "mechanisms/mine.py", "attacks/outline.py", ".gitignore"} <= staged
+    assert not [name for name in staged if name.startswith("data/")], "private texts are not for git"
+    assert "is valid" in said(folder, "epsilometer", "check")
+    assert (folder / "dvc.yaml").read_text() == compose(params.read(folder / "params.yaml"))
+    assert (folder / "data/embedded/models").resolve() == EMBEDDED.resolve()
+    written = params.read(folder / "params.yaml")
+    assert [*written.cells] == ["mine-identity", "mine-tem"]
+    assert not written.datasets["mine"].public
+    assert pl.read_csv(folder / written.datasets["mine"].source).equals(pl.read_csv(tmp_path / "mail.csv"))
+
+
+@pytest.mark.parametrize("mechanism", ["identity", "diffractor", "dp_mlm", "dp_prompt", "randomized_response", "mvc"])
+def test_entries_of_shipped_mechanisms_can_be_built(tmp_path, monkeypatch, mechanism) -> None:
+    folder = tmp_path / "mine"
+    monkeypatch.setattr(starting, "_set_up", lambda folder: None)  # git and DVC take a second each
+    start(folder, None, "text", mechanism)
+    monkeypatch.chdir(folder)
+    written = params.read()
+    assert not checking.check(written)
+    assert f"mine-{mechanism}" in written.cells
+
+
+def test_a_mechanism_of_ones_own_is_copied_with_its_helpers(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(starting, "_set_up", lambda folder: None)
+    (tmp_path / "upper.py").write_text(UPPER)
+    (tmp_path / "loudly.py").write_text("shout = str.upper\n")
+    folder = tmp_path / "project"
+    start(folder, None, "text", str(tmp_path / "upper.py"))
+    assert sorted(path.name for path in (folder / "mechanisms").glob("*.py")) == ["loudly.py", "upper.py"]
+    entry = params.read(folder / "params.yaml").cells["mine-upper"]
+    assert (entry.file, entry.epsilons) == ("mechanisms/upper.py", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--texts", "absent.csv"), "there is no file 'absent.csv'; check the path"),
+        (("--texts", "mail.csv", "--text", "subject"), "2 columns: unknown text column 'subject'"),
+        (("--texts", "one.txt"), "holds 1 distinct texts.*at least 2"),
+        (("--text", "body"), "--text names the column of --texts"),
+        (("--mechanism", "tme"), "unknown mechanism 'tme'; did you mean 'tem'"),
+        (("--mechanism", "absent.py"), "there is no file 'absent.py'"),
+        (("--mechanism", "adept"), "adept reads what is trained"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_written(tmp_path, monkeypatch, capsys, words, message) -> None:
+    texts(tmp_path)
+    (tmp_path / "one.txt").write_text("alone\nalone\n")
+    monkeypatch.chdir(tmp_path)
+    code, _, error = call(capsys, "init", "mine", *words)
+    assert code == 2
+    assert re.search(message, error), error
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"exists and is not an empty folder; give the path of a new one"):
+        start(tmp_path, None, "text", "tem")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_upgrade_renews_what_is_the_packages(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(starting, "_set_up", lambda folder: None)
+    folder = tmp_path / "mine"
+    start(folder, None, "text", "tem")
+    wanted = {path: path.read_text() for path in (folder / "dvc.yaml", folder / "params.yaml")}
+    before = {path: path.stat().st_mtime_ns for path in wanted}
+    renew(folder)
+    assert {path: path.stat().st_mtime_ns for path in wanted} == before
+    (folder / "dvc.yaml").write_text("stages: {}\n")  # of an older version, elsewhere, when there was no device
+    (folder / "params.yaml").write_text(wanted[folder / "params.yaml"].replace('device: "cpu"\n', ""))
+    (folder / "data/embedded").unlink()
+    (folder / "data/embedded").symlink_to(tmp_path / "gone")
+    renew(folder)
+    assert (folder / "dvc.yaml").read_text() == wanted[folder / "dvc.yaml"]
+    assert 'device: "cpu"' in (folder / "params.yaml").read_text()
+    assert (folder / "data/embedded/models").resolve() == EMBEDDED.resolve()
+
+
+@pytest.mark.slow
+def test_an_audit_runs_there_and_reruns_what_an_edit_changes(tmp_path) -> None:
+    folder = tmp_path / "mine"
+    said(tmp_path, "epsilometer", "init", "mine", "--texts", str(texts(tmp_path)), "--text", "body")
+    content = yaml.safe_load((folder / "params.yaml").read_text())
+    content |= {"cells": {"mine-mine": {"dataset": "mine", "mechanism": "mine", "file": "mechanisms/mine.py"}}}
+    content["cells"]["mine-mine"]["epsilons"] = [4]
+    content["trials"]["count"] = 50
+    (folder / "params.yaml").write_text(yaml.safe_dump(content))
+    assert "mine" in said(folder, "epsilometer", "repro")
+    assert (folder / "reports/audit.html").is_file()
+    assert "nothing has changed" in said(folder, "epsilometer", "why")
+    record = (folder / "data/code/rewrite/mine-mine.json").read_text()
+    assert '"epsilometer/core/mechanism.py"' in record, "the code of the package counts, wherever it lies"
+    assert '"mechanisms/mine.py"' in record
+    edited = (folder / "mechanisms/mine.py").read_text().replace('"***"', '"---"')
+    (folder / "mechanisms/mine.py").write_text(edited)
+    reasons = said(folder, "epsilometer", "why")
+    assert "mechanisms/mine.py has changed" in reasons
+    assert "embed@mine" not in reasons
+    assert shutil.which("make") is None or "passed" in said(folder, "make", "test")

@@ -1,0 +1,182 @@
+"""Attackers on rewrites of which it is known what can be inferred, and attackers that were broken on purpose.
+
+Seeds are fixed. A true claim is called violated, and a loss above epsilon found, with probability at most ALPHA each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.studies.anonymity.attackers import (
+    ADAPTIVE,
+    AUGMENTED,
+    AUTHOR,
+    CLEAN,
+    DETECTOR,
+    RELABELLED,
+    STATIC,
+    ask,
+)
+from epsilometer.studies.anonymity.attribute_loss import NOTHING_CLAIMED, Claimed, even_trials, rows
+from epsilometer.studies.anonymity.released import Released, check_apart, check_unseen
+from tests.support.broken.never_retrained import NeverRetrained
+from tests.support.marked import attack, constant, fit, rewritten, swapped, texts
+
+ALPHA = 0.01
+TRAINING, TEST = texts(400, 5_000), texts(400, 0)
+CEILING = estimate(400, 400, 2, ALPHA).loss
+OF_ONE_TEXT = (STATIC, RELABELLED, AUGMENTED, ADAPTIVE)
+
+
+def measured(
+    rewrite: Callable[[str], str],
+    claimed: Claimed = NOTHING_CLAIMED,
+    parts: tuple[Released, Released] = (TRAINING, TEST),
+) -> dict[str, Mapping[str, Any]]:
+    """The rows by attacker; of the author that of most texts."""
+    inferred = attack(*(rewritten(part, rewrite) for part in parts))
+    table = rows(inferred, parts[1].groups, claimed, alpha=ALPHA, noise=Noise.named(1, "trials"))
+    return {row["attacker"]: row for row in table}
+
+
+def test_identity_gives_away_what_clean_texts_do() -> None:
+    by_attacker = measured(lambda text: text)
+    assert by_attacker[CLEAN]["loss"] == CEILING
+    for name in (STATIC, ADAPTIVE, RELABELLED):
+        assert by_attacker[name]["loss"] == CEILING
+    assert by_attacker[ADAPTIVE]["training"] == by_attacker[STATIC]["training"] != by_attacker[AUGMENTED]["training"]
+    assert by_attacker[DETECTOR]["loss"] == 0
+
+
+def test_nobody_learns_anything_from_a_constant_text() -> None:
+    by_attacker = measured(constant)
+    assert {by_attacker[name]["loss"] for name in (*OF_ONE_TEXT, AUTHOR, "strongest")} == {0.0}
+    assert {by_attacker[name]["balanced_accuracy"] for name in OF_ONE_TEXT} == {0.5}
+    assert by_attacker[DETECTOR]["loss"] > 4  # that it is no text as people write them is plain to see
+
+
+def test_a_swapped_marker_word_hides_from_the_static_attacker_alone() -> None:
+    by_attacker = measured(swapped)
+    assert (by_attacker[STATIC]["loss"], by_attacker[STATIC]["accuracy"]) == (0, 0)
+    assert by_attacker[ADAPTIVE]["loss"] == by_attacker[RELABELLED]["loss"] == CEILING
+    assert by_attacker["strongest"]["best_attacker"] in (ADAPTIVE, RELABELLED)
+    assert by_attacker["strongest"]["loss"] == estimate(400, 400, 2, ALPHA / len(OF_ONE_TEXT)).loss
+    assert by_attacker[DETECTOR]["loss"] == 0  # swapped texts are such as others write
+    assert {row["verdict"] for row in by_attacker.values()} == {NO_CLAIM}
+
+
+def answer(epsilon: float, classes: tuple[str, ...] = ("madam", "sir")) -> Callable[[str], str]:
+    """Randomised response on the marker word alone: epsilon-differentially private for documents."""
+    rng = np.random.default_rng(0)
+
+    def rewrite(text: str) -> str:
+        truth = rng.random() < math.exp(epsilon) / (math.exp(epsilon) + 1)
+        return classes["sir" in text.split()] if truth else classes["sir" not in text.split()]
+
+    return rewrite
+
+
+def claim(epsilon: float) -> Claimed:
+    return Claimed(f"{epsilon} per document", lambda pairs: np.full(len(pairs), epsilon))
+
+
+def test_what_is_private_for_documents_loses_at_most_epsilon() -> None:
+    by_attacker = measured(answer(1.0), claim(1.0))
+    for name in (*OF_ONE_TEXT, "strongest"):
+        assert 0.5 < by_attacker[name]["point"] < 1.5
+        assert by_attacker[name]["loss"] <= 1.0
+        assert by_attacker[name]["verdict"] == NOT_REFUTED
+        assert by_attacker[name]["expected"] == pytest.approx(400 * math.e / (math.e + 1))
+    assert by_attacker[CLEAN]["verdict"] == by_attacker[DETECTOR]["verdict"] == NO_CLAIM
+
+
+def test_a_claim_that_does_not_hold_is_violated() -> None:
+    by_attacker = measured(answer(2.0), claim(1.0))
+    assert {by_attacker[name]["verdict"] for name in (*OF_ONE_TEXT, "strongest")} == {VIOLATED}
+
+
+def test_no_claim_lowers_the_loss() -> None:
+    """Deltas of an author's texts add up to more than 1: the claim allows everything, and the loss is what it is."""
+    parts = texts(400, 5_000, groups=80), texts(800, 0, groups=160)
+    claimed = Claimed("1 with delta 0.4", lambda pairs: np.full(len(pairs), 1.0), 0.4)
+    without, with_delta = measured(lambda text: text, parts=parts), measured(lambda text: text, claimed, parts)
+    for name in (STATIC, AUTHOR):
+        assert with_delta[name]["loss"] == without[name]["loss"] > 3
+    assert with_delta[AUTHOR]["verdict"] == NOT_TESTABLE
+    assert with_delta[STATIC]["verdict"] == VIOLATED  # all right, where (e + 0.4) / (e + 1) = 84 % are allowed
+
+
+def test_texts_of_one_author_add_up_and_so_do_their_claims() -> None:
+    parts = texts(400, 5_000, groups=80), texts(800, 0, groups=160)
+    by_attacker = measured(answer(1.0), claim(1.0), parts)
+    assert by_attacker[AUTHOR]["texts_each"] == 5  # no author has 20
+    assert by_attacker[AUTHOR]["point"] > by_attacker[ADAPTIVE]["point"] + 0.5
+    five = math.exp(5)
+    assert by_attacker[AUTHOR]["expected"] == pytest.approx(by_attacker[AUTHOR]["trials"] * five / (five + 1))
+    assert by_attacker[AUTHOR]["verdict"] == NOT_TESTABLE  # 160 right guesses would not refute 5 nats
+    assert measured(answer(4.0), claim(0.5), parts)[AUTHOR]["verdict"] == VIOLATED
+
+
+def test_trials_have_equal_numbers_of_every_class() -> None:
+    truth = np.repeat([0, 1, 2], [50, 7, 20])
+    trials = even_trials(truth, 3, Noise.named(1, "even"))
+    assert trials.shape == (7, 3)
+    assert (truth[trials] == [0, 1, 2]).all()
+    assert len(np.unique(trials)) == 21
+
+
+def test_groups_widen_the_interval_of_a_loss() -> None:
+    alone, of_authors = measured(answer(1.0)), measured(answer(1.0), parts=(TRAINING, texts(400, 0, groups=4)))
+    assert of_authors[STATIC]["loss"] <= alone[STATIC]["loss"]
+    assert of_authors[STATIC]["successes"] == alone[STATIC]["successes"]
+
+
+def test_an_attacker_that_is_not_trained_again_is_caught() -> None:
+    broken = NeverRetrained(fit, TRAINING.clean("gender"))
+    with pytest.raises(UserError, match="not trained again"):
+        attack(rewritten(TRAINING, swapped), rewritten(TEST, swapped), learn=broken)
+
+
+def test_attackers_that_saw_a_test_text_are_caught() -> None:
+    spaced = Released([f" {TEST.originals[3]}\n"], ["other"], {"gender": ["m"], "rating": ["bad"]})
+    with pytest.raises(UserError, match="1 texts of the test part are among those that attackers learn from"):
+        check_apart(spaced, TEST)
+    with pytest.raises(UserError, match="2 texts of the test part"):
+        attack(TEST.take(np.arange(1, 3)), TEST)
+
+
+def test_auxiliaries_that_saw_a_test_text_are_caught() -> None:
+    check_unseen(["a", "b"], ["c"], "auxiliaries")
+    with pytest.raises(UserError, match="auxiliaries saw 1 of the 2 test texts"):
+        check_unseen(["a", "b"], ["b", "c"], "auxiliaries")
+
+
+def test_an_author_in_two_parts_is_caught() -> None:
+    first, other = texts(8, 0, groups=4), texts(8, 100, groups=4)
+    check_apart(first, other)
+    shared = Released(other.originals, other.rewrites, other.labels, groups=[*(first.groups or ())])
+    with pytest.raises(UserError, match="4 groups of the test part"):
+        check_apart(first, shared)
+
+
+class Model:
+    """Names the class second, or nothing that can be used."""
+
+    def infer(self, texts: list[str], label: str, classes: list[str]) -> list[list[str]]:
+        return [["x", "m", "f"] if i % 4 else ["none of these"] for i, _ in enumerate(texts)]
+
+
+def test_unusable_answers_of_a_language_model_are_wrong_and_counted() -> None:
+    inferred = ask(Model(), "a model", TEST, "gender", classes=["f", "m"])
+    row = rows([inferred], None, NOTHING_CLAIMED, alpha=ALPHA, noise=Noise.named(1, "trials"))[0]
+    assert (row["unusable"], row["accuracy"], row["top_3"]) == (0.25, 0.5, 0.75)
+    assert (row["training"], row["trained_on"], row["kind"]) == (None, 0, "a model")

@@ -1,0 +1,91 @@
+"""One call on rewrites made elsewhere: with training texts rewritten or not, and without any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import epsilometer
+from epsilometer.core.errors import UserError
+from epsilometer.models.classifier import LINEAR
+from epsilometer.studies.anonymity.attackers import ADAPTIVE, CLEAN, DETECTOR, RELABELLED, STATIC
+from epsilometer.studies.anonymity.recorded import pairs, recorded_anonymity
+from tests.support.marked import rewritten, swapped, texts
+
+TEST, OTHER = rewritten(texts(200, 0), swapped), rewritten(texts(300, 5_000), swapped)
+DESIGN = epsilometer.AnonymityDesign(kinds=[LINEAR])
+
+
+def training(with_rewrites: bool) -> pl.DataFrame:
+    columns = {"text": OTHER.originals, **OTHER.labels} | ({"rewrite": OTHER.rewrites} if with_rewrites else {})
+    return pl.DataFrame(columns)
+
+
+def measured(table: pl.DataFrame | None, **labels: str) -> dict[str, dict[str, object]]:
+    labels_of = {"attribute": "gender", "keep": "rating", **labels}
+    rows = epsilometer.anonymity(TEST.originals, TEST.rewrites, TEST.labels, table, **labels_of, design=DESIGN)
+    return {row["attacker"]: row for row in rows.iter_rows(named=True)}
+
+
+def test_rewrites_of_the_training_texts_teach_the_attackers() -> None:
+    by_attacker = measured(training(with_rewrites=True))
+    assert (
+        by_attacker[STATIC]["accuracy"],
+        by_attacker[ADAPTIVE]["accuracy"],
+        by_attacker[RELABELLED]["accuracy"],
+    ) == (0, 1, 1)
+    assert (by_attacker[STATIC]["rs_all"], by_attacker[STATIC]["coverage"], by_attacker[CLEAN]["accuracy"]) == (1, 1, 1)
+    assert (
+        by_attacker[STATIC]["trained_on"],
+        by_attacker[ADAPTIVE]["trained_on"],
+        by_attacker[DETECTOR]["trained_on"],
+    ) == (
+        300,
+        300,
+        600,
+    )
+    assert by_attacker[ADAPTIVE]["texts"] == 200
+
+
+@pytest.mark.parametrize("table", [None, training(with_rewrites=False)])
+def test_else_a_half_of_the_rewrites_does(table: pl.DataFrame | None, capsys: pytest.CaptureFixture[str]) -> None:
+    by_attacker = measured(table)
+    assert "attackers learn from 100 of the rewrites, and the other 100 are tested on" in capsys.readouterr().err
+    assert by_attacker[STATIC]["trained_on"] == (100 if table is None else 300)
+    assert (by_attacker[ADAPTIVE]["trained_on"], by_attacker[ADAPTIVE]["texts"]) == (100, 100)
+    assert (by_attacker[STATIC]["accuracy"], by_attacker[ADAPTIVE]["accuracy"]) == (0, 1)
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    with pytest.raises(UserError, match="cannot be both"):
+        measured(None, keep="gender")
+    with pytest.raises(UserError, match="unknown label 'ratings'; did you mean 'rating'"):
+        measured(None, keep="ratings")
+    with pytest.raises(UserError, match=r"columns 'text', 'gender': unknown column 'rating'"):
+        measured(training(with_rewrites=True).select("text", "gender"))
+    same = pl.DataFrame({"text": TEST.originals[:5], **{name: column[:5] for name, column in TEST.labels.items()}})
+    with pytest.raises(UserError, match="5 texts of the test part"):
+        measured(same)
+    with pytest.raises(UserError, match="rewrites must be as many as the originals, 200, got 199"):
+        epsilometer.anonymity(TEST.originals, TEST.rewrites[1:], TEST.labels, attribute="gender", keep="rating")
+
+
+def test_recorded_rewrites_are_looked_up_by_their_originals(tmp_path: Path) -> None:
+    path = tmp_path / "rewrites.jsonl"
+    both = [[*TEST.originals, *OTHER.originals], [*TEST.rewrites, *OTHER.rewrites]]
+    pl.DataFrame({"original": [f"{text} " for text in both[0]], "rewrite": both[1]}).write_ndjson(path)
+    test = pl.DataFrame({"text": TEST.originals, **TEST.labels})
+    labels_of = {"attribute": "gender", "keep": "rating"}
+    looked_up = recorded_anonymity(test, pairs(path), training(with_rewrites=False), **labels_of, design=DESIGN)
+    direct = epsilometer.anonymity(
+        TEST.originals, TEST.rewrites, TEST.labels, training(with_rewrites=True), **labels_of, design=DESIGN
+    )
+    assert looked_up["epsilon"].is_null().all()
+    assert looked_up.drop("epsilon").equals(direct)
+    with pytest.raises(UserError, match="3 of 200 texts have no recorded rewrite"):
+        recorded_anonymity(test, pairs(path)[3:], None, **labels_of, design=DESIGN)
+    path.write_text(path.read_text() + path.read_text().splitlines()[0])
+    with pytest.raises(UserError, match="1 originals have another rewrite already"):
+        pairs(path)

@@ -1,0 +1,190 @@
+"""The exact losses, what they change, and the risk in words."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.auditing.exact_loss.importance import AT_LEAST
+from epsilometer.auditing.schemas import EXACT
+from epsilometer.report.rows import averages, by_equal_length, comparable
+from epsilometer.studies.texts.report import claims, exact_loss, numbers, strongest
+from epsilometer.studies.texts.report.exact_loss import (
+    ceiling_sentence,
+    claims_sentence,
+    departed_sentence,
+    length_sentence,
+    order_sentence,
+    ranked,
+    risks,
+    rows,
+    without_repeats,
+)
+from tests.support.audited import HOSTILE, TRIALS, audit, bare, estimates, exact, frame, shown, text_of
+from tests.support.exact_losses import curves, losses
+
+SURE = ("queries", "mvc", 5.0, "embedding", TRIALS, None, NO_CLAIM)  # every guess was right
+
+
+def test_both_groups_of_pairs_stand_beside_what_trials_of_each_prove() -> None:
+    table = frame(
+        ("queries", "dp_bart", 5.0, "embedding", 600, None, NO_CLAIM),
+        ("queries", "dp_bart", 5.0, "internal", 900, None, NO_CLAIM),
+        ("queries", "mvc", 5.0, "embedding", 800, None, NO_CLAIM),
+        equal=(100, 70),
+    )
+    laws = losses({("queries", "mvc", 5.0): 8.0, ("queries", "dp_bart", 5.0): 4.0}, latents=["dp_bart"])
+    latents, _, equal, every = rows(laws, table)
+    assert (equal["pairs"], equal["first"], equal["trials"], equal["sampled"]) == (
+        "equal length", True, 100, estimate(70, 100).loss
+    )  # fmt: skip
+    assert (every["pairs"], every["first"], every["trials"]) == ("all", False, TRIALS)
+    assert every["sampled"] == estimate(800, TRIALS).loss
+    assert latents["sampled"] == estimate(70, 100).loss
+    results = audit()
+    html, text = shown(section := exact_loss.section(results), results), text_of(section, results)  # type: ignore[arg-type]
+    assert text.count("latents, not released") == 3  # of each budget of one mechanism
+    assert "≤ 4.00 ± 0.01" in text
+    assert "8.00 ± 0.01" in text
+    assert "≤ 8.00" not in text
+    assert html.count("∞") >= 3  # different lengths, and a law that is infinite
+    assert "nan" not in text
+    assert "None" not in text
+
+
+def test_the_cells_that_trials_cannot_tell_apart_come_apart() -> None:
+    laws = losses({("queries", "mvc", 5.0): 8.0, ("queries", "tem", 5.0): 60.0, ("queries", "dp_bart", 5.0): 0.5})
+    sure = [(*SURE[:1], name, *SURE[2:]) for name in ("mvc", "tem")]
+    table = frame(*sure, ("queries", "dp_bart", 5.0, "embedding", 600, None, NO_CLAIM))
+    (sentence,) = ceiling_sentence(laws, table)
+    assert sentence.startswith("2 cells whose law is known stand at the ceiling of the trials (5.23 nats)")
+    assert "they lose 8.00 to 60.00 nats on average" in sentence
+    assert ceiling_sentence(laws, table.filter(pl.col("mechanism") != "tem")) == []
+
+
+def test_the_order_of_mechanisms_by_trials_and_by_laws() -> None:
+    cells = [
+        {"released": True, "sampled": sampled, "average": average, "delta_at_4": tail}
+        for sampled, average, tail in ((5.0, 9.0, 1.0), (5.0, 30.0, 1.0), (2.0, 12.0, 1.0), (1.0, 0.5, 0.2))
+    ]
+    order = ranked([*cells, {"released": False, "sampled": 9.0, "average": 99.0, "delta_at_4": 1.0}])
+    assert [row["tail_rank"] for row in order] == [1, 1, 1, 4, None]
+    assert [(row["sampled_rank"], row["exact_rank"]) for row in order] == [(1, 3), (1, 1), (3, 2), (4, 4), (None, None)]
+    assert order_sentence(order) == (
+        "Of 6 pairs of cells the exact loss tells 1 apart that look the same when sampled, and turns 1 round."
+    )
+
+
+def test_what_lengths_give_away_is_said_of_whom_it_concerns() -> None:
+    (sentence,) = length_sentence(exact())
+    assert sentence.startswith("On queries mvc shows how long a text is")
+    assert HOSTILE not in sentence  # its latents have one length
+    assert "12.5\N{NO-BREAK SPACE}% of the pairs compared" in sentence
+    assert length_sentence(exact().filter(pairs="equal length")) == []
+
+
+def test_claims_of_whole_texts_are_judged() -> None:
+    cells = {("queries", "mvc", 5.0): 8.0, ("queries", "tem", 5.0): 60.0}
+    assert claims_sentence(losses(cells)) == []  # nothing could be checked
+    (held,) = claims_sentence(losses(cells, verdict=NOT_REFUTED))
+    assert held.startswith("2 claims were checked")
+    assert "it exceeds none of them" in held
+    mixed = losses(cells, verdict=NOT_REFUTED).with_columns(
+        verdict=pl.when(mechanism="tem").then(pl.lit(VIOLATED)).otherwise("verdict")
+    )
+    assert claims_sentence(mixed)[0].endswith("it goes beyond that of tem at ε = 5.")
+    results = audit(exact=mixed)
+    assert "it goes beyond that of tem" in text_of(claims.section(results), results)
+
+
+def test_a_sampler_that_departs_from_its_law_is_named() -> None:
+    table = frame(SURE, (*SURE[:2], 9.0, *SURE[3:]))
+    departs = table.with_columns(departs=pl.col("epsilon") == 9.0)
+    laws = losses({("queries", "mvc", 5.0): 8.0, ("queries", "mvc", 9.0): 9.0})
+    (sentence,) = departed_sentence(laws, departs)
+    assert "mvc at ε = 9:" in sentence
+    assert departed_sentence(laws, table) == []
+    assert departed_sentence(laws.filter(epsilon=5.0), departs) == []
+
+
+def test_the_risk_is_that_of_the_law_and_never_below_guessing() -> None:
+    """Of randomised response among k texts: e^epsilon / (e^epsilon + k - 1)."""
+    chances = risks(
+        curves(losses({("queries", "mvc", 5.0): 3.0, ("letters", "mvc", 5.0): 0.0})), {"queries": 4000, "letters": 500}
+    )
+    of = {(row["dataset"], row["pairs"], row["candidates"]): row["chance"] for row in chances.to_dicts()}
+    assert sorted(k for name, pairs, k in of if (name, pairs) == ("queries", "all")) == [2, 10, 1000, 4000]
+    assert sorted(k for name, pairs, k in of if (name, pairs) == ("letters", "all")) == [2, 10, 500]
+    for k in (2, 10, 1000, 4000):
+        assert math.isclose(of["queries", "equal length", k], math.exp(3) / (math.exp(3) + k - 1))
+    for k in (2, 10, 500):
+        assert math.isclose(of["letters", "equal length", k], 1 / k)
+    results = audit()
+    text = text_of(exact_loss.section(results), results)
+    table = text[text.index("What that means") :]
+    assert "among 4,000" in table
+    assert table.index("guessing") < table.index("1 in 4,000") < table.index("mvc")
+    assert "15 of 20 times" in table  # mvc at 1 nat: .731
+
+
+def test_no_cell_with_a_known_law_ends_at_what_trials_can_show() -> None:
+    law = losses({("queries", "mvc", 5.0): 8.0})
+    results = audit(estimates=frame(SURE), exact=law, curves=curves(law))
+    text = text_of(numbers.section(results), results)
+    assert "exact: 10.00 ± 0.01" in text  # all pairs, as in the trials
+    assert text.count("above 5.23") == 3  # plug-in values, of the attack and of both rows of the strongest
+    assert "exact 8.00 ± 0.01" in text_of(strongest.section(results), results)
+    known_below = law.with_columns(method=pl.lit(AT_LEAST), average_high=pl.lit(math.inf))
+    unknown = audit(estimates=frame(SURE), exact=known_below)
+    assert text_of(numbers.section(unknown), unknown).count("above 5.23") == 6
+    assert averages(known_below) == {("queries", "mvc", 5.0): "at least 7.99"}
+
+
+def test_of_generated_text_the_mean_alone_is_known() -> None:
+    unknown = ("median", "q95", "worst", "worst_x", "worst_other", "relative_epsilon", "error")
+    law = losses({("queries", "mvc", 5.0): 8.0}).with_columns(
+        *(pl.lit(None).alias(name) for name in unknown), method=pl.lit(AT_LEAST)
+    )
+    results = audit(estimates=frame(SURE), exact=law.cast(dict(EXACT)), curves=curves(law))
+    text = text_of(exact_loss.section(results), results)
+    assert "at least 7.99" in text
+    assert "at least, 99 %" in text
+    assert "None" not in text
+    assert comparable(results.estimates, results.exact, 0.01)["exact"].to_list() == [False]
+
+
+def test_losses_to_compare_are_all_over_texts_of_equal_length() -> None:
+    table = frame(SURE, ("queries", "dp_bart", 5.0, "embedding", 900, None, NO_CLAIM), equal=(100, 70))
+    law = losses({("queries", "mvc", 5.0): 8.0})
+    sampled, by_law = comparable(table, law, 0.01).sort("mechanism").to_dicts()
+    assert (by_law["exact"], by_law["point"], by_law["loss"], by_law["upper"]) == (True, 8.0, 7.99, 8.01)
+    own = estimate(70, 100)
+    assert (sampled["exact"], sampled["loss"], sampled["upper"]) == (False, own.loss, own.upper)
+    inside = losses({("queries", "mvc", 5.0): 8.0}, latents=["mvc"])
+    assert not comparable(table, inside, 0.01)["exact"].any()  # it bounds the text, and is not its loss
+    alone = comparable(table, law.clear(), 0.01)
+    assert alone["loss"].to_list() == [estimate(900, TRIALS).loss, estimate(TRIALS, TRIALS).loss]
+
+
+def test_without_pairs_of_equal_length_all_pairs_count() -> None:
+    both = losses({("queries", "mvc", 5.0): 8.0, ("letters", "mvc", 5.0): 3.0})
+    some = both.filter((pl.col("dataset") == "queries") | (pl.col("pairs") == "all"))
+    assert by_equal_length(some).select("dataset", "pairs").rows() == [("letters", "all"), ("queries", "equal length")]
+
+
+def test_where_all_pairs_are_of_equal_length_they_stand_once() -> None:
+    matched = losses({("letters", "mvc", 5.0): 3.0}).with_columns(share=pl.lit(1 - 1e-12))  # a sum of weights
+    both = pl.concat([losses({("queries", "mvc", 5.0): 8.0}), matched])
+    assert without_repeats(both, both).select("dataset", "pairs").rows() == [
+        ("queries", "equal length"),
+        ("queries", "all"),
+        ("letters", "equal length"),
+    ]
+    assert set(without_repeats(curves(both), both).filter(dataset="letters")["pairs"]) == {"equal length"}
+
+
+def test_without_laws_there_is_no_section() -> None:
+    assert exact_loss.section(bare(estimates())) is None

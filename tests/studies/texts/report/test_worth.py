@@ -1,0 +1,201 @@
+"""What rewritten texts are worth at equal measured loss."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import polars as pl
+
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED
+from epsilometer.auditing.schemas import CEILINGS, EXACT
+from epsilometer.mechanisms.controls.coin import Coin
+from epsilometer.pipeline.params import read
+from epsilometer.report.rows import comparable, strongest, tails
+from epsilometer.report.wording import tail_words
+from epsilometer.studies.texts.report import worth
+from epsilometer.studies.texts.report.worth import (
+    attribute_sentence,
+    labels,
+    levels,
+    tradeoff_points,
+    tradeoff_sentence,
+)
+from tests.support.audited import HOSTILE, MECHANISMS, audit, bare, downstream, estimates, frame, tables_of_all, text_of
+from tests.support.exact_losses import losses as exact_of
+from tests.support.places import ROOT
+
+SIMILARITY = tables_of_all()["similarity"]
+NO_EXACT = pl.DataFrame(schema=dict(EXACT))
+NO_CEILINGS = pl.DataFrame(schema=dict(CEILINGS))
+
+
+def losses(estimates: pl.DataFrame, exact: pl.DataFrame = NO_EXACT, tail: float = 0.0) -> pl.DataFrame:
+    """Losses by which mechanisms are compared; tail: what is known of delta at 4 nats where there is no law."""
+    return comparable(estimates, exact, 0.01).with_columns(pl.col("tail").fill_null(tail))
+
+
+def test_the_closest_mechanism_within_the_target_is_named() -> None:
+    results = audit()
+    text = text_of(worth.section(results), results)
+    # identity is out (it leaks all), dp_bart leaks nothing but is farther off than mvc, whose loss is 1.39 by length.
+    keeps = "on queries mvc at ε = 0.5 keeps most within 1.75 nats and a delta at 4 nats of 0.01"
+    assert f"{keeps}: cosine 0.40 (0.30 to 0.50)" in text
+    points = tradeoff_points(losses(estimates()), SIMILARITY, downstream()).filter(measure="cosine")
+    front = points.filter("best").select("mechanism", "epsilon").rows()
+    assert front == [("dp_bart", 0.5), ("mvc", 0.5), ("mvc", 2500.0)]  # and no control
+    assert tradeoff_sentence(points, 0.25).startswith("On queries dp_bart at ε = 0.5")
+    assert "hardly" not in tradeoff_sentence(points, 0.25, ["mvc"])
+    assert ", which hardly reads the texts of some data sets, keeps most" in tradeoff_sentence(
+        points, 0.25, ["dp_bart"]
+    )
+    assert "no measured budget" in tradeoff_sentence(points.filter(mechanism="mvc"), 1.5)
+    assert tradeoff_sentence(points.clear(), 1.0) == ""
+
+
+def test_who_was_spared_the_optimal_adversary_is_said() -> None:
+    spared = estimates().filter(dataset="queries")
+    assert strongest(spared)["optimal"].all()  # nobody met it
+    own = frame(("queries", HOSTILE, 0.5, "likelihood", 990, None, NOT_REFUTED)).filter(attack="likelihood")
+    unequal = pl.concat([spared.filter(pl.col("epsilon") == 0.5), own])
+    assert strongest(unequal).select("mechanism", "optimal").rows() == [
+        (HOSTILE, True),
+        ("dp_bart", False),
+        ("mvc", False),
+    ]
+    points = tradeoff_points(losses(unequal), SIMILARITY, downstream()).filter(measure="cosine")
+    said = tradeoff_sentence(points, 1.75)
+    assert said.startswith("On queries mvc at ε = 0.5, which no optimal adversary attacks, keeps most within 1.75 nats")
+
+
+def test_a_mechanism_that_publishes_some_texts_is_never_called_better() -> None:
+    """The coin at 1 nat, not marked as a control: it has the largest cosine at its average loss, by far.
+
+    By its law delta at 4 nats is .46. Without one nothing bounds it, as 1,000 trials at the same success rate do not.
+    """
+    coin = frame(
+        ("queries", "coin", 1.0, "embedding", 731, None, NO_CLAIM),
+        ("queries", "tem", 8.0, "embedding", 731, None, NO_CLAIM),
+    )
+    row = SIMILARITY.filter(mechanism="mvc").head(1)
+    keeps = {"coin": 0.58, "tem": 0.1}
+    similar = pl.concat(
+        row.with_columns(
+            mechanism=pl.lit(name), epsilon=pl.lit(at), cosine=pl.lit(keeps[name]), cosine_low=pl.lit(keeps[name])
+        )
+        for name, at in (("coin", 1.0), ("tem", 8.0))
+    )
+    laws = exact_of({("queries", "coin", 1.0): 1.0, ("queries", "tem", 8.0): 1.0})
+    tails = pl.when(mechanism="coin").then(math.tanh(0.5)).otherwise(0.002)
+    laws = laws.with_columns(delta_at_4_low=tails, delta_at_4=tails)
+    for exact, best in ((laws, ["tem"]), (NO_EXACT, [])):
+        table = comparable(coin, exact, 0.01)
+        points = tradeoff_points(table, similar, downstream().clear())
+        assert points.filter("best")["mechanism"].to_list() == best
+        assert "coin" not in tradeoff_sentence(points, 1.5)
+        assert ("tem at ε = 8 keeps most" in tradeoff_sentence(points, 1.5)) == bool(best)
+        tips = worth.figure(points, levels(downstream().clear()), ["coin", "tem"], 1.5, ceilings=NO_CEILINGS)[
+            "datasets"
+        ]
+        shown = {row["mechanism"]: row["tails"] for row in tips["tradeoff queries cosine"]}
+        assert shown["coin"] == ("0.463" if best else "not testable")
+
+
+def test_what_is_known_of_the_tail_is_said_by_law_by_latents_and_by_attacks() -> None:
+    sampled = frame(*(("queries", name, 1.0, "embedding", 900, None, NO_CLAIM) for name in "abcd")).with_columns(
+        delta_at_4_low=pl.when(mechanism="d").then(None).otherwise(0.25)
+    )
+    laws = exact_of({("queries", "a", 1.0): 1.0, ("queries", "b", 1.0): 1.0}, latents=["b"])
+    table = tails(sampled, laws).sort("mechanism")
+    assert table.select("mechanism", "tail_low", "tail").rows() == [
+        ("a", 0.001, 0.002), ("b", None, 0.002), ("c", 0.25, None), ("d", None, None),
+    ]  # fmt: skip
+    words = [tail_words(low, high) for _, low, high in table.select("mechanism", "tail_low", "tail").rows()]
+    assert words == ["0.002", "≤ 0.002", "≥ 0.25", "not testable"]
+
+
+def test_what_classifiers_learn_stands_beside_the_loss() -> None:
+    results = audit()
+    text = text_of(worth.section(results), results)
+    # The interval is that of the mean over test texts; the seeds are points beside it.
+    keeps = "queries mvc at ε = 0.5 keeps most within 1.75 nats and a delta at 4 nats of 0.01"
+    assert f"{keeps}: macro F1 of intent 0.60 (0.55 to 0.64)" in text
+    points = tradeoff_points(losses(estimates()), SIMILARITY, downstream())
+    assert points["measure"].unique(maintain_order=True).to_list() == ["macro F1 of intent", "cosine"]
+    ranked = points.filter(measure="macro F1 of intent").select("mechanism", "epsilon", "best").rows()
+    # Each measure has a front of its own: on that of the cosine the largest budget of mvc lies as well.
+    assert ranked == [(HOSTILE, 5.0, True), ("mvc", 0.5, True), ("mvc", 2500.0, False)]
+    assert levels(downstream()).select("what", pl.col("value").round(6)).rows() == [
+        ("majority", 0.01),
+        ("clean texts", 0.8),
+    ]
+    seeds = points.filter(mechanism="mvc", epsilon=0.5)["seeds"].to_list()
+    assert [values and [round(value, 2) for value in values] for values in seeds] == [
+        [0.58, 0.59, 0.6, 0.61, 0.62],
+        None,
+    ]
+    few = tradeoff_points(losses(estimates()), SIMILARITY, downstream().filter(pl.col("seed") < 3))
+    assert not few.filter(measure="macro F1 of intent")["best"].any()
+    assert "macro F1 of intent was trained for fewer than 5 seeds" in tradeoff_sentence(few, 1.5)
+    none = tradeoff_points(losses(estimates()), SIMILARITY, downstream().clear())
+    assert none["measure"].unique().to_list() == ["cosine"]
+
+
+def test_points_at_the_ceiling_come_apart_by_their_laws() -> None:
+    """Exact averages are solid and stand where they are, sampled losses are hollow."""
+    mvc = exact_of({("queries", "mvc", 0.5): 0.5, ("queries", "mvc", 2500.0): 60.0})
+    points = tradeoff_points(losses(estimates(), mvc), SIMILARITY, downstream()).filter(measure="cosine")
+    marks = worth.figure(points, levels(downstream()), estimates()["mechanism"], 1.5, ceilings=NO_CEILINGS)["datasets"][
+        "tradeoff queries cosine"
+    ]
+    places = {name: [(row["point"], row["solid"]) for row in marks if row["mechanism"] == name] for name in MECHANISMS}
+    assert places["mvc"] == [(0.5, True), (60.0, True)]
+    assert not any(solid for name, rows in places.items() if name != "mvc" for _, solid in rows)
+    assert set(points.filter("best")["mechanism"]) == {"mvc"}  # no lower bound beats an exact loss
+    assert tradeoff_sentence(points, 0.6).endswith("at an exact loss of 0.50 (at most 0.51).")
+    infinite = exact_of({("queries", "mvc", 0.5): math.inf})
+    cut = tradeoff_points(losses(estimates(), infinite), SIMILARITY, downstream())
+    assert json.dumps(
+        worth.figure(cut, levels(downstream()), estimates()["mechanism"], 1.5, ceilings=NO_CEILINGS), allow_nan=False
+    )
+
+
+def test_levels_that_are_alike_share_a_name() -> None:
+    points = tradeoff_points(losses(estimates()), SIMILARITY, downstream())
+    for clean, named in ((0.8, ["clean texts", "majority"]), (0.03, ["clean texts, majority", ""])):
+        near = levels(downstream()).with_columns(
+            value=pl.when(what="clean texts").then(clean).otherwise(pl.col("value"))
+        )
+        figure = worth.figure(points, near, estimates()["mechanism"], 1.5, ceilings=NO_CEILINGS)
+        rows = figure["datasets"]["levels tradeoff queries macro F1 of intent"]
+        assert [row["what"] for row in rows] == named
+        assert len({row["value"] for row in rows}) == 2  # both lines are drawn
+
+
+def test_attackers_stand_between_their_ends() -> None:
+    (attribute,) = labels(downstream())["attribute"]
+    assert attribute["clean"] == {"macro": "0.70 ± 0.02", "binary": "0.80 ± 0.00"}
+    assert attribute["majority"] == {"macro": "0.33", "binary": None}
+    row = next(row for row in attribute["rows"] if row["mechanism"] == "mvc")
+    assert (row["static"]["macro"], row["adaptive"]["macro"], row["empty"]) == ("0.50 ± 0.02", "0.60 ± 0.02", 7)
+    assert "beats the static one in 1 of 3 cases" in attribute_sentence(downstream())
+    assert attribute_sentence(downstream().filter(role="task")) == ""
+    results = audit()
+    text = text_of(worth.section(results), results)
+    table = text[text.index("Private attributes inferred") :]
+    assert (
+        table.index("clean texts") < table.index(HOSTILE) < table.index("0.60 ± 0.02") < table.rindex("commonest class")
+    )
+
+
+def test_without_utility_there_is_no_section() -> None:
+    assert worth.section(bare(estimates())) is None
+
+
+def test_the_coin_stands_in_the_default_audit_and_is_named_by_nothing_that_ranks() -> None:
+    """Its cell has a law with a tail; the rows of a default audit's coin are those of the test above."""
+    params = read(ROOT / "params.yaml")
+    coins = [name for name, cell in params.cells.items() if cell.mechanism == "coin"]
+    assert coins
+    assert all(params.datasets[params.cells[name].dataset].sets for name in coins), "beside what is possible"
+    assert Coin.control
