@@ -84,7 +84,7 @@ def test_after_every_fault_nothing_is_lost_and_nothing_is_answered_twice(server:
     faults = {fault: [fault] for fault in FAULTS}
     faults |= {"thrice": ["500", "reset", "429"], "malformed twice": ["page", "broken"], "fine": []}
     server.fault = lambda message, attempt: dict(enumerate(faults[message])).get(attempt)
-    answers = Chat("m", tmp_path / "s", workers=16, timeout=0.8).complete(ask(*faults), 5)
+    answers = Chat("m", tmp_path / "s", workers=16, timeout=3).complete(ask(*faults), 5)
     assert [answer.text for answer in answers] == [f"re: {message}" for message in faults]
     assert server.answered == dict.fromkeys(faults, 1)
     assert Counter(m for m, _, _ in server.requests) == {m: len(before) + 1 for m, before in faults.items()}

@@ -75,7 +75,7 @@ class Handler(BaseHTTPRequestHandler):
             case "429 after 1":
                 self._send(429, "{}", ("Retry-After", "1"))
             case "time-out":
-                time.sleep(1.5)
+                time.sleep(5)
             case "reset":
                 # With lingering off, closing sends a reset.
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
