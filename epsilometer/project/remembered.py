@@ -12,11 +12,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from epsilometer.core import atomic, imports
 from epsilometer.project import code
+from epsilometer.runtime.progress import note
 
 _NAME = ".dvc/tmp/epsilometer.imports"  # DVC's folder for what a machine may forget
 
@@ -25,26 +26,38 @@ _NAME = ".dvc/tmp/epsilometer.imports"  # DVC's folder for what a machine may fo
 def remembered() -> Iterator[None]:
     """Use what earlier processes have read, and leave what this one has; nothing where there is no DVC project.
 
-    A damaged file, or one by another version of Python or of what reads imports, is passed over.
+    A damaged file is named and written anew; one by another version of Python or of what reads imports is passed over.
     """
     file = Path(os.environ.get("DVC_ROOT", "."), _NAME)
     if not file.parent.is_dir():
         yield
         return
-    with suppress(OSError, ValueError):
-        name, _, text = file.read_text(encoding="utf-8").partition("\n")
-        if name == _name(text):
-            content = json.loads(text)
-            imports.earlier.update(content["imports"])
-            code.packages.update(content["packages"])
+    if file.is_file():
+        _recall(file)
     yield
     here = {state: every for state, every in code.packages.items() if state == code.installed()}
     text = json.dumps({"imports": imports.statements, "packages": here}, sort_keys=True)
-    written = f"{_name(text)}\n{text}"
+    written = f"{_reader()} {_digest(text.encode())}\n{text}"
     if not (file.is_file() and file.read_bytes() == written.encode()):
         atomic.write_text(written, file)
 
 
-def _name(text: str) -> str:
-    reader = Path(str(imports.__file__)).read_bytes()
-    return hashlib.blake2b(b"\0".join([reader, sys.version.encode(), text.encode()]), digest_size=16).hexdigest()
+def _recall(file: Path) -> None:
+    """Take over what a file says, unless it is damaged or another version wrote it."""
+    head, _, text = file.read_bytes().partition(b"\n")
+    reader, _, written = head.decode("ascii", "replace").partition(" ")
+    if written != _digest(text):
+        note(f"{file}, what was remembered of imports, is damaged; all files are read again, and it is written anew")
+    elif reader == _reader():
+        content = json.loads(text)
+        imports.earlier.update(content["imports"])
+        code.packages.update(content["packages"])
+
+
+def _reader() -> str:
+    """Names what reads imports: this version of it, on this Python."""
+    return _digest(Path(str(imports.__file__)).read_bytes() + b"\0" + sys.version.encode())
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=16).hexdigest()

@@ -61,8 +61,8 @@ def test_an_edit_of_equal_size_and_time_is_seen(file: Path, tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("damage", ["", "cut", "edited", "garbage"])
-def test_a_damaged_file_is_passed_over(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+def test_a_damaged_file_is_named_and_written_anew(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: str
 ) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("import one")
@@ -77,9 +77,26 @@ def test_a_damaged_file_is_passed_over(
     }
     file.write_bytes(damaged[damage])
     forget(monkeypatch)
+    capsys.readouterr()
     with remembered():
         assert reached(mine)[1] == {"one"}
     assert file.read_text() == whole
+    assert f"{file}, what was remembered of imports, is damaged" in capsys.readouterr().err
+
+
+def test_another_version_of_the_reader_reads_anew_and_says_nothing(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("import one")
+    with remembered():
+        reached(mine)
+    forget(monkeypatch)
+    monkeypatch.setattr("epsilometer.project.remembered._reader", lambda: "of another version")
+    capsys.readouterr()
+    with remembered():
+        assert imports.earlier == {}
+    assert capsys.readouterr().err == ""
 
 
 def test_another_state_of_the_packages_is_read(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
