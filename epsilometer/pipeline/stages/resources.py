@@ -18,7 +18,6 @@ from epsilometer.project.code import hashes
 from epsilometer.project.sections import MechanismEntry
 
 FOLDER = Path("data/resources")
-SECTIONS = ("cells", "downstream", "anonymity", "ablations", "sweeps")
 
 
 def main() -> None:
@@ -27,8 +26,8 @@ def main() -> None:
     with dvc_files.dvc_pauses():
         outs = dvc_files.recorded("outs")
     shutil.rmtree(FOLDER, ignore_errors=True)
-    for section in SECTIONS:
-        for name, cell in getattr(params, section).items():
+    for section, cells in params.sections_of_cells():
+        for name, cell in cells.items():
             record = {"files": _hashes(cell, outs), "cell": cell.model_dump(mode="json")}
             atomic.write_json(record, FOLDER / section / f"{name}.json")
 
