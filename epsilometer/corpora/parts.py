@@ -6,6 +6,7 @@ white space and punctuation alone, and where both belong to a third row. A part 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -18,6 +19,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.text.words import words
 
 GROUP = "group_number"  # column of prepared tables: the number of a row's group
+PUBLIC = "public"  # the split of the texts that mechanisms may be made from
 
 
 def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64]:
@@ -63,6 +65,19 @@ def places(of: NDArray[np.int64], *name: str | int) -> NDArray[np.float64]:
     middles = np.empty(len(sizes))
     middles[order] = (ends - sizes[order] / 2) / max(len(of), 1)
     return middles[of]
+
+
+def hashed(table: pl.DataFrame) -> NDArray[np.float64]:
+    """Returns [n] in [0, 1): a hash of each row's text; of a group, that of its first text in the alphabet.
+
+    table: column `text`, and `GROUP` where rows belong together. The hash of a text that belongs to no other depends on
+    nothing but its words, so that whether it lies below a share does not either.
+    """
+    keys = pl.Series("key", [" ".join(words(text)) for text in table["text"]])
+    if GROUP in table.columns:
+        keys = table.with_columns(keys).select(pl.col("key").min().over(GROUP)).to_series()
+    numbers = (int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) for key in keys)
+    return np.fromiter(numbers, np.uint64, len(keys)) / 2.0**64
 
 
 def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl.Series:

@@ -63,6 +63,8 @@ def check(params: Params) -> list[Download]:
     _check_resources(params)
     for cell in (*params.cells.values(), *params.downstream.values(), *params.anonymity.values()):
         _check_auxiliaries(params, cell, cells.build(params, cell), f"mechanisms.{cell.mechanism}.settings")
+    for name, exemplars in params.exemplars.items():
+        build_mechanism("exemplars", exemplars.settings, "", f"exemplars.{name}.settings")
     _check_rewriters(params)
     _check_reconstruction(params)
     for name, cell in params.sweeps.items():
@@ -145,7 +147,7 @@ def _check_resources(params: Params) -> None:
         "data/lists.npz",
         *(
             f"data/{kind}/{name}"
-            for kind in ("models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters")
+            for kind in ("models", "triples", "autoencoders", "noise_aware", "exemplars", "auxiliaries", "rewriters")
             for name in getattr(params, kind)
         ),
     ]

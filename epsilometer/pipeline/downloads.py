@@ -16,6 +16,7 @@ from epsilometer.corpora import hub as data_sets
 from epsilometer.corpora import tab
 from epsilometer.models import locate
 from epsilometer.models.classifier import TRANSFORMER
+from epsilometer.models.locate import ENCODER
 from epsilometer.pipeline.expected import PUBLISHED
 from epsilometer.pipeline.params import Params
 from epsilometer.runtime import hub
@@ -80,11 +81,7 @@ def repositories(params: Params) -> list[Repository]:
 
 def pins(params: Params) -> Iterator[data_sets.Pin]:
     """The data sets of the hub that are audited, or that stages build on."""
-    corpora = [
-        entry.corpus.source
-        for kind in ("triples", "autoencoders", "noise_aware")
-        for entry in getattr(params, kind).values()
-    ]
+    corpora = [entry.corpus.source for _, entry in params.made_of_public()]
     for source in (*(dataset.source for dataset in params.datasets.values()), *corpora):
         path = Path(params.path(source))
         if path.suffix == ".json" and path.exists() and not tab.holds(path):
@@ -99,6 +96,7 @@ def models_of_stages(params: Params) -> list[str]:
     for name, source in params.words.sources.items():
         models += _pinned(params.path(source), f"words.sources.{name}")
     models += [entry.encoder for entry in params.triples.values()]
+    models += [str(entry.settings.get("encoder", ENCODER)) for entry in params.exemplars.values()]
     for place, training in _trainings(params):
         path = params.path(training.model)
         models += _pinned(path, place) if Path(path).exists() else [training.model]

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import polars as pl
 
-from epsilometer.core.errors import unknown
+from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import absent
 from epsilometer.corpora.files import Layout
-from epsilometer.corpora.parts import GROUP, groups, resplit
+from epsilometer.corpora.parts import GROUP, PUBLIC, groups, hashed, resplit
 from epsilometer.corpora.reading import Corpus, GeneratorRequest, prepare, read
 from epsilometer.project.params import ProjectParams
 
@@ -37,13 +37,28 @@ def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus
         texts = replace(texts, table=_merged(texts.table, label, merged, f"datasets.{name}.merge"))
     for label, classes in dataset.classes.items():
         texts = replace(texts, table=_of_classes(texts.table, label, classes, f"datasets.{name}.classes"))
-    if not dataset.group and dataset.resplit is None:
-        return texts
-    table = texts.table.with_columns(pl.Series(GROUP, groups(texts.table, dataset.group)))
+    table = texts.table
+    if dataset.group or dataset.resplit is not None:
+        table = table.with_columns(pl.Series(GROUP, groups(table, dataset.group)))
     if dataset.resplit is not None:
         split = resplit(table[GROUP].to_numpy(), dataset.resplit.model_dump(), params.audit.seed)
         table = table.with_columns(split)
+    if dataset.public_part is not None:
+        table = _with_public(table, dataset.public_part, f"datasets.{name}.public_part")
     return replace(texts, table=table)
+
+
+def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:
+    """The table with its public part as a split. Raises UserError for one of its own, and where a part is empty."""
+    if PUBLIC in table["split"]:
+        raise UserError(f"{place}: the data set has a split {PUBLIC!r} of its own; leave {place.split('.')[-1]} out")
+    public = pl.Series(hashed(table) < share)
+    if not public.any() or public.all():
+        raise UserError(
+            f"{place} must leave texts on both sides, and {share:g} of {len(table)} texts makes {public.sum()} public; "
+            "give another share"
+        )
+    return table.with_columns(pl.when(public).then(pl.lit(PUBLIC)).otherwise("split").alias("split"))
 
 
 def _merged(table: pl.DataFrame, label: str, merged: Mapping[str, Sequence[str]], place: str) -> pl.DataFrame:

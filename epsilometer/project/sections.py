@@ -19,6 +19,7 @@ from pydantic import (
 
 from epsilometer.auditing.trials.design import LARGEST_SET
 from epsilometer.core.guarantees import NO_BUDGET
+from epsilometer.corpora.parts import PUBLIC
 from epsilometer.runtime.scaling import Engine
 
 Probability = Annotated[float, Field(gt=0, lt=1)]
@@ -110,6 +111,12 @@ class Dataset(Section):
         "do not bind.",
     )
     public: bool = Field(False, description="Whether the report may show examples of its texts.")
+    public_part: Probability | None = Field(
+        None,
+        description="The share of its texts that is public: by a hash of each text (of the first of an author or a "
+        "pair, under `group`) they become the split `public`. Mechanisms and learners may be made from them, and they "
+        "are not audited.",
+    )
     group: tuple[str, ...] = Field(
         (),
         description="The columns that together name an author or a pair, whose rows stay together when splits are "
@@ -125,6 +132,12 @@ class Dataset(Section):
         {},
         description="By label, the classes that count; a text of any other, too rare to be learnt, has no such label.",
     )
+
+    @model_validator(mode="after")
+    def _audits_no_public_part(self) -> Dataset:
+        if self.public_part is not None and self.use == PUBLIC:
+            raise ValueError(f"use must be another split than {PUBLIC!r}, the public part, which is not audited")
+        return self
 
     @field_validator("merge")
     @classmethod

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsilometer.core.errors import UserError
-from epsilometer.corpora.parts import check_apart, groups, places, resplit
+from epsilometer.corpora.parts import GROUP, check_apart, groups, hashed, places, resplit
 from epsilometer.text.words import words
 
 TEXTS = st.lists(st.sampled_from(["Yes.", "yes", " YES!", "no", "No no", "no-no", "perhaps", "?", "…"]), min_size=1)
@@ -109,3 +109,23 @@ def test_too_few_groups_and_unknown_columns_are_refused() -> None:
         resplit(np.zeros(10, np.int64), {"validation": 0.6, "test": 0.2}, 0)
     with pytest.raises(UserError, match="unknown grouping column 'authors'; did you mean 'author'"):
         groups(pl.DataFrame({"text": ["a"], "author": ["b"]}), ["authors"])
+
+
+@given(tables())
+def test_a_hash_is_of_the_words_alone_and_whole_groups_have_one(table: pl.DataFrame) -> None:
+    """So that no text's place depends on what else is audited, nor are an author's texts on two sides."""
+    alone = [hashed(table[[i]])[0] for i in range(len(table))]
+    np.testing.assert_array_equal(hashed(table), alone)
+    key = [" ".join(words(text)) for text in table["text"]]
+    assert len(set(alone)) == len(set(key))
+    of = groups(table, ["author"])
+    grouped = hashed(table.with_columns(pl.Series(GROUP, of)))
+    assert {*grouped} <= {*alone}
+    assert len({*zip(of.tolist(), grouped.tolist(), strict=True)}) == of.max() + 1
+
+
+def test_hashes_are_uniform() -> None:
+    """2,000 texts: the share below p differs from p by more than .05 with probability below 1e-4 (Hoeffding)."""
+    place = hashed(pl.DataFrame({"text": [f"the request number {i}" for i in range(2000)]}))
+    for share in (0.1, 0.5, 0.9):
+        assert abs((place < share).mean() - share) < 0.05

@@ -48,12 +48,23 @@ class PublicCorpus(Section):
     """Public texts to build on."""
 
     source: str = Field(description="As a data set's `source`.")
+    dataset: str | None = Field(
+        None,
+        description="A data set of this file with this `source`, of which its public part is read "
+        "([`public_part`](#dataset)); then the settings below are left out.",
+    )
     parts: tuple[str, ...] = Field(
         (), description="Of a generator, the parts that are read one after the other, `count` texts of each."
     )
     count: PositiveInt | None = Field(None, description="How many texts a generator writes.")
     text: str = Field("text", description="The column of the text.")
     seed: Seed = Field(1, description="The seed of a generator, so that its texts differ from the audited ones.")
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> PublicCorpus:
+        if self.dataset is not None and (idle := sorted(self.model_fields_set - {"source", "dataset"})):
+            raise ValueError(f"{idle[0]} has no effect beside dataset, whose own settings count; leave it out")
+        return self
 
 
 class TriplesEntry(Section):
@@ -90,6 +101,20 @@ class NoiseAwareEntry(Section):
     training: Mapping[str, Any] = Field(
         description="Settings of `epsilometer/mechanisms/latents/shared/noise_aware.py`."
     )
+
+
+class ExemplarsEntry(Section):
+    """Public exemplars, which `exemplars` reads."""
+
+    corpus: PublicCorpus = Field(description="The public texts that they are chosen among.")
+    settings: Mapping[str, Any] = Field(
+        {},
+        description="Settings of the mechanism that decide which they are: `m`, `encoder`, `seed`; with `m: auto` also "
+        "its law and `target`.",
+    )
+
+
+OfPublic = TriplesEntry | AutoencoderEntry | NoiseAwareEntry | ExemplarsEntry
 
 
 class Instrument(Section):
@@ -183,6 +208,7 @@ class TextsParams(ProjectParams):
     triples: Mapping[str, TriplesEntry] = Field({}, description="Public corpora of triples, which `dp_st` reads.")
     autoencoders: Mapping[str, AutoencoderEntry] = Field({}, description="Autoencoders, which `adept` reads.")
     noise_aware: Mapping[str, NoiseAwareEntry] = Field({}, description="Pruned models, which `dp_bart` reads.")
+    exemplars: Mapping[str, ExemplarsEntry] = Field({}, description="Public exemplars, which `exemplars` reads.")
     cells: Mapping[str, Cell] = Field(
         {},
         description="Which mechanism on which data set. DVC reruns a cell when its line, its file or what it reads "
@@ -223,6 +249,8 @@ class TextsParams(ProjectParams):
             self._check_audit()
         for name, cell in self.cells.items():
             check_cell(self, cell, "cells", name)
+        for place, entry in self.made_of_public():
+            self._check_public(entry.corpus, f"{place}.corpus")
         check_epsilons(self.instrument.epsilons, "instrument.epsilons")
 
     @model_validator(mode="after")
@@ -252,6 +280,28 @@ class TextsParams(ProjectParams):
                 f"{self.audit.alpha:g})"
             )
 
+    def made_of_public(self) -> Iterator[tuple[str, OfPublic]]:
+        """What mechanisms read that is made of public texts, each with its place in params.yaml."""
+        for kind in ("triples", "autoencoders", "noise_aware", "exemplars"):
+            for name, entry in getattr(self, kind).items():
+                yield f"{kind}.{name}", entry
+
+    def _check_public(self, corpus: PublicCorpus, place: str) -> None:
+        """Refuse the public part of a data set that has none, or another source, on which DVC would depend."""
+        if corpus.dataset is None:
+            return
+        if corpus.dataset not in self.datasets:
+            raise unknown(f"data set in {place}.dataset", corpus.dataset, self.datasets)
+        dataset = self.datasets[corpus.dataset]
+        if dataset.public_part is None:
+            raise UserError(
+                f"{place}.dataset: {corpus.dataset} has no public part; give it one, as in public_part: 0.2"
+            )
+        if corpus.source != dataset.source:
+            raise UserError(
+                f"{place}.source must be that of datasets.{corpus.dataset}, {dataset.source!r}, got {corpus.source!r}"
+            )
+
     def _check_varied(self, entry: Cell, kind: str, name: str) -> None:
         """Refuse an entry that differs from its cell, which it repeats because DVC cannot look it up."""
         if name not in self.cells:
@@ -269,9 +319,7 @@ class TextsParams(ProjectParams):
     def data_paths(self) -> Iterator[tuple[str, str]]:
         """As `ProjectParams.data_paths`; also public texts to build on, and word vectors of autoencoders."""
         yield from super().data_paths()
-        for kind in ("triples", "autoencoders", "noise_aware"):
-            for name, entry in getattr(self, kind).items():
-                yield f"{kind}.{name}.corpus.source", entry.corpus.source
+        yield from ((f"{place}.corpus.source", entry.corpus.source) for place, entry in self.made_of_public())
         for name, autoencoder in self.autoencoders.items():
             if autoencoder.vectors is not None:
                 yield f"autoencoders.{name}.vectors", autoencoder.vectors
@@ -291,6 +339,8 @@ class TextsParams(ProjectParams):
         for name, triples in self.triples.items():
             yield from strings({"encoder": triples.encoder, "tagger": triples.tagger}, f"triples.{name}")
         yield from ((f"noise_aware.{name}.model", entry.model) for name, entry in self.noise_aware.items())
+        for name, exemplars in self.exemplars.items():
+            yield from strings(exemplars.settings, f"exemplars.{name}.settings")
 
     def variations(self, name: str) -> Iterator[tuple[str, float, float, Mapping[str, Any]]]:
         """Yield (setting, value, epsilon, the mechanism's settings) for each value of a sweep."""

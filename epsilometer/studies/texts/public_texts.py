@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from epsilometer.corpora.parts import PUBLIC
 from epsilometer.corpora.reading import GeneratorRequest, read
+from epsilometer.project.corpora import corpus as audited_corpus
 from epsilometer.studies.texts.params import PublicCorpus, TextsParams
 
 
 def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
-    """The texts of all parts; of a file or a data set of the hub the first `count`.
+    """The texts of all parts; of a file or a data set of the hub the first `count`; of a data set its public part.
 
     A generator writes some texts under more than one seed: those that it writes for an audited data set are left out,
     so that no model has read what it is audited on.
     """
+    if corpus.dataset is not None:
+        texts: list[str] = audited_corpus(params, corpus.dataset).table.filter(split=PUBLIC)["text"].to_list()
+        return texts
     source = params.path(corpus.source)
     if not source.endswith(".py"):
         parts = [
@@ -22,14 +28,21 @@ def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
         ]
         return [text for part in parts for text in (part if corpus.count is None else part.head(corpus.count))]
     audited = {text.lower() for text in _audited(params, corpus)}
-    texts = (
+    generated = (
         text
         for part in corpus.parts or (None,)
         for text in read(source, corpus.text, request=GeneratorRequest(corpus.seed, corpus.count, part))[
             "text"
         ].drop_nulls()
     )
-    return [text for text in texts if text.lower() not in audited]
+    return [text for text in generated if text.lower() not in audited]
+
+
+def source_of(corpus: PublicCorpus) -> str:
+    """Where public texts come from, in a few words, for claims."""
+    if corpus.dataset is not None:
+        return f"the public part of {corpus.dataset}"
+    return " ".join([Path(corpus.source).name, *corpus.parts])
 
 
 def _audited(params: TextsParams, corpus: PublicCorpus) -> Iterator[str]:

@@ -8,7 +8,7 @@ from epsilometer.attacks.identification import KIND
 from epsilometer.core.component import PACKAGE, shipped
 from epsilometer.core.component import file as component_file
 from epsilometer.reaudit.sources import Source, of_code, of_data, of_model, said
-from epsilometer.studies.texts.params import PublicCorpus, TextsParams
+from epsilometer.studies.texts.params import TextsParams
 
 
 def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
@@ -31,9 +31,7 @@ def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
         sources.append(Source(f"model-{name}", of_data(project, path)))
     for name, path in params.words.sources.items():
         sources.append(Source(f"words-{name}", of_data(project, path)))
-    for entries in (params.triples, params.autoencoders, params.noise_aware):
-        for name, entry in entries.items():
-            corpus: PublicCorpus = entry.corpus
-            settings = entry.model_dump(exclude={"corpus": {"source"}})
-            sources.append(Source(f"corpus-{name}", of_data(project, corpus.source, settings)))
+    for place, entry in params.made_of_public():
+        settings = entry.model_dump(exclude={"corpus": {"source"}})
+        sources.append(Source(f"corpus-{place.partition('.')[2]}", of_data(project, entry.corpus.source, settings)))
     return sources

@@ -18,6 +18,7 @@ from epsilometer.auditing.ceilings.share import Sets, best_text, lost, pure_clai
 from epsilometer.auditing.schemas import CEILINGS, ESTIMATES, EXACT, POSSIBLE, SETS
 from epsilometer.core import tables
 from epsilometer.core.guarantees import stored
+from epsilometer.corpora.parts import PUBLIC
 from epsilometer.project.paths import prepared
 from epsilometer.studies.texts.cells import rewrites
 from epsilometer.studies.texts.params import TextsParams
@@ -31,7 +32,7 @@ from epsilometer.studies.texts.tables import (
     sets_path,
 )
 
-_PUBLIC = 200  # texts of splits that are not audited, among which the best single text is looked for
+_PUBLIC = 200  # public texts among which the best single one is looked for
 
 
 def main() -> None:
@@ -52,10 +53,17 @@ def _sets(params: TextsParams, dataset: str) -> Sets:
     vectors = _unit(np.load(f"data/embeddings/{dataset}.npy"))
     numbers = tables.read(sets_path(dataset), SETS).sort("set")["texts"].to_list()
     served = [TextSet.of_all_pairs(vectors[list(texts)]) for texts in numbers]
-    others = prepared(dataset).filter(pl.col("split") != params.datasets[dataset].use)["text"].head(_PUBLIC).to_list()
+    others = _public(params, dataset)
     encoder = Encoder(params.embedding.model, params.embedding.precision)
     public = _unit(encoder.encode(others)) if others else np.empty((0, vectors.shape[1]))
     return Sets(served, best_text(public, served))
+
+
+def _public(params: TextsParams, dataset: str) -> list[str]:
+    """Texts of the public part; where there is none, of splits that are not audited."""
+    table, settings = prepared(dataset), params.datasets[dataset]
+    is_public = pl.col("split") != settings.use if settings.public_part is None else pl.col("split") == PUBLIC
+    return table.filter(is_public)["text"].head(_PUBLIC).to_list()
 
 
 def _rows(params: TextsParams, dataset: str, sets: Sets) -> Iterator[dict[str, Any]]:
