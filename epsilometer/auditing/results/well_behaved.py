@@ -7,38 +7,49 @@ most, two questions are tested, and either may be answered yes or no:
 - Does it **rise** anywhere, from one level to another with more noise? If so, it is not monotone.
 
 Where the same texts were attacked at every level, differences are paired, and a difference of means is judged by
-flipping the signs of the texts' differences. This is exact if these are symmetric about 0 under the hypothesis, as when
-the two levels do not differ, and nearly exact for means over a few dozen texts. Where only figures with intervals are
-known, such as areas under curves, a difference is judged by the normal distribution, with deviations from the
-intervals. Rises are tested for every pair of levels (Bonferroni); the p-values of several curves are corrected together
-(Holm).
+flipping the signs of the texts' differences: all 2^b ways of b texts up to 14 of them, random ones of more. This is
+exact if these are symmetric about 0 under the hypothesis, as when the two levels do not differ, and nearly exact for
+means over a few dozen texts. Where only figures with intervals are known, such as areas under curves, a difference is
+judged by the normal distribution, with deviations from the intervals. Rises are tested for every pair of levels
+(Bonferroni).
+
+No flipping of the signs of b texts has a p-value below 2^-b. The p-values of several curves are corrected together
+(Holm), without the tests that nothing could have made significant among them, as the numbers of texts alone decide
+(Tarone 1990, `claims.verdicts.divisor`). A curve whose fall could not have been seen is *not testable*.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, divisor
 from epsilometer.auditing.estimation.paired_areas import Areas
 from epsilometer.auditing.results.comparison import holm
 from epsilometer.core.randomness import Noise
 
 FALLS, NOT_MONOTONE, NO_MESSAGE = "falls with noise", "not monotone", "no message"
 _FLIPS = 19_999  # random flips of all signs: the smallest p-value is 1 in 20,000
+_ENUMERATED = 14  # texts up to which all their flips are fewer than that
 _NO_SPREAD = 1e-20  # a variance up to this is rounding error
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Two p-values: fall is small if the curve surely falls from end to end; rise, if it surely rises somewhere."""
+    """Two p-values: fall is small if the curve surely falls from end to end; rise, if it surely rises somewhere.
+
+    least_fall, least_rise: the smallest that they could have been of as many texts and levels; 0 by the normal law.
+    """
 
     fall: float
     rise: float
+    least_fall: float = 0.0
+    least_rise: float = 0.0
 
 
 def paired(values: NDArray[np.float64]) -> Moves:
@@ -46,8 +57,17 @@ def paired(values: NDArray[np.float64]) -> Moves:
 
     values: [levels, texts], levels from the least noise to the most, the same texts at every level.
     """
-    signs = np.sign(Noise.named(_FLIPS, "well behaved").uniforms(values.shape[1]) - 0.5)
-    return _of_pairs(lambda i, j: _flipped(values[i] - values[j], signs), len(values))
+    levels, texts = values.shape
+    drawn = int(texts > _ENUMERATED)  # then what was observed counts as one more flip
+    signs = np.sign(Noise.named(_FLIPS, "well behaved").uniforms(texts) - 0.5) if drawn else _every_sign(texts)
+
+    def p(i: int, j: int) -> float:
+        """Returns how likely flips give a sum of differences as large as that of level i less level j."""
+        differences = values[i] - values[j]
+        as_large = signs @ differences >= differences.sum() - 1e-12
+        return float((drawn + as_large.sum()) / (drawn + len(signs)))
+
+    return _of_pairs(p, levels, least=1 / (drawn + len(signs)))
 
 
 def by_covariance(of: Areas) -> Moves:
@@ -83,18 +103,30 @@ def by_intervals(values: Sequence[float], low: Sequence[float], high: Sequence[f
 
 def verdicts(tested: Sequence[Moves], alpha: float) -> list[str]:
     """Returns a verdict on each curve; all verdicts hold together at confidence 1 - alpha."""
-    corrected = holm([p for curve in tested for p in (curve.fall, curve.rise)])
-    pairs = zip(corrected[::2], corrected[1::2], strict=True)
-    return [NOT_MONOTONE if rise <= alpha else FALLS if fall <= alpha else NO_MESSAGE for fall, rise in pairs]
+    p, least = (
+        np.array([getattr(curve, name) for curve in tested for name in names], np.float64)
+        for names in (("fall", "rise"), ("least_fall", "least_rise"))
+    )
+    testable = least <= alpha / divisor(least.tolist(), alpha)
+    moves = np.zeros(len(p), bool)
+    moves[testable] = np.array(holm(p[testable].tolist()), np.float64) <= alpha
+    pairs = zip(moves[::2], moves[1::2], testable[::2], strict=True)
+    return [
+        NOT_MONOTONE if rises else FALLS if falls else NO_MESSAGE if could_fall else NOT_TESTABLE
+        for falls, rises, could_fall in pairs
+    ]
 
 
-def _flipped(differences: NDArray[np.float64], signs: NDArray[np.float64]) -> float:
-    """Returns how likely random signs give a sum of differences [texts] as large, the observed ones included."""
-    as_large = signs @ differences >= differences.sum() - 1e-12
-    return float((1 + as_large.sum()) / (1 + len(signs)))
+def _every_sign(texts: int) -> NDArray[np.float64]:
+    """All ways to sign so many texts, [2^texts, texts]."""
+    return np.array(list(product((-1.0, 1.0), repeat=texts)))
 
 
-def _of_pairs(p: Callable[[int, int], float], levels: int) -> Moves:
-    """Returns the moves of a curve. p: the p-value of level i being larger than level j by chance."""
+def _of_pairs(p: Callable[[int, int], float], levels: int, least: float = 0.0) -> Moves:
+    """Returns the moves of a curve.
+
+    p: the p-value of level i being larger than level j by chance; least: the smallest that it could be.
+    """
     rises = [p(j, i) for i, j in combinations(range(levels), 2)]
-    return Moves(p(0, levels - 1), min(1.0, len(rises) * min(rises, default=1.0)))
+    rise = min(1.0, len(rises) * min(rises, default=1.0))
+    return Moves(p(0, levels - 1), rise, least, min(1.0, len(rises) * least))

@@ -29,10 +29,12 @@ CURVES: Schema = {  # a row an attack, measure and batch size; its levels from t
     "values": pl.List(pl.Float64),
     "low": pl.List(pl.Float64),
     "high": pl.List(pl.Float64),
-    "fall_p": pl.Float64,  # before correction; null of a single level
+    "fall_p": pl.Float64,  # before correction; null of a single level, and of what is not the attack's primary figure
+    "least_p": pl.Float64,  # the smallest that fall_p could have been of as many texts; 0 by the normal law
     "rise_p": pl.Float64,
-    "verdict": pl.String,  # `well_behaved.verdicts`, of all curves together; null of a single level
+    "verdict": pl.String,  # `well_behaved.verdicts`, of all curves that are tested together; null as fall_p is
 }
+PRIMARY = ("auc", "rouge_l", "loss")  # what an attack is judged by; of candidates, their smallest sets
 SHOWN = ("rouge_l", "jaccard", "meteor", "cosine", "in_place", "exact")
 Row = dict[str, Any]
 
@@ -42,7 +44,8 @@ def curves(params: TrainingParams) -> pl.DataFrame:
     rows = [*_membership(params), *_reconstruction(params), *_candidates(params)]
     tested = [row for row in rows if row["moves"] is not None]
     for row, verdict in zip(tested, verdicts([row["moves"] for row in tested], params.audit.alpha), strict=True):
-        row |= {"fall_p": row["moves"].fall, "rise_p": row["moves"].rise, "verdict": verdict}
+        moves: Moves = row["moves"]
+        row |= {"fall_p": moves.fall, "least_p": moves.least_fall, "rise_p": moves.rise, "verdict": verdict}
     return pl.DataFrame([{name: row.get(name) for name in CURVES} for row in rows], schema=dict(CURVES))
 
 
@@ -69,7 +72,8 @@ def _candidates(params: TrainingParams) -> Iterator[Row]:
             values, low, high = (
                 [_at(part, level)[end].item() for level in levels] for end in ("point", "loss", "upper")
             )
-            moves = by_intervals(values, low, high, params.audit.alpha) if len(levels) > 1 else None
+            primary = size == table["candidates"].min()
+            moves = by_intervals(values, low, high, params.audit.alpha) if primary and len(levels) > 1 else None
             yield of | {"measure": "loss"} | _curve(levels, (values, low, high), moves)
 
 
@@ -99,7 +103,8 @@ def _of_texts(part: pl.DataFrame, measure: str, sent: Noised, alpha: float) -> R
     batches = part.group_by("level", "batch").agg(pl.col(measure).mean()).sort("batch")
     values = np.array([_at(batches, level)[measure].to_list() for level in sent.from_least_noise])
     figures = zip(*(bounded_mean(measure, of_level, alpha) for of_level in values), strict=True)
-    return _curve(sent.from_least_noise, [*figures], paired(values) if min(values.shape) > 1 else None)
+    moves = paired(values) if measure in PRIMARY and len(values) > 1 else None
+    return _curve(sent.from_least_noise, [*figures], moves)
 
 
 def _at(part: pl.DataFrame, level: float | None) -> pl.DataFrame:

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from epsilometer.auditing.claims.verdicts import NOT_TESTABLE
 from epsilometer.auditing.estimation.paired_areas import areas
 from epsilometer.auditing.estimation.rates import MembershipScores, area, area_of
 from epsilometer.auditing.results.well_behaved import (
@@ -63,6 +64,55 @@ def test_many_curves_are_corrected_together() -> None:
     curve = Moves(0.004, 1.0)
     assert verdicts([curve], 0.01) == [FALLS]
     assert verdicts([curve] * 5, 0.01) == [NO_MESSAGE] * 5
+
+
+def test_flips_of_few_texts_are_enumerated() -> None:
+    """Of 2^4 flips of four texts that all fall, one gives a sum as large; of 24 texts 19,999 are drawn."""
+    four, many = curves([0.9, 0.0], 0, spread=0.0)[:, :4], curves([0.9, 0.0], 0, spread=0.0)
+    assert paired(four) == Moves(1 / 16, 1.0, 1 / 16, 1 / 16)
+    assert paired(many) == Moves(1 / 20_000, 1.0, 1 / 20_000, 1 / 20_000)
+    three_levels = paired(curves([0.0, 0.4, 0.9], 0, spread=0.0)[:, :4])
+    assert (three_levels.rise, three_levels.least_rise) == (3 / 16, 3 / 16)
+
+
+def test_a_curve_that_no_data_could_make_fall_is_not_testable_and_costs_the_others_nothing() -> None:
+    """Four batches have no p-value below 1/16; five such curves leave the level of a sixth as it is."""
+    sure, few = Moves(0.009, 1.0), paired(curves([0.9, 0.0], 0, spread=0.0)[:, :4])
+    assert verdicts([sure], 0.02) == [FALLS]
+    assert verdicts([sure] + [few] * 5, 0.02) == [FALLS] + [NOT_TESTABLE] * 5
+    assert verdicts([few], 0.2) == [FALLS]
+    assert verdicts([few] * 5, 0.2) == [NOT_TESTABLE] * 5
+    assert verdicts([], 0.01) == []
+
+
+FAMILY = (4, 8, 8, 10, 10, 12, 12, 12)  # batches of each curve
+
+
+def family(fall: float, seed: int) -> list[str]:
+    """Verdicts on eight curves of three levels, of means in [0, 1] whose spread from batch to batch is .1; alpha .05.
+
+    fall: of all, from the least noise to the most.
+    """
+    rng = np.random.default_rng(seed)
+    means = 0.5 - fall * np.array([0.0, 0.5, 1.0])
+    return verdicts([paired(means[:, None] + 0.1 * rng.normal(size=(3, batches))) for batches in FAMILY], 0.05)
+
+
+def test_a_family_of_flat_curves_is_seldom_said_to_move() -> None:
+    """400 families of eight curves at .05: more of them with any move come by chance once in 10^6."""
+    moved = sum(bool({FALLS, NOT_MONOTONE} & {*family(0.0, seed)}) for seed in range(400))
+    assert moved <= stats.binom.isf(1e-6, 400, 0.05)
+
+
+def test_a_planted_fall_is_seen_wherever_it_could_be() -> None:
+    """A fall of .2, twice a batch's own spread: in 40 families nearly all curves of eight batches and more fall, and
+    those of four are never said to have no message.
+    """
+    said = np.array([family(0.2, seed) for seed in range(40)])
+    of = np.array(FAMILY)
+    assert (said[:, of == 4] == NOT_TESTABLE).all()
+    assert np.mean(said[:, of >= 10] == FALLS) > 0.7
+    assert not (said == NOT_MONOTONE).any()
 
 
 def test_figures_without_a_spread_are_taken_as_they_are() -> None:

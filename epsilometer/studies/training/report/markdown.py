@@ -148,12 +148,16 @@ def against_noise(curves: pl.DataFrame) -> tuple[str, str, pl.DataFrame]:
                 f"{_level(level)}: {value:.3f}" for level, value in zip(row["levels"], row["values"], strict=True)
             ),
             "p of the fall": "" if row["fall_p"] is None else f"{row['fall_p']:.2g}",
+            "least p": "" if not row["least_p"] else f"{row['least_p']:.2g}",
             "p of a rise": "" if row["rise_p"] is None else f"{row['rise_p']:.2g}",
             "verdict": row["verdict"],
         }
         for row in curves.sort("family", "cell", "attack", "size", "measure").to_dicts()
     ]
-    note = "p-values before the correction over all curves (Holm), which the verdicts include."
+    note = (
+        "p-values before the correction (Holm) over the curves with a verdict, one an attack, without those that are "
+        "not testable: the least p-value that their number of batches allows could not have been significant."
+    )
     return "Attacks against noise", note, _table(rows)
 
 

@@ -19,7 +19,7 @@ from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.report.wording import bounded, confidence, inflected, listed, proved
 from epsilometer.studies.training import tables as paths
-from epsilometer.studies.training.curves import CURVES
+from epsilometer.studies.training.curves import CURVES, PRIMARY
 from epsilometer.studies.training.pairs import MARGIN, METRIC, PAIRS
 from epsilometer.studies.training.params import HEAD, Noised, TrainingParams
 from epsilometer.studies.training.reconstruction import BLIND
@@ -212,19 +212,20 @@ def membership_sentence(membership: pl.DataFrame, alpha: float) -> list[str]:
 
 
 def curve_sentence(curves: pl.DataFrame) -> list[str]:
-    """By which attacks a noise can be calibrated, and by which not."""
+    """By which attacks a noise can be calibrated, by which not, and of how many that could not be said."""
     judged = curves.drop_nulls("verdict")
     sentences = []
     for (family,), part in judged.group_by(["family"], maintain_order=True):
-        counts = {word: part.filter(verdict=word).height for word in (FALLS, NOT_MONOTONE, NO_MESSAGE)}
+        words = (FALLS, NOT_MONOTONE, NO_MESSAGE, NOT_TESTABLE)
+        falls, rises, silent, few = (part.filter(verdict=word).height for word in words)
         about = " (of these models, on further examples)" if family == "membership" else ""
-        falls, rises, silent = counts[FALLS], counts[NOT_MONOTONE], counts[NO_MESSAGE]
         sentences.append(
-            f"{len(part)} {inflected(len(part), 'curve', 'curves')} of {family} attacks against noise{about} "
-            f"{inflected(len(part), 'was', 'were')} tested: {falls} {inflected(falls, 'falls', 'fall')} significantly "
-            f"and never {inflected(falls, 'rises', 'rise')} significantly, {rises} {inflected(rises, 'rises', 'rise')} "
-            f"significantly somewhere, and {silent} {inflected(silent, 'shows', 'show')} neither, perhaps for want of "
-            "power."
+            f"{len(part)} {inflected(len(part), 'curve', 'curves')} of {family} attacks against noise{about}: "
+            f"{falls} {inflected(falls, 'falls', 'fall')} significantly and never {inflected(falls, 'rises', 'rise')} "
+            f"significantly, {rises} {inflected(rises, 'rises', 'rise')} significantly somewhere, {silent} "
+            f"{inflected(silent, 'shows', 'show')} neither, perhaps for want of power, and {few} "
+            f"{inflected(few, 'is', 'are')} not testable"
+            f"{', as too few batches were attacked for any fall to be significant.' if few else '.'}"
         )
     return sentences
 
@@ -297,7 +298,7 @@ def utility_figure(rows: Sequence[dict[str, Any]]) -> Specification | None:
 
 def curve_figure(curves: pl.DataFrame) -> Specification | None:
     """A panel an attack and measure, a line a noise, from the least noise to the most."""
-    shown = curves.filter(pl.col("measure").is_in(["auc", "loss", RECONSTRUCTION]), pl.col("verdict").is_not_null())
+    shown = curves.filter(pl.col("measure").is_in(PRIMARY), pl.col("levels").list.len() > 1)
     if shown.is_empty():
         return None
     datasets: dict[str, Any] = {}

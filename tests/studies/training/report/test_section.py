@@ -67,7 +67,7 @@ def test_models_trained_too_long_are_counted_apart() -> None:
     assert "0.70 (0.65 to 0.75), by lira on long" in long
 
 
-def curve(verdict: str, **more: object) -> dict[str, object]:
+def curve(verdict: str | None, **more: object) -> dict[str, object]:
     return {
         "cell": "sent", "family": "reconstruction", "noise": "gaussian", "attack": "lamp", "measure": "rouge_l",
         "size": 1, "levels": [0.1, 1.0], "values": [0.8, 0.2], "verdict": verdict, "fall_p": 0.1, "rise_p": 0.9,
@@ -75,10 +75,24 @@ def curve(verdict: str, **more: object) -> dict[str, object]:
 
 
 def test_curves_are_counted_by_their_verdicts() -> None:
-    table = pl.DataFrame([curve(FALLS), curve(NO_MESSAGE), curve(NOT_MONOTONE), curve(FALLS)], schema=dict(CURVES))
+    verdicts = FALLS, NO_MESSAGE, NOT_MONOTONE, FALLS, NOT_TESTABLE, None
+    table = pl.DataFrame([curve(verdict) for verdict in verdicts], schema=dict(CURVES))
     (said,) = training.curve_sentence(table)
-    assert "4 curves of reconstruction attacks against noise were tested: 2 fall significantly" in said
-    assert "1 rises significantly somewhere, and 1 shows neither" in said
+    assert "5 curves of reconstruction attacks against noise: 2 fall significantly" in said
+    assert "1 rises significantly somewhere, 1 shows neither" in said
+    assert "1 is not testable" in said
+
+
+def test_the_figure_shows_the_primary_figure_of_every_attack_that_has_levels() -> None:
+    rows = [
+        curve(NOT_TESTABLE),
+        curve(None, measure="jaccard"),
+        curve(None, levels=[0.1], values=[0.8], attack="likelihood"),
+        curve(None, measure="loss", size=16, family="candidates", attack="candidates"),
+    ]
+    figure = training.curve_figure(pl.DataFrame(rows, schema=dict(CURVES)))
+    assert figure is not None
+    assert {*figure["datasets"]} == {"lamp: rouge_l, 1", "candidates: loss, 16"}
 
 
 @pytest.mark.parametrize(("word", "kind"), [("book", "right"), ("a", "elsewhere"), ("car", "wrong")])
