@@ -13,10 +13,11 @@ import typer
 from epsilometer.cli.options import (
     TEXTS,
     Json,
+    Public,
     Settings,
     TextOptions,
     mechanism_at,
-    read_settings,
+    settings_of,
 )
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
@@ -74,6 +75,7 @@ def calibrate(
     searching: SearchOptions,
     reading: TextOptions,
     settings: Settings = [],  # noqa: B006 - typer copies it
+    public: Public = None,
     as_json: Json = False,
 ) -> None:
     """Find the nominal epsilon at which each mechanism's loss meets a target, a row a mechanism and data set.
@@ -90,7 +92,7 @@ def calibrate(
     from epsilometer.studies.texts.calibrating import losses as calibrating
 
     if training:
-        if file or mechanism or dataset or settings or searching.of_mechanisms_alone():
+        if file or mechanism or dataset or settings or public or searching.of_mechanisms_alone():
             raise UserError(
                 "--training goes with --target, --measure, --width, --budget and --json alone, since its attacks and "
                 "the range of its levels are given; leave out the rest"
@@ -99,18 +101,18 @@ def calibrate(
         return
     search = calibrating.Search(**asdict(searching))
     if file is None:
-        if settings:
-            raise UserError("--set is for a FILE of texts; params.yaml has the settings of its mechanisms")
+        if settings or public:
+            raise UserError("--set and --public are for a FILE of texts; params.yaml has what its mechanisms read")
         watch = partial(calibrating.progress, search=search)
         with withheld():
             rows = list(calibrate_cells(read(), target, search, mechanisms=mechanism, datasets=dataset, watch=watch))
     else:
         if not mechanism or dataset:
             raise UserError("with a FILE of texts name one mechanism or more (--mechanism), and no --dataset")
-        texts, chosen = reading.distinct(file), read_settings(settings)
+        texts, chosen = reading.distinct(file), {name: settings_of(name, settings, public) for name in mechanism}
         with withheld():
             rows = [
-                calibrating.calibrate_texts(texts, name, target, search, settings=chosen, name=file.name)
+                calibrating.calibrate_texts(texts, name, target, search, settings=chosen[name], name=file.name)
                 for name in mechanism
             ]
     _show_with_reasons(rows, as_json)

@@ -11,9 +11,10 @@ import typer
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
+    Public,
     Settings,
     TextOptions,
-    read_settings,
+    settings_of,
     writable,
 )
 from epsilometer.core.errors import UserError
@@ -35,6 +36,7 @@ class Texts:
     command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None
     attacks: Annotated[str | None, typer.Option(help="Attacks, separated by commas.")] = None
     settings: Settings = field(default_factory=list)
+    public: Public = None
     seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0
     reading: TextOptions = field(default_factory=TextOptions)
 
@@ -42,8 +44,10 @@ class Texts:
         """Refuse two sources, or none, and what a cell would leave out."""
         if sum(source is not None for source in (self.mechanism, self.command, cell)) != 1:
             raise UserError("give one of --mechanism, --command and --cell")
-        if cell is not None and (self.file or self.attacks or self.settings):
-            raise UserError("--cell brings its texts, attacks and settings; leave out FILE, --attacks and --set")
+        if cell is not None and (self.file or self.attacks or self.settings or self.public):
+            raise UserError("--cell brings its texts, attacks and settings; leave out FILE, --attacks, --set, --public")
+        if self.command is not None and (self.settings or self.public):
+            raise UserError("--set and --public are for --mechanism; write a program's settings into its command")
         if cell is None and self.file is None:
             raise UserError("give a FILE of texts (only --cell needs none)")
 
@@ -53,10 +57,14 @@ class Texts:
         from epsilometer.auditing.gating import subject
         from epsilometer.auditing.trials.design import Design
 
-        rewriter = CommandMechanism(self.command) if self.command is not None else str(self.mechanism)
-        chosen = None if self.attacks is None else self.attacks.split(",")
-        texts, settings = self.reading.distinct(str(self.file)), read_settings(self.settings)
-        return subject(texts, rewriter, epsilon, chosen, settings=settings, design=Design(seed=self.seed))
+        chosen, design = None if self.attacks is None else self.attacks.split(","), Design(seed=self.seed)
+        if self.command is not None:
+            return subject(
+                self.reading.distinct(str(self.file)), CommandMechanism(self.command), epsilon, chosen, design=design
+            )
+        name = str(self.mechanism)
+        settings = settings_of(name, self.settings, self.public)
+        return subject(self.reading.distinct(str(self.file)), name, epsilon, chosen, settings=settings, design=design)
 
 
 @dataclass(frozen=True)

@@ -178,6 +178,21 @@ def test_every_command_on_texts_reads_them_in_the_same_ways(
     assert read == [["thé vert", "café noir"]] * 3
 
 
+def test_calibrate_takes_public_texts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, texts: Path
+) -> None:
+    monkeypatch.chdir(texts.parent)
+    Path("public.txt").write_text("two plus six\nthree plus seven\nfour plus six\nfive plus seven")
+    command = ["calibrate", texts.name, "--text", "query", "--mechanism", "exemplars", "--set", "m=4", "--target", 0.3]
+    code, out, _ = call(capsys, *command, "--public", "public.txt", "--measure", "worst", "--high", 50, "--json")
+    assert (code, json.loads(out)[0]["status"]) == (0, "found")
+    Path("public.txt").write_text("two times six\nthree times six\ntwo plus one\nsix plus one")
+    code, _, err = call(capsys, *command, "--public", "public.txt")
+    assert (code, "2 of the 8 texts are among the public texts" in err) == (2, True)
+    code, _, err = call(capsys, "calibrate", "--target", 1, "--public", "public.txt")
+    assert (code, "--public are for a FILE of texts" in err) == (2, True)
+
+
 MISTAKES = {
     "": "give one of --mechanism, --command and --rewrites",
     "texts.csv --mechanism identity --command cat --epsilons 1": "give one of",

@@ -124,7 +124,21 @@ def test_an_attack_without_a_limit_leaves_it_open(project, capsys) -> None:
 def test_attacks_beside_a_cell_are_refused(project, capsys) -> None:
     """They would not be run, for a cell has those of its project."""
     assert run("gate", "--cell", "a", "--attacks", "lexical", "--max-loss", "1") == 2
-    assert "leave out FILE, --attacks and --set" in capsys.readouterr().err
+    assert "leave out FILE, --attacks, --set, --public" in capsys.readouterr().err
+
+
+def test_public_texts_are_for_a_mechanism_that_chooses_among_them(project, capsys) -> None:
+    public = [f"{who} sells {what} at {when}" for who in "efgh" for what in ("tea", "milk", "rum") for when in "678"]
+    Path("public.txt").write_text("\n".join(public))
+    command = ("gate", "texts.txt", "--mechanism", "exemplars", "--epsilon", "1", "--set", "m=4", "--max-loss", "1.5")
+    assert run(*command, "--attacks", "likelihood", "--public", "public.txt") == 0
+    Path("public.txt").write_text("\n".join([*public, "a wants tea at 1", "b wants rum at 2"]))
+    assert run(*command, "--public", "public.txt") == 2
+    assert "2 of the 60 texts are among the public texts" in capsys.readouterr().err
+    for of in (["--command", "cat"], ["--mechanism", "tells.py"], ["--cell", "a"]):
+        texts = [] if of[0] == "--cell" else ["texts.txt"]
+        assert run("gate", *texts, *of, "--max-loss", "1", "--public", "public.txt") == 2
+        assert "--public" in capsys.readouterr().err
 
 
 def test_an_attack_that_cannot_judge_is_refused(project, capsys) -> None:

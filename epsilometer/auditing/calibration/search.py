@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.auditing.calibration.sampled import Batch, Calibrated, Goal, Measure, Watch, calibrate, unwatched
+from epsilometer.auditing.claims.verdicts import refuse_public
 from epsilometer.auditing.text_audit import Pool, embed
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
@@ -44,8 +45,10 @@ def fresh_guesses(
 ) -> Guessing:
     """Returns what draws candidate sets, sources and noise anew for each batch, and lets these attacks guess.
 
-    stream: names what is drawn, with the design's seed, the epsilon and the number of the first trial.
+    stream: names what is drawn, with the design's seed, the epsilon and the number of the first trial. Raises UserError
+    where some of the texts are among those that the mechanism counts as public.
     """
+    refuse_public(mechanism, pool.texts)
     if pool.embedded is None and design.temperature:
         pool = replace(pool, embedded=embed(pool.texts))
     vectors = np.zeros((len(pool.texts), 1), np.float32) if pool.embedded is None else pool.embedded.vectors

@@ -15,6 +15,7 @@ import pytest
 import epsilometer
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.conformance.mechanism import check_mechanism
+from epsilometer.auditing.gating import subject
 from epsilometer.auditing.text_audit import on_public
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
@@ -314,8 +315,16 @@ def test_public_texts_in_one_call(tmp_path: Path) -> None:
     settings = on_public("exemplars", {"m": 4}, tmp_path / "public.txt")
     table = epsilometer.exact_loss(PRIVATE, "exemplars", [2.0], settings)
     assert set(table["verdict"]) == {"not refuted"}
-    with pytest.raises(UserError, match=r"2 of the .* texts are among the public texts"):
-        epsilometer.exact_loss([*PRIVATE, *PUBLIC[:2]], "exemplars", [2.0], settings)
+    search = epsilometer.Search(measure="worst", low=0.1, high=50)
+    (row,) = epsilometer.calibrate(PRIVATE, "exemplars", target=0.3, search=search, settings=settings).to_dicts()
+    assert row["epsilon"] is not None
+    for measured in (
+        lambda texts: epsilometer.exact_loss(texts, "exemplars", [2.0], settings),
+        lambda texts: epsilometer.calibrate(texts, "exemplars", target=0.3, search=search, settings=settings),
+        lambda texts: subject(texts, "exemplars", 2.0, settings=settings),
+    ):
+        with pytest.raises(UserError, match=r"2 of the .* texts are among the public texts"):
+            measured([*PRIVATE, *PUBLIC[:2]])
     with pytest.raises(UserError, match="--public is for mechanisms that choose"):
         on_public("tem", {}, tmp_path / "public.txt")
     with pytest.raises(UserError, match="there is no file"):

@@ -16,6 +16,7 @@ import numpy as np
 from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.calibration.computed import WIDTH, Figure, Met, advice, meet
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
+from epsilometer.auditing.claims.verdicts import refuse_public
 from epsilometer.auditing.exact_loss.bracket import guess_losses
 from epsilometer.auditing.exact_loss.from_texts import TRIALS, chosen
 from epsilometer.auditing.exact_loss.losses import FULL, Effort
@@ -77,6 +78,7 @@ def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal
     if cell.epsilons is None:
         raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
     built, texts = cells.build(params, cell), audited_texts(params, cell.dataset)
+    refuse_public(built, texts)
     pairs = of_audit(trials(cell.dataset), texts, params.exact.pairs, pairwise=True)
     wanted = goal(min(cell.epsilons), max(cell.epsilons))
     return Compared(built, texts, _matched(pairs, match), (wanted.low, wanted.high), effort=Effort(params.exact.width))
