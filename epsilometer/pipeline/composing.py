@@ -2,6 +2,8 @@
 
 A study's stages stand in `studies/*/stages.yaml`, as DVC writes them, with two keys of our own: `when`, the sections of
 params.yaml of which one must have entries (by default that of `foreach`), and `components`, which stage `code` reads.
+Where `foreach` is a bare name, the entries are that property of `Params`, such as a training at every level, and they
+are spelled out.
 """
 
 from __future__ import annotations
@@ -39,14 +41,19 @@ def fragments() -> dict[str, dict[str, Any]]:
     return {name: stage for file in files for name, stage in yaml_text.load(file.read_bytes()).items()}
 
 
+def stages(params: Params) -> dict[str, dict[str, Any]]:
+    """Returns the stages that these parameters need, by name, as dvc.yaml has them."""
+    settings = params.model_dump(mode="json")
+    needed = {name: _spelled(stage, params) for name, stage in fragments().items()}
+    needed = {name: stage for name, stage in needed.items() if _wanted(stage, settings)}
+    outs = [_fixed(out) for stage in needed.values() for out in _outs(stage)]
+    return {name: _written(stage, outs, settings) for name, stage in needed.items()}
+
+
 def compose(params: Params) -> str:
     """Returns the text of dvc.yaml for these parameters."""
-    settings = params.model_dump(mode="json")
-    stages = {name: stage for name, stage in fragments().items() if _wanted(stage, settings)}
-    outs = [_fixed(out) for stage in stages.values() for out in _outs(stage)]
-    written = {name: _written(stage, outs, settings) for name, stage in stages.items()}
     layout: dict[str, Any] = {"sort_keys": False, "default_flow_style": None, "width": _WIDTH, "allow_unicode": True}
-    texts = (yaml.dump({name: stage}, Dumper=_Dumper, **layout) for name, stage in written.items())
+    texts = (yaml.dump({name: stage}, Dumper=_Dumper, **layout) for name, stage in stages(params).items())
     return _HEAD + "\n".join(indent(text, "  ") for text in texts)
 
 
@@ -60,16 +67,20 @@ def write(params: Params, folder: Path = Path()) -> bool:
 
 
 def check(params: Params) -> None:
-    """Raises UserError where dvc.yaml has no stage for entries of params.yaml, or one for a section without any."""
-    settings = params.model_dump(mode="json")
-    needed = {section for stage in fragments().values() if (section := dvc_files.section(stage))}
-    needed = {section for section in needed if dvc_files.lookup(settings, section)}
-    there = {section for stage in dvc_files.stages().values() if (section := dvc_files.section(stage))}
-    ours = {section for stage in fragments().values() if (section := dvc_files.section(stage))}
-    for what, sections in (("no stage for", needed - there), ("stages without entries for", there & ours - needed)):
-        if sections:
+    """Raises UserError where dvc.yaml lacks a stage that params.yaml needs, has an idle one, or one that is another.
+
+    Stages of a user's own may stand beside them.
+    """
+    needed, there = stages(params), dvc_files.stages()
+    ours = {name: stage for name, stage in there.items() if name in fragments()}
+    for what, names in (
+        ("no stage for", needed.keys() - ours.keys()),
+        ("stages without entries for", ours.keys() - needed.keys()),
+        ("other stages than it needs for", {name for name in needed if name in ours and ours[name] != needed[name]}),
+    ):
+        if names:
             raise UserError(
-                f"dvc.yaml has {what} {', '.join(sorted(sections))} of params.yaml; {COMPOSE} writes the stages that "
+                f"dvc.yaml has {what} {', '.join(sorted(names))} of params.yaml; {COMPOSE} writes the stages that "
                 "params.yaml needs"
             )
 
@@ -81,10 +92,16 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+def _spelled(stage: Mapping[str, Any], params: Params) -> Mapping[str, Any]:
+    over = stage.get("foreach", "${")
+    if over.startswith("${"):
+        return stage
+    return {**stage, "foreach": {key: entry.model_dump(mode="json") for key, entry in getattr(params, over).items()}}
+
+
 def _wanted(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
     sections = [*stage.get("when", ())]
-    over = dvc_files.section(stage)
-    if over is not None and not dvc_files.lookup(settings, over):
+    if dvc_files.entries(stage, settings) == {}:
         return False
     return not sections or any(dvc_files.lookup(settings, section) for section in sections)
 

@@ -37,18 +37,23 @@ def stages() -> dict[str, dict[str, Any]]:
     return dict(_load(Path("dvc.yaml"))["stages"])
 
 
-def section(stage: Mapping[str, Any]) -> str | None:
-    """Returns the section of params.yaml whose entries a stage has one run each for, as a.b; None for a single run."""
-    return str(stage["foreach"])[2:-1] if "foreach" in stage else None
+def entries(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Returns what a stage has one run each for, by key: a section of params.yaml, or as it is spelled out.
+
+    None for a stage of a single run.
+    """
+    over = stage.get("foreach")
+    if isinstance(over, str):
+        over = lookup(settings, over[2:-1]) or {}
+    return dict(over) if isinstance(over, Mapping) else None if over is None else {key: key for key in over}
 
 
 def listed(stage: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Returns the deps and params of a stage (`rewrite@queries-tem`) in dvc.yaml, with this parameter file's values."""
     name, _, key = stage.partition("@")
     entry, scope = stages()[name], dict(settings)
-    if (over := section(entry)) is not None:
-        entries = lookup(settings, over)
-        scope |= {"key": key, "item": entries[key] if isinstance(entries, dict) else key}
+    if (each := entries(entry, settings)) is not None:
+        scope |= {"key": key, "item": each[key]}
         entry = entry["do"]
 
     def filled(text: str) -> str:

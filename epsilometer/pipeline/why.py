@@ -53,9 +53,8 @@ def addresses(stage: str | None) -> list[str]:
     settings = dvc_files.settings()
     every: dict[str, list[str]] = {}
     for name, body in dvc_files.stages().items():
-        section = dvc_files.section(body)
-        keys = dvc_files.lookup(settings, section) if section else None
-        every[name] = [name] if section is None else [f"{name}@{key}" for key in keys or {}]
+        entries = dvc_files.entries(body, settings)
+        every[name] = [name] if entries is None else [f"{name}@{key}" for key in entries]
     if stage is None:
         return [address for own in every.values() for address in own]
     if stage in every:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-import yaml
 
 from tests.support.toy import Toy
 
@@ -38,10 +37,6 @@ class Swaps:
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     stages = ("code", "resources", "prepare", "vectors", "auxiliaries", "classifiers", "anonymize")
     sandbox = Toy(tmp_path_factory.mktemp("anonymity"), stages=stages)
-    file = sandbox.folder / "dvc.yaml"
-    shipped = yaml.safe_load(file.read_text())
-    shipped["stages"]["resources"]["deps"].append("data/auxiliaries")
-    file.write_text(yaml.safe_dump(shipped, sort_keys=False))
     rows = [
         (f"{('she', 'he')[i % 2]} sang a {('good', 'bad')[i // 2 % 2]} {WORDS[i // 4 % 8]} of {WORDS[i // 32]}", *who)
         for i in range(128)

@@ -48,8 +48,7 @@ def test_no_stage_of_a_profile_is_idle(profile: Path, tmp_path: Path, monkeypatc
     composed = stages((tmp_path / "dvc.yaml").read_text())
     outs = [_fixed(out) for stage in composed.values() for out in _outs(stage.get("do", stage))]
     for name, stage in composed.items():
-        if (section := dvc_files.section(stage)) is not None:
-            assert dvc_files.lookup(settings, section), name
+        assert dvc_files.entries(stage, settings) != {}, name
         body = stage.get("do", stage)
         for key in body.get("params", ()):
             assert key.partition(".")[0] in settings, (name, key)
@@ -72,6 +71,29 @@ def test_stages_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.
     composing.write(without)
     with pytest.raises(UserError, match="stages without entries for one_run"):
         composing.check(whole)
+
+
+@pytest.mark.parametrize("name", ["prepare", "private_training", "training_curves"])
+@pytest.mark.parametrize("edit", ["remove", "change"])
+def test_a_stage_taken_away_or_changed_by_hand_is_refused(
+    name: str, edit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever depends on it would be stale for ever, and nothing would say so."""
+    monkeypatch.chdir(tmp_path)
+    whole = Params.model_validate(TRAINING)
+    composing.write(whole)
+    file = yaml.safe_load(Path("dvc.yaml").read_text())
+    if edit == "remove":
+        del file["stages"][name]
+    else:
+        body = file["stages"][name]
+        body.get("do", body)["deps"].pop()
+    Path("dvc.yaml").write_text(yaml.safe_dump(file | {"stages": {**file["stages"], "mine": {"cmd": "true"}}}))
+    what = "no stage" if edit == "remove" else "other stages than it needs"
+    with pytest.raises(UserError, match=f"{what} for {name} of params.yaml"):
+        composing.check(whole)
+    composing.write(whole)
+    composing.check(whole)
 
 
 def test_writing_what_is_there_already_touches_nothing(tmp_path: Path) -> None:

@@ -7,12 +7,18 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import chdir
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 
-from tests.support.dvc_project import make_project, plain
+from epsilometer.pipeline import composing
+from epsilometer.pipeline.composing import fragments
+from epsilometer.pipeline.params import read
+from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 
 STAGES = ("code", "resources", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
@@ -71,13 +77,13 @@ class Toy:
         for name in (".dvcignore", "pyproject.toml"):
             shutil.copy(ROOT / name, folder / name)
         (folder / ".gitignore").write_text("/data/*\n/.prefect/\n__pycache__/\n")
-        shipped = {name: plain(name) for name in {*stages, "embed", "resources"}}
-        shipped["embed"]["do"]["cmd"] = "python embed.py ${key}"
-        shipped["resources"]["deps"] = ["data/code", "data/prepared"]
+        self.fragments = {name: deepcopy(fragments()[name]) for name in stages}
+        if "embed" in stages:
+            self.fragments["embed"]["do"]["cmd"] = "python embed.py ${key}"
+        for file in (folder / "epsilometer").rglob("stages.yaml"):
+            file.write_text("{}")
+        (folder / "epsilometer/pipeline/stages.yaml").write_text(yaml.safe_dump(self.fragments, sort_keys=False))
         (folder / "embed.py").write_text(EMBED)
-        (folder / "dvc.yaml").write_text(
-            yaml.safe_dump({"stages": {name: shipped[name] for name in stages}}, sort_keys=False)
-        )
         (folder / "data/embedded/models").mkdir(parents=True)
         (folder / "data/embedded/models/README.md").write_text("none here")
         songs = [f"please play song {i} by artist {chr(97 + i)}" for i in range(20)]
@@ -100,7 +106,10 @@ class Toy:
         make_project(folder)
 
     def write_params(self) -> None:
+        """Write params.yaml, and the stages of this project that it needs."""
         (self.folder / "params.yaml").write_text(yaml.safe_dump(self.params, sort_keys=False))
+        with patch.object(composing, "fragments", lambda: self.fragments), chdir(self.folder):
+            composing.write(read())
 
     def start(self, *command: str, **keywords: Any) -> subprocess.Popen[str]:
         """The command in the project's folder, its output in one stream."""

@@ -43,7 +43,7 @@ def records(params: Params) -> dict[Path, code.Record]:
             continue
         own, components = files_of[stage], composing.fragments()[stage].get("components")
         if components is not None and "foreach" in body:
-            for key, entry in getattr(params, str(dvc_files.section(body))).items():
+            for key, entry in getattr(params, composing.fragments()[stage]["foreach"].strip("${}")).items():
                 files = [file for kind in components for file in _files(params, kind, entry)]
                 runs = stage != "embed" or key in params.audited  # DVC cannot name cells by their data set
                 record = code.record([own, *(file for file in files if file.suffix == ".py")] if runs else [], project)
