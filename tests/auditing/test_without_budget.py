@@ -35,7 +35,7 @@ from epsilometer.studies.anonymity.tables import privatized_path
 from epsilometer.studies.texts import cells
 from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED
 from epsilometer.studies.texts.comparing import compare_cells, compare_texts
-from epsilometer.studies.texts.stages import attack, claims, diagnose, estimate, rewrite, similarity
+from epsilometer.studies.texts.stages import attack, claims, estimate, rewrite, similarity
 from epsilometer.studies.texts.tables import SIMILARITY, latents_path, rewrites_path
 
 ROOT = Path(__file__).parents[2]
@@ -161,7 +161,6 @@ def test_the_stages_write_null(project: Path) -> None:
     claims.main()
     rows = tables.read("data/claims.parquet", CLAIMS).select("mechanism", "epsilon", "audited").rows()
     assert rows == [("half", 1.0, True), ("half", 5.0, True), ("identity", None, True)]
-    diagnose.main()
     outputs = tables.read("data/outputs.parquet", OUTPUTS)
     assert outputs["epsilon"].to_list() == [1.0, 5.0, None]
     assert set(tables.read("data/estimators.parquet", ESTIMATORS)["mechanism"]) == {"identity", "half"}

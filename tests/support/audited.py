@@ -51,6 +51,7 @@ from epsilometer.studies.texts.tables import (
     curves_path,
     exact_path,
     rewrites_path,
+    tokens_path,
     varied_path,
 )
 from tests.support.exact_losses import curves, losses
@@ -189,7 +190,7 @@ TABLES: dict[str, tuple[str, Schema]] = {  # the files of an audit of one cell, 
     "ablations": (str(varied_path("ablations", "queries-mvc")), ABLATIONS),
     "first_tokens": (str(varied_path("first_tokens", "queries-mvc")), FIRST_TOKENS),
     "sweeps": (str(varied_path("sweeps", "queries-mvc")), SWEEPS),
-    "tokens": ("data/varied/tokens.parquet", TOKENS),
+    "tokens": (str(tokens_path("queries-mvc")), TOKENS),
     "disagreements": ("data/disagreements.parquet", DISAGREEMENTS),
     "exact": (str(exact_path("queries-mvc")), EXACT),
     "curves": (str(curves_path("queries-mvc")), EXACT_CURVES),

@@ -100,6 +100,7 @@ class Toy:
             "mechanisms": {"mine": mine},
             "cells": {"songs-mine": {**mine, "dataset": "songs"}},
             "attacks": {"length": {}},
+            "instrument": {"epsilons": [1], "trials": 200},
             "runtime": {"block": 65536, "workers": 1},
         }
         self.write_params()

@@ -57,6 +57,11 @@ def stated_path(cell: str) -> Path:
     return Path(f"data/rewrites/{cell}/stated.json")
 
 
+def tokens_path(cell: str) -> Path:
+    """How the cell's mechanism cuts the first audited text (schema `TOKENS`), without rows where it does not say."""
+    return Path(f"data/tokens/{cell}.parquet")
+
+
 def latents_path(cell: str, epsilon: float | None) -> Path:
     """The latents of a cell's trials: before the noise, and after it at each epsilon."""
     return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else budget_name(epsilon)}.npy")

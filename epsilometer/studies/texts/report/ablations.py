@@ -15,7 +15,7 @@ from epsilometer.report.rows import within_ceiling
 from epsilometer.report.section import Section
 from epsilometer.report.wording import budget, share
 from epsilometer.studies.texts.report.results import TextResults
-from epsilometer.studies.texts.tables import varied_path
+from epsilometer.studies.texts.tables import tokens_path, varied_path
 
 
 def section(results: TextResults) -> Section | None:
@@ -25,7 +25,9 @@ def section(results: TextResults) -> Section | None:
     if table.is_empty():
         return None
     first = results.tables([varied_path("first_tokens", cell) for cell in cells], FIRST_TOKENS)
-    parts = results.table("data/varied/tokens.parquet", TOKENS)
+    datasets = {cell.dataset for cell in cells.values()} & {*results.public}
+    cutting = [name for name, cell in results.params.cells.items() if cell.dataset in datasets]
+    parts = results.tables([tokens_path(name) for name in cutting], TOKENS)
     words = "Loss when one factor of the audit is varied"
     varied = Figure("ablations", words, figure(table, results.estimates["mechanism"]))
     return Section(

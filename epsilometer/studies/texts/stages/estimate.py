@@ -1,4 +1,7 @@
-"""Stage estimate: the empirical privacy loss of every data set, mechanism, epsilon and attack, beside its claim."""
+"""Stage estimate: the empirical privacy loss of every data set, mechanism, epsilon and attack, beside its claim.
+
+Also what says whether to trust it: an audit whose loss is known, what outputs look like, and other estimators.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from epsilometer.auditing import known_loss
 from epsilometer.auditing.claims.stated import read as read_stated
 from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, REWRITES
@@ -15,16 +19,25 @@ from epsilometer.core.guarantees import restored, stored
 from epsilometer.project.paths import audited
 from epsilometer.studies.texts.adversaries import attacks
 from epsilometer.studies.texts.cells import trials
+from epsilometer.studies.texts.diagnosing import SCHEMAS, diagnosed
 from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.texts.params import read as read_params
 from epsilometer.studies.texts.tables import rewrites_path, stated_path
 
 
 def main() -> None:
-    """Write data/estimates.parquet."""
+    """Write data/estimates.parquet, instrument.parquet, outputs.parquet, estimators.parquet and disagreements.parquet.
+
+    No mechanism of a cell is built for them.
+    """
     params = read_params()
+    control = params.instrument
+    table = known_loss.check(control.epsilons, control.trials, params.audit.alpha, params.audit.seed)
+    tables.write(table, "data/instrument.parquet", {})
     rows = estimates((attacked for name in params.cells for attacked in _attacked(params, name)), params.audit.alpha)
     tables.write(pl.DataFrame(rows, schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
+    for name, table in diagnosed(params).items():
+        tables.write(table, f"data/{name}.parquet", SCHEMAS[name])
 
 
 def _attacked(params: TextsParams, name: str) -> Iterator[Attacked]:

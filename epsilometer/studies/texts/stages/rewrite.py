@@ -13,16 +13,16 @@ import polars as pl
 from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.claims.stated import stated, write
 from epsilometer.auditing.claims.verdicts import trial_claims
-from epsilometer.auditing.schemas import REWRITES
+from epsilometer.auditing.schemas import REWRITES, TOKENS
 from epsilometer.auditing.trials.rewriting import Job, rewrite_blocks
 from epsilometer.core import tables
-from epsilometer.core.mechanism import HasLatents
+from epsilometer.core.mechanism import HasLatents, HasTokens
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import audited_texts
 from epsilometer.studies.texts.cells import mechanism, trials
 from epsilometer.studies.texts.cells import rewrites as read_rewrites
 from epsilometer.studies.texts.params import read as read_params
-from epsilometer.studies.texts.tables import latents_path, rewrites_path, stated_path
+from epsilometer.studies.texts.tables import latents_path, rewrites_path, stated_path, tokens_path
 
 LATENT_BLOCK = 1 << 10  # trials at a time
 
@@ -31,7 +31,7 @@ def main(name: str) -> None:
     """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy where there are latents.
 
     The tables have the columns of `core.outcomes` too where there are outcomes. stated.json beside them holds what the
-    mechanism states of itself (`auditing.claims.stated`).
+    mechanism states of itself (`auditing.claims.stated`), and data/tokens/<cell>.parquet how it cuts the first text.
     """
     params = read_params()
     cell = params.cells[name]
@@ -84,3 +84,6 @@ def main(name: str) -> None:
     fits = law_fit(built, texts, cell_trials.source, outputs, epsilons=cell.budgets)
     statements = {epsilon: stated(built, epsilon, texts, p) for epsilon, p in zip(cell.budgets, fits, strict=True)}
     write(statements, stated_path(name))
+    of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": texts[0]}
+    cut = [of | {"tokens": built.tokens(texts[0])}] if isinstance(built, HasTokens) else []
+    tables.write(pl.DataFrame(cut, schema=dict(TOKENS)), tokens_path(name), TOKENS)

@@ -1,4 +1,4 @@
-"""Stage diagnose: what the outputs look like, how estimators compare, and where attacks disagree."""
+"""What the outputs of a cell look like, how estimators compare on it, and where attacks disagree."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from epsilometer.core.guarantees import stored
 from epsilometer.project.paths import audited_texts
 from epsilometer.studies.texts.cells import rewrites, trials
 from epsilometer.studies.texts.params import TextsParams
-from epsilometer.studies.texts.params import read as read_params
 from epsilometer.studies.texts.tables import stated_path
 
+SCHEMAS = {"outputs": OUTPUTS, "estimators": ESTIMATORS, "disagreements": DISAGREEMENTS}
 
-def main() -> None:
-    """Write data/outputs.parquet, data/estimators.parquet and data/disagreements.parquet."""
-    params = read_params()
-    collected: dict[str, list[dict[str, Any]]] = {"outputs": [], "estimators": [], "disagreements": []}
+
+def diagnosed(params: TextsParams) -> dict[str, pl.DataFrame]:
+    """Returns the tables of all cells, by name."""
+    collected: dict[str, list[dict[str, Any]]] = {table: [] for table in SCHEMAS}
     for name in params.cells:
         for table, row in _cell(params, name):
             collected[table].append(row)
-    for (table, rows), schema in zip(collected.items(), (OUTPUTS, ESTIMATORS, DISAGREEMENTS), strict=True):
-        tables.write(pl.DataFrame(rows, schema=dict(schema)), f"data/{table}.parquet", schema)
+    return {table: pl.DataFrame(rows, schema=dict(SCHEMAS[table])) for table, rows in collected.items()}
 
 
 def _cell(params: TextsParams, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
