@@ -3,32 +3,51 @@
 The upper end gives the example's coin away (`steps.py`). The release is an average, in which N - 1 other examples, each
 with a coin of its own, hide whether this one is there and what it drew. A lower end needs one training in which that
 much is lost. Here it is: in every step the example's gradient is v in the one data set and -v in the other, all others'
-are one direction u at right angles to v. The adversary looks only at the component along v of the sum of draws,
+are one direction u at right angles to v. Two adversaries look at the sum S of draws; what either proves is a lower end.
+
+**One looks at the component along v** of every step,
 
     Y = b W + sum_j c_j T_j        against        Y = -b W + sum_j c_j T_j,
 
 with coins b, c_j of chance q, W the cosine of a draw about v and T_j the component along v of a draw about u, of
 density in proportion to (1 - t^2)^((d-3)/2) M_(d-1)(kappa sqrt(1 - t^2)). That is post-processing of the release, so
-the epsilon of this pair is a lower end. Both laws are computed on a grid of a sixth of the narrowest deviation, by
-FFT; each draw is rounded to it, which moves deviations by some 0.1 %. Cells of less than 1e-11 are counted with their
-neighbours towards the ends, which is post-processing, too.
+the epsilon of this pair is a lower end. The masses that Y has in cells of a sixth of the narrowest deviation are those
+of its characteristic function, (1 - q + q phi_W)(1 - q + q phi_T)^(N-1), both by quadrature, by one FFT: no draw is
+rounded. Only the empty batch is an atom, and is added by itself. Cells of less than 1e-11, or than the function's last
+values where it falls slowly, are counted with their neighbours towards the ends, which is post-processing, too.
+
+**The other counts the steps that show the example**, for the rarest outputs, which such cells cut off, are what is lost
+under little noise. A step shows it where Y > t and S'u < B (a batch that is not too large, as large ones hide more).
+With E e^(l'V) = M(|kappa mu + l|) / M(kappa) of a draw about mu, Chernoff's bound holds exactly, for every l, e >= 0:
+
+    P'(shown) <= e^(-l t + e B) (1 - q + q M(|(l - kappa) v - e u|) / M(kappa))
+                                (1 - q + q M(|l v + (kappa - e) u|) / M(kappa))^(N-1) = p',
+
+and in the same way 1 - P(shown | b = 1) is at most the bound on Y <= t and that on S'u >= B, so that P(shown) >= p.
+Shown steps are independent: with k of T, epsilon >= ln (P(Bin(T, p) >= k) - delta) - ln (T choose k) - k ln p'.
+
+Both ends hold up to floating point; t, B, l, e and k are chosen for the largest end, and any choice is one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.interpolate import CubicSpline
+from scipy.fft import irfft, next_fast_len
+from scipy.optimize import minimize
+from scipy.special import gammaln
+from scipy.stats import binom
 
 from epsilometer.accounting.loss_distribution import bracket
 from epsilometer.accounting.pairs import Atoms
 from epsilometer.accounting.releases import VonMisesFisher
 from epsilometer.accounting.schedule import Poisson
 from epsilometer.accounting.steps import Step
-from epsilometer.core.von_mises_fisher import angle_range, log_density, log_moment, mean_cosine, quadrature
+from epsilometer.core.von_mises_fisher import log_moment, mean_cosine, quadrature
 
 Array = NDArray[np.float64]
 
@@ -36,6 +55,11 @@ _FINENESS = 6  # cells to the narrowest deviation
 _LARGEST = 1 << 21  # cells
 _LEAST = 1e-11  # of a cell, in probability
 _REACH = 9.0  # deviations
+_DECAY = 9.0  # inverse deviations up to which a characteristic function is computed: e^-40 of a normal one is left
+_NODES = 400  # of T's quadrature
+_CHUNK = 1 << 12  # frequencies at a time
+_SHOWN_AT = np.linspace(0.3, 0.95, 14)  # t over A
+_LARGE_AT = (1.5, 2.0, 3.0)  # deviations of the batch size up to which B lets it grow
 
 
 def lower_end(release: VonMisesFisher, schedule: Poisson, delta: float) -> float:
@@ -48,68 +72,117 @@ def lower_end(release: VonMisesFisher, schedule: Poisson, delta: float) -> float
         pair = pair_along(release.kappa, dimension, schedule)
         if pair is not None:
             ends.append(bracket([Step((pair,))], schedule.steps, delta).lower)
+        ends.append(by_shown_steps(release.kappa, dimension, schedule, delta))
     return max(ends)
 
 
 def pair_along(kappa: float, dimension: int, schedule: Poisson) -> Atoms | None:
     """Returns the losses of one step along v; None where the grid would be too long."""
     rate, others = float(schedule.rate), schedule.texts - 1
-    cosine = mean_cosine(kappa, dimension)
+    cosine, aside = mean_cosine(kappa, dimension), math.sqrt(mean_cosine(kappa, dimension) / kappa)
     cosines, weights = quadrature(kappa, dimension)
     own = math.sqrt(float(weights @ (cosines - cosine) ** 2))
-    aside = math.sqrt(cosine / kappa)
     step = min(own, aside) / _FINENESS
     furthest = cosine + _REACH * (own + math.sqrt(max(rate * others, 1)) * aside) + 3 * aside
     if 2 * furthest / step > _LARGEST:
         return None
     half = math.ceil(furthest / step)
     size = next_fast_len(2 * half + 1, real=True)
-    hidden = (1 - rate + rate * rfft(_aside(kappa, dimension, step, size))) ** others
-    shown = rfft(_own(kappa, dimension, step, size))
-    first = irfft(hidden * (1 - rate + rate * shown), size)
+    frequencies = 2 * math.pi / (size * step) * np.arange(size // 2 + 1)
+    frequencies = frequencies[frequencies < _DECAY / min(own, aside)]
+    hidden = (1 - rate + rate * _characteristic(frequencies, *_aside(kappa, dimension)).real) ** others
+    empty = (1 - rate) ** schedule.texts
+    law = hidden * (1 - rate + rate * _characteristic(frequencies, cosines, weights)) - empty
+    masses = irfft(np.pad(law * np.sinc(frequencies * step / (2 * math.pi)), (0, size // 2 + 1 - len(law))), size)
+    masses[0] += empty
     places = np.arange(-half, half + 1)
-    return _atoms(first[places % size], first[-places % size])
+    return _atoms(masses[places % size], masses[-places % size], max(_LEAST, float(np.abs(law[-3:]).max())))
 
 
-def _atoms(first: Array, second: Array) -> Atoms:
+def by_shown_steps(kappa: float, dimension: int, schedule: Poisson, delta: float) -> float:
+    """Returns what counting the steps that show the example proves at delta; 0 where that is nothing."""
+    cosine, best = mean_cosine(kappa, dimension), 0.0
+    for seen, deviations in product(_SHOWN_AT.tolist(), _LARGE_AT):
+        there, absent = chances(kappa, dimension, schedule, threshold=cosine * seen, deviations=deviations)
+        k = np.arange(1, schedule.steps + 1)
+        with np.errstate(divide="ignore"):
+            gained = np.log(np.maximum(binom.sf(k - 1, schedule.steps, there) - delta, 0))
+        ways = gammaln(schedule.steps + 1) - gammaln(k + 1) - gammaln(schedule.steps - k + 1)
+        best = max(best, float((gained - np.minimum(ways + k * absent, 0)).max()))
+    return best
+
+
+def chances(
+    kappa: float, dimension: int, schedule: Poisson, *, threshold: float, deviations: float
+) -> tuple[float, float]:
+    """Returns p, how often a step surely shows the example at least, and ln p', of how often the other one at most.
+
+    threshold: t; deviations: of the batch size, up to which S'u < B allows it.
+    """
+    rate, others = float(schedule.rate), schedule.texts - 1
+    cosine, base = mean_cosine(kappa, dimension), log_moment(kappa, dimension)
+    size = rate * others + deviations * math.sqrt(rate * (1 - rate) * others) + 1
+    limit = cosine * size
+
+    def moment(v: float, u: float) -> float:
+        """ln of M at the length of (v, u), over M(kappa)."""
+        return log_moment(max(math.hypot(v, u), 1e-100), dimension) - base
+
+    def coin(log: float) -> float:
+        return float(np.logaddexp(math.log1p(-rate), math.log(rate) + log)) if rate < 1 else log
+
+    def missed(x: Array) -> float:  # Y <= t although the example is there
+        return float(x[0] * threshold + moment(kappa - x[0], 0) + others * coin(moment(-x[0], kappa)))
+
+    def large(x: Array) -> float:  # S'u >= B
+        return float(-x[0] * limit + moment(kappa, x[0]) + others * coin(moment(0, kappa + x[0])))
+
+    def shown(x: Array) -> float:
+        example, other = moment(x[0] - kappa, -x[1]), moment(x[0], kappa - x[1])
+        return float(-x[0] * threshold + x[1] * limit + coin(example) + others * coin(other))
+
+    variance = cosine / kappa  # of a draw, along v
+    start = threshold / (size * variance)
+    not_shown = math.exp(_least(missed, [(cosine - threshold) / (size * variance)]))
+    not_shown += math.exp(_least(large, [deviations / (cosine * math.sqrt(max(rate * others, 1)))]))
+    return rate * max(0.0, 1 - not_shown), min(0.0, _least(shown, [start, start**2 * variance / (2 * cosine)]))
+
+
+def _least(exponent: Callable[[Array], float], start: list[float]) -> float:
+    """The least value of a convex function of numbers >= 0, found near a start; every value of it is a bound."""
+    scale = np.asarray(start)
+    result = minimize(lambda x: exponent(np.abs(x) * scale), np.ones(len(start)), method="Nelder-Mead",
+                      options={"xatol": 1e-3, "fatol": 1e-3, "maxiter": 120})  # fmt: skip
+    return min(0.0, float(result.fun))
+
+
+def _atoms(first: Array, second: Array, least: float) -> Atoms:
     """The losses of two laws [cells], mirror images, after the ends were merged into their innermost cells."""
-    certain = np.flatnonzero((first > _LEAST) & (second > _LEAST))
+    certain = np.flatnonzero((first > least) & (second > least))
     low, high = int(certain[0]), int(certain[-1])
     laws = [np.maximum(law[low : high + 1], 0) for law in (first, second)]
     for law, whole in zip(laws, (first, second), strict=True):
         law[0] += max(float(whole[:low].sum()), 0)
         law[-1] += max(float(whole[high + 1 :].sum()), 0)
-    seen = (laws[0] > _LEAST) & (laws[1] > _LEAST)  # cells between that are not are left out of both
+    seen = (laws[0] > least) & (laws[1] > least)  # cells between that are not are left out of both
     log_p, log_q = np.log(laws[0][seen]), np.log(laws[1][seen])
     order = np.argsort(log_p - log_q, kind="stable")
     return Atoms((log_p - log_q)[order], log_p[order])
 
 
-def _own(kappa: float, dimension: int, step: float, size: int) -> Array:
-    """The law of W on the circular grid, by the masses of its cells."""
-    low, high = angle_range(kappa, dimension)
-    ends = max(math.cos(high), -1 + 1e-12), min(math.cos(low), 1 - 1e-12)
-    return _cells(lambda w: log_density(w, kappa, dimension), ends, step, size)
+def _characteristic(frequencies: Array, values: Array, weights: Array) -> NDArray[np.complex128]:
+    """E e^(i f X) at frequencies [f], of X with these values [n] and weights [n]."""
+    parts: Iterator[Array] = (frequencies[i : i + _CHUNK] for i in range(0, len(frequencies), _CHUNK))
+    return np.concatenate([np.exp(1j * np.outer(part, values)) @ weights for part in parts])
 
 
-def _aside(kappa: float, dimension: int, step: float, size: int) -> Array:
-    """The law of T on the circular grid."""
-    reach = min(_REACH * math.sqrt(mean_cosine(kappa, dimension) / kappa), 1 - 1e-9)
-    knots = np.linspace(-reach, reach, 401)
-    roots = np.sqrt(1 - knots**2)
-    logs = (dimension - 3) / 2 * np.log1p(-(knots**2)) + [log_moment(kappa * r, dimension - 1) for r in roots.tolist()]
-    return _cells(CubicSpline(knots, logs - logs.max()), (-reach, reach), step, size)
-
-
-def _cells(log_law: object, ends: tuple[float, float], step: float, size: int) -> Array:
-    """Masses of the cells about multiples of `step`, place 0 first and negative ones from the end, summing to 1."""
-    first, last = round(ends[0] / step), round(ends[1] / step)
-    nodes, weights = np.polynomial.legendre.leggauss(3)
-    cells = np.arange(first, last + 1)
-    at = (cells[:, None] + nodes / 2) * step
-    inside = (at > ends[0]) & (at < ends[1])
-    logs = np.where(inside, log_law(np.clip(at, *ends)), -np.inf)  # type: ignore[operator]
-    masses = np.exp(logs - logs.max()) @ weights
-    law = np.zeros(size)
-    np.add.at(law, cells % size, masses / masses.sum())
-    return law
+def _aside(kappa: float, dimension: int) -> tuple[Array, Array]:
+    """Values [n] and weights [n] of a quadrature of T, the weights summing to 1."""
+    reach = min(_REACH * math.sqrt(mean_cosine(kappa, dimension) / kappa), 1.0)
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    values = reach * nodes
+    squares = 1 - values**2
+    logs = (dimension - 3) / 2 * np.log(squares)
+    logs += [log_moment(kappa * root, dimension - 1) for root in np.sqrt(squares).tolist()]
+    masses = weights * np.exp(logs - logs.max())
+    return values, masses / masses.sum()

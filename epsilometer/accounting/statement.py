@@ -1,7 +1,8 @@
 """What may be said of a training's privacy, each epsilon with all that it depends on: which accountant counted it, for
 which neighbours, under which sampling, at which delta.
 
-Ours: `loss distribution` (the bracket of the exact epsilon), `Renyi` (an upper end), `pure` (delta 0).
+Ours: `loss distribution` (the bracket of the exact epsilon), `Renyi` (an upper end), `pure` (delta 0). Of averages of
+directional draws also `approximation` (`approximate.py`): about what they lose, which is not proved and no claim.
 
 Published, beside them: what "Empirical Calibration and Metric Differential Privacy in Language Models" (IEEE Access 13,
 2025) states of the same training.
@@ -16,7 +17,7 @@ Published, beside them: what "Empirical Calibration and Metric Differential Priv
 
 Pure losses and brackets of directional draws are those of the draws. An average of them has the same largest loss (an
 average of length 1 shows every draw), and at a delta no more. Under coins the ends lie apart: the upper one takes the
-draws and the coin as seen, the lower one is lost by averages themselves (`hidden.py`).
+draws and the coin as seen, the lower one is what averages are shown to lose on one pair of data sets (`hidden.py`).
 """
 
 from __future__ import annotations
@@ -25,17 +26,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from epsilometer.accounting.approximate import as_gaussian
 from epsilometer.accounting.hidden import lower_end
 from epsilometer.accounting.loss_distribution import bracket
 from epsilometer.accounting.releases import Gaussian, Release, VonMisesFisher
 from epsilometer.accounting.renyi import RELEASED, renyi, renyi_on
-from epsilometer.accounting.schedule import Poisson, Schedule
+from epsilometer.accounting.schedule import Poisson, Schedule, Shuffled
 from epsilometer.accounting.steps import steps_of
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.von_mises_fisher import mean_cosine
 
 LOSS_DISTRIBUTION, RENYI, PURE = "loss distribution", "Renyi", "pure"
+APPROXIMATION = "approximation"
 PUBLISHED, PUBLISHED_BY_ANGLE = "published", "published, by angle"
 
 
@@ -47,7 +50,8 @@ class Statement:
     neighbours:    the training sets that it compares.
     sampling:      how examples enter steps, `poisson` or `shuffled`.
     delta:         its delta.
-    lower, upper:  the ends of the bracket; lower is None where the accountant knows none.
+    lower, upper:  the ends of the bracket; lower is None where the accountant knows none. Of `approximation` upper is
+                   what it comes to, and no end.
     """
 
     accountant: str
@@ -58,9 +62,22 @@ class Statement:
     upper: float
 
     @property
-    def guarantee(self) -> Guarantee:
-        """The claim that the upper end makes."""
+    def guarantee(self) -> Guarantee | None:
+        """The claim that the upper end makes; None of an approximation, which makes none."""
+        if self.accountant == APPROXIMATION:
+            return None
         return Guarantee(self.upper, Granularity.EXAMPLE, self.neighbours, self.delta)
+
+    @property
+    def between(self) -> str:
+        """The neighbours in words."""
+        return between(self.neighbours.value, self.sampling)
+
+
+def between(neighbours: str, sampling: str) -> str:
+    """Returns neighbours in words: in fixed batches one that is not there leaves its place empty, as N is public."""
+    emptied = (neighbours, sampling) == (Neighbours.ADDED_OR_REMOVED.value, Shuffled.sampling)
+    return f"{neighbours} (place left empty)" if emptied else neighbours
 
 
 def account(
@@ -133,6 +150,10 @@ def _ours(release: Release, schedule: Schedule, delta: float, relation: Neighbou
         said.append(Statement(LOSS_DISTRIBUTION, relation, schedule.sampling, delta, lower=lower, upper=ends.upper))
         upper = renyi(steps.directions, steps.count, delta)
         said.append(Statement(RENYI, relation, schedule.sampling, delta, lower=None, upper=upper))
+        if isinstance(release, VonMisesFisher) and schedule.expected_batch > 1:
+            alike = steps_of(as_gaussian(release, schedule), schedule, relation)
+            upper = bracket(alike.directions, alike.count, delta).upper
+            said.append(Statement(APPROXIMATION, relation, schedule.sampling, delta, lower=None, upper=upper))
     largest = max(steps.count * sum(pair.largest for pair in step.pairs) for step in steps.directions)
     if math.isfinite(largest):
         said.append(Statement(PURE, relation, schedule.sampling, 0.0, lower=largest, upper=largest))

@@ -32,8 +32,8 @@ def account(
         str | None, typer.Option(help="Of vmf: the numbers of the gradient, 592130; of each part, 590592,1538.")
     ] = None,
     sampling: Annotated[
-        str | None, typer.Option(help="poisson: independent coins (default of gaussian); shuffled: disjoint batches.")
-    ] = None,
+        str, typer.Option(help="poisson: independent coins; shuffled: disjoint batches, the same in every pass.")
+    ] = "poisson",
     delta: Annotated[float | None, typer.Option(help="One over the number of texts by default.")] = None,
     neighbours: Annotated[str | None, typer.Option(help="added or removed, replaced, or zeroed.")] = None,
     target: Annotated[float | None, typer.Option(help="An epsilon: print the noise that meets it as well.")] = None,
@@ -42,15 +42,15 @@ def account(
     """Count what a private training loses: the exact epsilon's bracket, Renyi, and what is published.
 
     Nothing is trained. Prints a row for every statement: its accountant, neighbours, sampling, delta, and the ends of
-    the epsilon in nats; `-` where an accountant knows no lower end. With --target, also the sigma or kappa that meets
-    it.
+    the epsilon in nats; `-` where an accountant knows no lower end. The row `approximation` is about what an average of
+    draws loses, not an end that is proved. With --target, also the sigma or kappa that meets it.
     """
     if noise not in _NOISES:
         raise unknown("--noise", noise, _NOISES)
     from epsilometer.accounting import statement
     from epsilometer.accounting.releases import VonMisesFisher
 
-    schedule = _schedule(sampling or ("poisson" if noise == "gaussian" else "shuffled"), texts, batch, epochs)
+    schedule = _schedule(sampling, texts, batch, epochs)
     relation = _neighbours(neighbours)
     parts = _parts(dimensions, noise)
     release = _release(noise, sigma, kappa, parts)
@@ -78,7 +78,10 @@ def account(
         )
     if target is not None:
         name = _NOISES[noise]
-        print(f"{name} {said['for_target'][name]:.6g} for epsilon {target:g}, {said['for_target']['neighbours']}")
+        print(
+            f"{name} {said['for_target'][name]:.6g} for epsilon {target:g}, {said['for_target']['neighbours']}, "
+            f"{sampling}"
+        )
 
 
 def _schedule(sampling: str, texts: int, batch: int, epochs: int) -> Schedule:
@@ -142,7 +145,7 @@ def _for_target(
 def _row(claim: Any) -> dict[str, Any]:
     return {
         "accountant": claim.accountant,
-        "neighbours": claim.neighbours.value,
+        "neighbours": claim.between,
         "sampling": claim.sampling,
         "delta": claim.delta,
         "lower": claim.lower,

@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from epsilometer.accounting.hidden import lower_end, pair_along
+from epsilometer.accounting.hidden import by_shown_steps, chances, lower_end, pair_along
 from epsilometer.accounting.loss_distribution import bracket
 from epsilometer.accounting.pairs import Replaced
 from epsilometer.accounting.releases import VonMisesFisher
 from epsilometer.accounting.schedule import Poisson
 from epsilometer.accounting.statement import effective_noise
 from epsilometer.accounting.steps import Step
-from epsilometer.core.von_mises_fisher import quadrature
+from epsilometer.core.von_mises_fisher import mean_cosine, quadrature
 
 
 def draws_aside(kappa: float, d: int, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -57,3 +57,60 @@ def test_parts_show_what_the_best_of_them_shows() -> None:
     alone = lower_end(VonMisesFisher(1e3, (3_072,)), schedule, 1e-4)
     assert lower_end(VonMisesFisher(1e3, (592_130, 3_072, 2)), schedule, 1e-4) == alone
     assert lower_end(VonMisesFisher(1e3, (2,)), schedule, 1e-4) == 0
+
+
+def test_cells_lose_nothing_of_the_divergence_of_a_step() -> None:
+    """To 2 % that of Gaussian noise of the same effect, where draws are nearly normal."""
+    kappa, d, schedule = 100.0, 3_072, Poisson(2_560, 128, 1)
+    pair = pair_along(kappa, d, schedule)
+    assert pair is not None
+    masses = np.exp(pair.log_masses)
+    assert masses.sum() == pytest.approx(1, abs=1e-9)
+    shown = float(masses @ pair.losses)
+    sigma = effective_noise(VonMisesFisher(kappa, (d,)), schedule)
+    alike = Replaced(sigma, float(schedule.rate))
+    x = np.linspace(-60, 60, 400_001)
+    divergence = float(np.trapezoid(np.exp(alike.log_density(x)) * alike.loss(x), x))
+    assert shown == pytest.approx(divergence, rel=0.02)
+
+
+def simulated(kappa: float, d: int, schedule: Poisson, sign: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The components of [count] sums along v, the example's direction if sign is 1, and along u, all others'."""
+    rng = np.random.default_rng(7)
+    rate, sums = float(schedule.rate), np.zeros((2, count))
+    cosines, weights = quadrature(kappa, d)
+    for j in range(schedule.texts):
+        rows = np.flatnonzero(rng.random(count) < rate)
+        w = rng.choice(cosines, len(rows), p=weights)
+        tangent = rng.normal(size=(len(rows), d - 1))
+        aside = np.sqrt(1 - w**2) * tangent[:, 0] / np.linalg.norm(tangent, axis=1)
+        own, other = (0, 1) if j == 0 else (1, 0)
+        sums[own, rows] += (sign if j == 0 else 1) * w
+        sums[other, rows] += aside
+    return sums[0], sums[1]
+
+
+def test_a_step_shows_the_example_as_often_as_is_said() -> None:
+    """100,000 simulated steps; a bound that is as tight as it may be fails once in 10^6 runs (5 standard errors)."""
+    kappa, d, schedule, count = 300.0, 40, Poisson(40, 10, 1), 100_000
+    threshold, deviations = 0.5 * mean_cosine(kappa, d), 2.0
+    size = 39 / 4 + deviations * math.sqrt(39 * 3 / 16) + 1
+    there, log_absent = chances(kappa, d, schedule, threshold=threshold, deviations=deviations)
+    for sign, least, most in ((1.0, there, 1.0), (-1.0, 0.0, math.exp(log_absent))):
+        along, across = simulated(kappa, d, schedule, sign, count)
+        share = float(np.mean((along > threshold) & (across < size * mean_cosine(kappa, d))))
+        error = 5 * math.sqrt(max(share, 1 / count) / count)
+        assert least - error <= share <= most + error
+    assert there > 0.15
+    assert log_absent < math.log(0.1)
+
+
+def test_little_noise_shows_thousands_of_nats() -> None:
+    """Cells end at 1e-11 of a step and prove 427 nats; an equally loud Gaussian noise loses 4,422."""
+    schedule, release = Poisson(2_703, 128, 10), VonMisesFisher(1e5, (148_610,))
+    along = pair_along(1e5, 148_610, schedule)
+    assert along is not None
+    cut = bracket([Step((along,))], schedule.steps, 1 / 2_703).lower
+    shown = by_shown_steps(1e5, 148_610, schedule, 1 / 2_703)
+    assert cut < 450 < 2_500 < shown < 4_422
+    assert lower_end(release, schedule, 1 / 2_703) == shown

@@ -33,6 +33,7 @@ def test_a_gaussian_training_for_both_relations() -> None:
     assert added.lower <= added.upper <= by(said, "Renyi", Neighbours.ADDED_OR_REMOVED).upper
     assert by(said, "published").upper == pytest.approx(10.598, abs=1e-3)
     claim = added.guarantee
+    assert claim is not None
     assert (claim.epsilon, claim.granularity, claim.delta) == (added.upper, Granularity.EXAMPLE, 1 / 5_056)
     assert claim.describe().endswith("per example, delta 0.000197785; training sets with one example added or removed")
 
@@ -46,6 +47,15 @@ def test_disjoint_batches_are_not_accounted_as_coins() -> None:
     assert exact.lower > 4 * coins.upper
     assert refuted(coins, [exact])
     assert not any(statement.accountant == "published" for statement in fixed)
+
+
+def test_neighbours_in_fixed_batches_leave_a_place_empty() -> None:
+    said = {
+        schedule.sampling: {statement.between for statement in account(Gaussian(1.0), schedule)}
+        for schedule in (Poisson(**COLA, epochs=1), Shuffled(**COLA, epochs=1))
+    }
+    assert said["poisson"] == {"added or removed", "replaced"}
+    assert said["shuffled"] == {"added or removed (place left empty)", "replaced"}
 
 
 def test_every_pass_counts() -> None:

@@ -25,9 +25,17 @@ def test_a_gaussian_training(capsys: pytest.CaptureFixture[str]) -> None:
     assert "one over the 5056 texts or more" in err
 
 
+def test_every_noise_is_sampled_alike_unless_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    for options in (("--sigma", 0.6), ("--noise", "vmf", "--kappa", 1e3, "--dimensions", "592130")):
+        _, out, _ = call(capsys, "account", *options, *TRAINING, "--json")
+        assert {row["sampling"] for row in json.loads(out)["statements"]} == {"poisson"}
+
+
 def test_a_directional_training(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(capsys, "account", "--noise", "vmf", "--kappa", 1e4, "--dimensions", "592130", *TRAINING)
+    draws = ("--noise", "vmf", "--kappa", 1e4, "--dimensions", "592130", "--sampling", "shuffled")
+    code, out, _ = call(capsys, "account", *draws, *TRAINING)
     assert code == 0
+    assert "approximation" in out
     assert "loss distribution" in out
     assert "shuffled" in out
     rows = {line.split("  ")[0]: line.split() for line in out.splitlines()}

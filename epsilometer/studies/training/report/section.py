@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from epsilometer.accounting.statement import between
 from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.one_run.training import AUDITED
 from epsilometer.auditing.results.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
@@ -100,7 +101,9 @@ def claim_rows(budgets: pl.DataFrame) -> list[dict[str, Any]]:
     keys = ["cell", "level", "effective_sigma", "neighbours", "sampling"]
     for key, part in budgets.group_by(keys, maintain_order=True):
         by = {row["accountant"]: row for row in part.to_dicts()}
-        rows.append({**dict(zip(keys, key, strict=True)), "by": by, "delta": max(row["delta"] for row in by.values())})
+        of = dict(zip(keys, key, strict=True))
+        of["neighbours"] = between(of["neighbours"], of["sampling"])
+        rows.append({**of, "by": by, "delta": max(row["delta"] for row in by.values())})
     return rows
 
 
@@ -184,14 +187,14 @@ def canary_sentence(audited: pl.DataFrame) -> list[str]:
     nearest = max(rows, key=lambda row: row["lower"] / row["bracket_upper"])
     said = (
         f"Canaries refute {len(violated)} of {len(rows)} {inflected(len(rows), 'claim', 'claims')}: "
-        f"{listed([_cell(row) for row in violated])}."
+        f"{listed([_claim(row) for row in violated])}."
         if violated
         else f"Canaries refute none of {len(rows)} {inflected(len(rows), 'claim', 'claims')}, of which "
         f"{len(testable) or 'none'} could have been refuted at all."
     )
     return [
         f"{said} At most {proved(nearest['lower'])} of {bounded(nearest['bracket_upper'])} nats that are claimed were "
-        f"shown ({_cell(nearest)})."
+        f"shown ({_claim(nearest)})."
     ]
 
 
@@ -236,9 +239,10 @@ def epsilon_figure(audited: pl.DataFrame) -> Specification | None:
     if claimed.is_empty():
         return None
     best = claimed.group_by("cell", "noise", "level", maintain_order=True).agg(
-        pl.col("lower", "ceiling").max(), pl.col("bracket_lower", "bracket_upper", "renyi", "published").first()
+        pl.col("lower", "ceiling").max(),
+        pl.col("sampling", "bracket_lower", "bracket_upper", "renyi", "published").first(),
     )
-    rows = [{**row, "what": _cell(row)} for row in best.to_dicts()]
+    rows = [{**row, "what": _claim(row)} for row in best.to_dicts()]
     marks = [
         {"what": row["what"], "kind": kind, "epsilon": row[column]}
         for row in rows
@@ -383,6 +387,10 @@ def marked(row: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _cell(row: Mapping[str, Any]) -> str:
     return f"{row['cell']}{_at(row['level'])}"
+
+
+def _claim(row: Mapping[str, Any]) -> str:
+    return f"{_cell(row)}, {row['sampling']}"
 
 
 def _at(level: float | None) -> str:

@@ -34,6 +34,20 @@ def test_a_claim_is_a_bracket_and_what_was_not_computed_is_left_out() -> None:
     assert (row["loss distribution"], row["Renyi"], row["pure"]) == ("1.90 to 2.00", "1,234", "–")
 
 
+def test_a_claim_of_fixed_batches_says_whose_place_is_empty_and_an_approximation_is_none_of_the_ends() -> None:
+    budget = {
+        "cell": "songs", "level": 0.5, "effective_sigma": 0.5, "neighbours": "added or removed", "sampling": "shuffled",
+        "delta": 1e-4,
+    }  # fmt: skip
+    rows = [
+        budget | {"accountant": "loss distribution", "lower": 1.9, "upper": 200.0},
+        budget | {"accountant": "approximation", "lower": None, "upper": 2.0},
+    ]
+    row = only(training_markdown.claimed(pl.DataFrame(rows, schema=dict(BUDGETS))))
+    assert (row["neighbours"], row["sampling"]) == ("added or removed (place left empty)", "shuffled")
+    assert (row["loss distribution"], row["approximation"]) == ("1.90 to 200", "2.00")
+
+
 def test_scores_are_of_other_texts_alone() -> None:
     rows = [
         {"level": None, "seed": seed, "split": split, "metric": "mcc", "value": value + seed / 10, "entry": "songs"}
@@ -47,10 +61,11 @@ def test_scores_are_of_other_texts_alone() -> None:
 def test_what_canaries_prove_stands_beside_its_ceiling_and_the_claim() -> None:
     proof = {
         "cell": "songs", "level": 1.0, "kind": "gradient", "score": "sum", "method": "f-dp", "canaries": 1000,
-        "guesses": 400, "right": 323, "lower": 0.83, "ceiling": 4.2, "verdict": NOT_REFUTED,
+        "guesses": 400, "right": 323, "lower": 0.83, "ceiling": 4.2, "verdict": NOT_REFUTED, "sampling": "poisson",
     }  # fmt: skip
     row = only(training_markdown.proved(pl.DataFrame([proof], schema=AUDITED)))
     assert (row["right"], row["proved"], row["ceiling"], row["claimed"]) == ("323 of 400", "0.83", "4.20", "")
+    assert row["sampling"] == "poisson"
 
 
 def test_a_model_has_one_row_of_all_its_attacks() -> None:
