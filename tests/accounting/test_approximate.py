@@ -66,7 +66,7 @@ def losses(kappa: float, n: int, others: Array, count: int) -> Array:
     v = np.eye(d)[0]
     sums = draws(v, kappa, count, rng) + sum(draws(others, kappa, count, rng) for _ in range(n - 1))
     lengths = np.linalg.norm(sums, axis=1)
-    given = at_distance(lengths, uniform_walk(n - 1, d), d)
+    near = at_distance(lengths, uniform_walk(n - 1, d), d)
     knots = np.linspace(1e-6, 3 * kappa, 3000)
     moments = [log_moment(x, d - 1) for x in knots]
     laws = []
@@ -75,7 +75,7 @@ def losses(kappa: float, n: int, others: Array, count: int) -> Array:
         along = sums @ turned / lengths
         across = np.sqrt(np.maximum(turned @ turned - along**2, 0))
         inside = np.interp(kappa * np.sqrt(1 - NODES**2) * across[:, None], knots, moments)
-        laws.append(log_sum(given + kappa * NODES * along[:, None] + inside))
+        laws.append(log_sum(near + kappa * NODES * along[:, None] + inside))
     return laws[0] - laws[1]
 
 
