@@ -58,16 +58,16 @@ def paired(values: NDArray[np.float64]) -> Moves:
     values: [levels, texts], levels from the least noise to the most, the same texts at every level.
     """
     levels, texts = values.shape
-    drawn = int(texts > _ENUMERATED)  # then what was observed counts as one more flip
-    signs = np.sign(Noise.named(_FLIPS, "well behaved").uniforms(texts) - 0.5) if drawn else _every_sign(texts)
+    more = int(texts > _ENUMERATED)  # then what was observed counts as one more flip
+    signs = np.sign(Noise.named(_FLIPS, "well behaved").uniforms(texts) - 0.5) if more else _every_sign(texts)
 
     def p(i: int, j: int) -> float:
         """Returns how likely flips give a sum of differences as large as that of level i less level j."""
         differences = values[i] - values[j]
         as_large = signs @ differences >= differences.sum() - 1e-12
-        return float((drawn + as_large.sum()) / (drawn + len(signs)))
+        return float((more + as_large.sum()) / (more + len(signs)))
 
-    return _of_pairs(p, levels, least=1 / (drawn + len(signs)))
+    return _of_pairs(p, levels, least=1 / (more + len(signs)))
 
 
 def by_covariance(of: Areas) -> Moves:
