@@ -106,6 +106,16 @@ def test_no_stage_but_the_report_reaches_what_is_shown(name: str) -> None:
     assert bool(shown) == (name == "report"), shown
 
 
+BODY = 100  # lines of a stage
+LONGER = {"ablations", *(path.stem for path in (ROOT / "epsilometer/studies/training/stages").glob("*.py"))}
+
+
+@pytest.mark.parametrize("name", sorted({*bodies()} - LONGER))
+def test_a_stage_is_thin(name: str) -> None:
+    """What it computes stands in its study, where it can be called without files."""
+    assert len(bodies()[name].read_text(encoding="utf-8").splitlines()) <= BODY
+
+
 def test_mechanisms_attacks_and_estimation_are_strangers() -> None:
     for file in sources("epsilometer/mechanisms"):
         assert not any("attack" in str(used) or "estimation" in str(used) for used in reached(file))

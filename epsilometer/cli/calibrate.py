@@ -121,9 +121,9 @@ def calibrate(
 def _trainings(training: Sequence[str], target: float, searching: SearchOptions) -> list[dict[str, Any]]:
     """The rows of entries on training."""
     from epsilometer.pipeline.params import read
-    from epsilometer.studies.training.calibrating import Aim, calibrate_training
+    from epsilometer.studies.training.calibrating import NoiseTarget, calibrate_training
 
-    aim = Aim(target, searching.measure, width=searching.width, budget=searching.budget)
+    aim = NoiseTarget(target, searching.measure, width=searching.width, budget=searching.budget)
     with withheld():
         return list(calibrate_training(read(), training, aim))
 

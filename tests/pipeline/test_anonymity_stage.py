@@ -16,6 +16,7 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.calibrating import calibrate
 from epsilometer.pipeline.params import read
 from epsilometer.reaudit.drift import PAIRED, UNCHANGED, WORSE, judge
+from epsilometer.studies.anonymity import cells
 from epsilometer.studies.anonymity.measured import attribute_losses
 from epsilometer.studies.anonymity.stages import anonymity, anonymize, classifiers
 from epsilometer.studies.anonymity.tables import anonymity_path
@@ -61,7 +62,7 @@ CELLS = {
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run's folder with one prepared data set of 80 authors, and three cells."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(anonymity, "Tagger", ByLetter)
+    monkeypatch.setattr(cells, "Tagger", ByLetter)
     parts = [(split, texts(count, first, count // 8)) for split, count, first in (
         ("train", 240, 0), ("validation", 80, 1_000), ("test", 320, 2_000)
     )]  # fmt: skip
@@ -233,7 +234,7 @@ def test_a_language_model_is_one_of_the_attackers(project: Path, monkeypatch: py
         def infer(self, texts: list[str], label: str, classes: list[str]) -> list[list[str]]:
             return [[]] * 80 + [["m" if "sir" in text else "f"] for text in texts[80:]]
 
-    monkeypatch.setattr(anonymity, "_language_models", lambda params, dataset: {"some model": Reader()})
+    monkeypatch.setattr(cells, "_language_models", lambda params, dataset: {"some model": Reader()})
     anonymize.main("songs-swaps")
     anonymity.main("songs-swaps")
     (row,) = measured("songs-swaps", "attackers").filter(attacker="llm").to_dicts()

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples
 from epsilometer.models.classifiers.linear import Linear
-from epsilometer.studies.anonymity.attackers import Asked, Inferred, Learned, detect, infer
+from epsilometer.studies.anonymity.attackers import Inferred, Learned, Learners, detect, infer
 from epsilometer.studies.anonymity.released import Released
 
 MARKS = {"f": "madam", "m": "sir"}
 RATINGS = {"bad": "awful", "good": "lovely"}
 SWAP = {"madam": "sir", "sir": "madam"}
 Rewrite = Callable[[str], str]
-ALL = Asked()
+ALL = Learners()
 
 
 def texts(count: int, first: int, groups: int | None = None) -> Released:
@@ -55,7 +55,7 @@ def fit(examples: Examples) -> Classifier:
 def attack(
     training: Released,
     test: Released,
-    wanted: Asked = ALL,
+    wanted: Learners = ALL,
     learn: Callable[[Examples], Classifier] = fit,
     label: str = "gender",
 ) -> list[Inferred]:

@@ -1,4 +1,4 @@
-"""Attackers who infer a private attribute from what is released; some of them know the method.
+"""Learners who infer a private attribute from what is released; some of them know the method.
 
 clean:       learned from original texts, and reads the originals: what there is to hide. Others read what is released.
 static:      learned from original texts; it never saw a rewrite.
@@ -43,7 +43,7 @@ _TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class Asked:
+class Learners:
     """Which attackers each kind of classifier is made into; authors: how many texts of one author are read together."""
 
     attackers: Sequence[str] = LEARNERS
@@ -116,7 +116,7 @@ def infer(
     static: Learned,
     *,
     learn: Learn,
-    request: Asked,
+    request: Learners,
     noise: Noise,
 ) -> Iterator[Inferred]:
     """What the attackers of one kind and seed infer of the test texts, `clean` first.

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.worth.intervals import f1_interval
 from epsilometer.core.errors import UserError
-from epsilometer.models.classifier import Examples
+from epsilometer.models.classifier import Examples, train
 from epsilometer.models.classifiers.transformer import Transformer, fine_tune
-from epsilometer.studies.anonymity.labelled import VALIDATION, of_splits
+from epsilometer.studies.anonymity.labelled import TEST, TRAIN, VALIDATION, examples, of_splits
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.parts import parted
 from epsilometer.studies.anonymity.scoring import scores
-from epsilometer.studies.anonymity.victims import fine_tuning, stream
+from epsilometer.studies.anonymity.tables import classifier_path
+from epsilometer.studies.anonymity.victims import TASK, fine_tuning, seeds, stream
 
 
 def validation_rows(params: AnonymityParams, dataset: str, label: str) -> pl.DataFrame:
@@ -45,6 +46,38 @@ def trained(
     return fine_tune(
         examples, classes, fine_tuning(params, params.classification.training), stream(params, dataset, label, seed)
     )
+
+
+def train_all(
+    params: AnonymityParams, dataset: str, label: str, role: str, *, own: pl.DataFrame
+) -> dict[str, list[NDArray[np.int64]]]:
+    """Train and keep the classifiers of one label; returns their guesses of test texts by kind, an array a seed."""
+    training, test, validation = (examples(own, label, split) for split in (TRAIN, TEST, VALIDATION))
+    settings = fine_tuning(params, params.classification.training)
+    tried: dict[str, list[NDArray[np.int64]]] = {}
+    for kind in params.classification.kinds:
+        for seed in range(seeds(params, kind)):
+            noise = stream(params, dataset, label, seed)
+            classifier = train(kind, training, settings, noise, validation=validation if len(validation) else None)
+            folder = classifier_path(dataset, label, kind, seed)
+            # Saving rounds a transformer's weights: attackers are scored as they are kept, tasks as `downstream`
+            # scores those that it trains.
+            if role == TASK:
+                guesses = _guesses(classifier, test)
+                classifier.save(folder)
+            else:
+                classifier.save(folder)
+                guesses = _guesses(classifier, test)
+            tried.setdefault(kind, []).append(guesses)
+    return tried
+
+
+def _guesses(classifier: Any, test: Examples) -> NDArray[np.int64]:
+    """Returns [n]: the number of the likeliest class of each text."""
+    if isinstance(classifier, Transformer):
+        return classifier.predict(test.texts)
+    likeliest: NDArray[np.int64] = classifier.probabilities(test.texts).argmax(axis=1)
+    return likeliest
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from epsilometer.studies.anonymity.attackers import (
     DETECTOR,
     LEARNERS,
     REWRITTEN,
-    Asked,
     Inferred,
     LanguageModel,
     Learned,
+    Learners,
     ask,
     detect,
     infer,
@@ -43,7 +43,7 @@ class Attacking:
     """
 
     attackers: Sequence[str] = (*LEARNERS, DETECTOR)
-    authors: Sequence[int] = Asked.authors
+    authors: Sequence[int] = Learners.authors
     models: Mapping[str, LanguageModel] = field(default_factory=dict)
     alpha: float = 0.01
     seed: int = 0
@@ -76,7 +76,7 @@ def attacker_rows(
     is released of the test texts that have the label.
     """
     training, test = training.with_labels(label), test.with_labels(label)
-    request = Asked(settings.attackers, settings.authors)
+    request = Learners(settings.attackers, settings.authors)
     inferred: list[Inferred] = []
     for learned in static:
         learn = partial(train, learned.classifier.kind, learned.seed)

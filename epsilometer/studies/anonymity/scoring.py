@@ -17,7 +17,7 @@ from epsilometer.models.classifier import Examples
 
 
 @dataclass(frozen=True)
-class Scores:
+class ClassScores:
     """macro_f1: mean F1 of all classes; binary_f1: of the last class by name, where there are two; accuracy."""
 
     macro_f1: float
@@ -29,12 +29,12 @@ class Scores:
         return asdict(self)
 
 
-def scores(truth: NDArray[np.integer], guessed: NDArray[np.integer], classes: Sequence[str]) -> Scores:
+def scores(truth: NDArray[np.integer], guessed: NDArray[np.integer], classes: Sequence[str]) -> ClassScores:
     """Scores of guesses. truth, guessed: [n] numbers of classes. A class that is never guessed has an F1 of 0."""
     from sklearn.metrics import f1_score
 
     every = range(len(classes))
-    return Scores(
+    return ClassScores(
         macro_f1=float(f1_score(truth, guessed, labels=list(every), average="macro", zero_division=0)),
         binary_f1=float(f1_score(truth, guessed, pos_label=1, zero_division=0)) if len(classes) == 2 else None,
         accuracy=float(np.mean(np.asarray(truth) == np.asarray(guessed))),

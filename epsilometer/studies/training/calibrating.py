@@ -67,7 +67,7 @@ _GROWS = "reconstruction grows with noise: a louder level is surely above the ta
 
 
 @dataclass(frozen=True)
-class Aim:
+class NoiseTarget:
     """What is to be met. target: nats, or of ROUGE_L a mean in (0, 1); width: ratio of the interval's ends to stop at,
     None for 1.25, by the law 1.01; budget: most trials a kind of noise, of SAMPLED.
 
@@ -110,7 +110,7 @@ class Gradients:
         return self.parts if by_parts else [self.whole], noise
 
 
-def calibrate_training(params: TrainingParams, names: Sequence[str], aim: Aim) -> Iterator[dict[str, Any]]:
+def calibrate_training(params: TrainingParams, names: Sequence[str], aim: NoiseTarget) -> Iterator[dict[str, Any]]:
     """A row an entry and kind of noise; by ROUGE_L a row an attack and size of batch.
 
     Needs what the stages `sent` (and `reconstruction`), or `features`, wrote. Raises UserError for unknown entries and
@@ -132,7 +132,7 @@ def calibrate_training(params: TrainingParams, names: Sequence[str], aim: Aim) -
         yield _row(params, name, of, kind, aim=aim)
 
 
-def _check_provable(aim: Aim, alpha: float) -> None:
+def _check_provable(aim: NoiseTarget, alpha: float) -> None:
     """Refuse a target that trials do not exceed even if all are right: they multiply wealth by at most 1 / p* each."""
     needed = math.ceil(math.log(1 / alpha) / -math.log(success_bound(aim.target, 2)))
     if needed > aim.budget:
@@ -147,7 +147,7 @@ def effective_sigma(kind: str, level: float, dimension: int) -> float:
     return math.sqrt(1 / (mean_cosine(level, dimension) * level)) if kind == "vmf" else level
 
 
-def _row(params: TrainingParams, name: str, of: Gradients, kind: str, *, aim: Aim) -> dict[str, Any]:
+def _row(params: TrainingParams, name: str, of: Gradients, kind: str, *, aim: NoiseTarget) -> dict[str, Any]:
     directional = kind == "vmf"
     root = math.sqrt(of.whole.size) if directional else 1.0
     ends = (root / _SPAN, max(root * _SPAN, _SPAN**2) if directional else _SPAN)
@@ -164,7 +164,7 @@ def _row(params: TrainingParams, name: str, of: Gradients, kind: str, *, aim: Ai
     return _said(name, kind, aim) | {"status": met.status, **result, "reason": _reason(met, aim)}
 
 
-def _said(name: str, kind: str, aim: Aim, attack: str = ATTACK, size: int = 1) -> dict[str, Any]:
+def _said(name: str, kind: str, aim: NoiseTarget, attack: str = ATTACK, size: int = 1) -> dict[str, Any]:
     """A row without a result."""
     of = {"training": name, "noise": kind, "attack": attack, "size": size, "measure": aim.measure}
     nothing = dict.fromkeys(("level", "low", "high", "effective_sigma"))
@@ -205,7 +205,7 @@ def _by_trials(params: TrainingParams, name: str, of: Gradients, kind: str, *, g
     return calibrate(fresh, goal, design=Design(2, 0, params.audit.alpha), lawful=True)
 
 
-def _reason(met: Met | Calibrated, aim: Aim) -> str | None:
+def _reason(met: Met | Calibrated, aim: NoiseTarget) -> str | None:
     """Why there is no level; None where there is."""
     if met.status == FOUND:
         return None
@@ -285,7 +285,7 @@ def _searched(params: TrainingParams, name: str) -> pl.DataFrame:
     return table
 
 
-def _by_attack(params: TrainingParams, name: str, table: pl.DataFrame, aim: Aim) -> Iterator[dict[str, Any]]:
+def _by_attack(params: TrainingParams, name: str, table: pl.DataFrame, aim: NoiseTarget) -> Iterator[dict[str, Any]]:
     """A row an attack and size of batch, of what an entry of `reconstruction` measured text by text."""
     sent = params.sent[params.reconstruction[name].sent]
     kind, levels = sent.noise.kind, sorted(sent.levels or (), reverse=sent.noise.kind != "vmf")  # the loudest first

@@ -42,7 +42,7 @@ ANSWERS = "answers.npy"  # of references, in their folder: log-probabilities [m,
 
 
 @dataclass(frozen=True)
-class Pool:
+class GameTexts:
     """All texts of a membership game: the N that a cell is trained on, and after them others of the same classes.
 
     places: [n], the split and the number in it of each text; states: [n, width]; labels: [n] numbers of classes.
@@ -54,7 +54,7 @@ class Pool:
     labels: NDArray[np.int64]
 
 
-def pool(params: TrainingParams, name: str) -> Pool:
+def game_texts(params: TrainingParams, name: str) -> GameTexts:
     """The texts of a cell of `private_training`, and others.
 
     Others are the texts of the train split that the cell leaves out; where they are fewer than it is trained on, those
@@ -66,7 +66,7 @@ def pool(params: TrainingParams, name: str) -> Pool:
     if len(parts[1][1]) < len(training):
         for split in sorted({*featured(cell.features)["split"]} - {TRAIN}):
             parts.append((split, _others(params, name, split, np.empty(0, np.int64))))
-    return Pool(
+    return GameTexts(
         training=len(training),
         places=[(split, row) for split, part in parts for row in part.rows.tolist()],
         states=np.concatenate([part.states for _, part in parts]),
@@ -74,14 +74,14 @@ def pool(params: TrainingParams, name: str) -> Pool:
     )
 
 
-def texts_of(params: TrainingParams, name: str, of: Pool, numbers: NDArray[np.integer]) -> list[str]:
+def texts_of(params: TrainingParams, name: str, of: GameTexts, numbers: NDArray[np.integer]) -> list[str]:
     """The texts of these numbers in the pool of a cell."""
     table = prepared(params.features[params.private_training[name].features].dataset)
     by_split = {split: table.filter(split=split)["text"] for split in {split for split, _ in of.places}}
     return [by_split[split][row] for split, row in (of.places[i] for i in numbers)]
 
 
-def split(params: TrainingParams, name: str, of: Pool) -> Split:
+def split(params: TrainingParams, name: str, of: GameTexts) -> Split:
     """Who is asked about, and who trains on what. Raises UserError where there are too few texts."""
     entry = params.references[name]
     rng = Noise.named(1, params.audit.seed, "references", entry.training, entry.split).generator(0)
@@ -163,7 +163,7 @@ def game(params: TrainingParams, name: str) -> Game:
     models = list(product(cell.steps, range(cell.seeds)))
     heads = [load(head_path(entry.training, level, seed)) for level, seed in models]
     together = replace(heads[0], vector=np.stack([head.vector for head in heads]))
-    texts = pool(params, entry.training)
+    texts = game_texts(params, entry.training)
     cut = split(params, entry.references, texts)
     own, labels = slice(0, texts.training), texts.labels[cut.examples]
     evidence = Evidence(

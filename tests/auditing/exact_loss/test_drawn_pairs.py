@@ -24,7 +24,7 @@ from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
-from epsilometer.studies.texts.calibrating.by_law import Aim, Compared, among_drawn, row
+from epsilometer.studies.texts.calibrating.by_law import Compared, LossTarget, among_drawn, row
 from tests.support.spelled import Spelled
 
 LETTERS = "abcde"
@@ -181,7 +181,7 @@ def test_where_all_pairs_lose_alike_drawing_them_leaves_nothing_open() -> None:
 @pytest.mark.parametrize("measure_of", ["average", "worst"])
 def test_calibration_says_what_pairs_that_were_not_compared_leave_open(measure_of: str) -> None:
     some = chosen(TEXTS, 100, UNIFORM)
-    aim, every = Aim(measure_of, 1.0), chosen(TEXTS, 435, UNIFORM)
+    aim, every = LossTarget(measure_of, 1.0), chosen(TEXTS, 435, UNIFORM)
     compared = Compared(Spelled(LAW), TEXTS, some.of_equal_length(), (0.05, 5.0))
     of = {"dataset": "texts", "mechanism": "spelled", "target": 1.0, "sees": "released"}
     said = row(of, aim, lambda: compared, "spelled", width=1.05)["reason"]

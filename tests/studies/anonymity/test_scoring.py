@@ -27,7 +27,7 @@ from epsilometer.pipeline.params import Params, read
 from epsilometer.project.code import digest
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples, labelled, to_rewrite
 from epsilometer.studies.anonymity.privatizing import collect, privatize
-from epsilometer.studies.anonymity.scoring import Scores, majority, scores
+from epsilometer.studies.anonymity.scoring import ClassScores, majority, scores
 from epsilometer.studies.anonymity.tables import PRIVATIZED
 from tests.support.places import ROOT
 
@@ -59,7 +59,7 @@ def save_model(folder: Path) -> Path:
     return folder
 
 
-def scored(classifier: Transformer, part: Examples) -> Scores:
+def scored(classifier: Transformer, part: Examples) -> ClassScores:
     """How well the labels of these texts are told."""
     truth = np.array([classifier.classes.index(name) for name in part.labels])
     return scores(truth, classifier.predict(part.texts), classifier.classes)

@@ -5,29 +5,15 @@ Of validation texts nothing is learned: they are attacked by those who never saw
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from typing import Any
-
 import polars as pl
 
 from epsilometer.core import tables
-from epsilometer.core.component import build as build_component
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
-from epsilometer.models.tagging import Tagger
-from epsilometer.project.cells import build
-from epsilometer.runtime.progress import track, warn
-from epsilometer.studies.anonymity.attackers import STATIC
-from epsilometer.studies.anonymity.attribute_loss import claimed
+from epsilometer.runtime.progress import track
+from epsilometer.studies.anonymity.cells import Rows, check_learned_from_others, measured_rows
 from epsilometer.studies.anonymity.labelled import TRAIN
-from epsilometer.studies.anonymity.llm_inference import LLMInference
-from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows, detector_rows, victim_rows
-from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.parts import parted
-from epsilometer.studies.anonymity.released import check_unseen
-from epsilometer.studies.anonymity.success import edits, statuses
 from epsilometer.studies.anonymity.tables import (
     ANONYMITY,
     ANONYMIZED,
@@ -37,9 +23,7 @@ from epsilometer.studies.anonymity.tables import (
     anonymity_path,
     anonymized_path,
 )
-from epsilometer.studies.anonymity.victims import attacker, attackers_of, released, roles, victims
 
-Rows = dict[str, list[dict[str, Any]]]
 SCHEMAS = {"anonymity": ANONYMITY, "by_length": BY_LENGTH, "outcomes": OUTCOMES, "attackers": ATTACKERS}
 
 
@@ -55,73 +39,9 @@ def main(name: str) -> None:
             table.with_columns(pl.col("row").cast(pl.Int64)).join(part.rename({"text": "rewrite"}), on="row")
             for part in (rewrites.filter(split=cell.part), rewrites.filter(split=TRAIN))
         )
-        _check_unseen(cell.dataset, cell.resource, test["id"].to_list())
+        check_learned_from_others(cell.dataset, cell.resource, test["id"].to_list())
         named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": stored(epsilon)}
-        for what, rows in _measure(params, name, epsilon, test=test, training=training).items():
+        for what, rows in measured_rows(params, name, epsilon, test=test, training=training).items():
             measured[what] += [named | row for row in rows]
     for what, schema in SCHEMAS.items():
         tables.write(pl.DataFrame(measured[what], schema=dict(schema)), anonymity_path(name, what), schema)
-
-
-def _measure(params: AnonymityParams, name: str, epsilon: float, *, test: pl.DataFrame, training: pl.DataFrame) -> Rows:
-    """The rows of all tables at one epsilon."""
-    cell = params.anonymity[name]
-    labels = params.classification.labels[cell.dataset]
-    tested, learned_from = (released(params, cell.dataset, part) for part in (test, training))
-    of_label = {label: victims(params, cell.dataset, label) for label, _ in roles(params, cell.dataset)}
-    lines: Rows = {"anonymity": [], "by_length": [], "outcomes": list(statuses(tested)), "attackers": []}
-    edited = edits(tested, Tagger())
-    together = [labels.attributes] if len(labels.attributes) > 1 else []
-    for attributes in [*((attribute,) for attribute in labels.attributes), *together]:
-        for task in labels.tasks:
-            try:
-                rows = list(victim_rows(tested, attributes, task, of_label, edits=edited, alpha=params.audit.alpha))
-            except UserError as error:
-                if attributes not in together:
-                    raise
-                warn(f"{' and '.join(attributes)} are not measured together: {error}")
-                continue
-            for row, by_length in rows:
-                lines["anonymity"].append(row)
-                lines["by_length"] += by_length
-    settings = _attacking(params, cell.dataset, retrained=len(learned_from) > 0)
-    mechanism, attacking = build(params, cell), attackers_of(params)
-    for label in labels.attributes:
-        lines["attackers"] += attacker_rows(
-            learned_from,
-            tested,
-            label,
-            [learned for learned in of_label[label] if (learned.classifier.kind, learned.seed) in attacking],
-            train=partial(attacker, params, cell.dataset, label),
-            claimed=lambda of: claimed(mechanism, epsilon, of.originals),
-            settings=settings,
-        )
-    if len(learned_from):
-        learn = partial(attacker, params, cell.dataset, "rewritten")
-        lines["attackers"] += detector_rows(learned_from, tested, attacking, train=learn, settings=settings)
-    return lines
-
-
-def _language_models(params: AnonymityParams, dataset: str) -> dict[str, LLMInference]:
-    """The language models that are asked; one behind an endpoint sees texts of public data sets alone."""
-    models = {
-        name: build_component(LLMInference, settings, f"attackers.llm.{name}")
-        for name, settings in params.attackers.llm.items()
-    }
-    for model in models.values():
-        model.check(params.datasets[dataset].public)
-    return models
-
-
-def _attacking(params: AnonymityParams, dataset: str, retrained: bool) -> Attacking:
-    settings = params.attackers
-    names = settings.names if retrained else [name for name in settings.names if name == STATIC]
-    models = _language_models(params, dataset)
-    return Attacking(names, settings.authors, models, params.audit.alpha, seed=params.audit.seed)
-
-
-def _check_unseen(dataset: str, resource: str | None, test: list[str]) -> None:
-    """Refuse victims and auxiliaries that learned from test texts."""
-    for who, folder in (("the victims", Path("data/classifiers", dataset)), ("the auxiliaries", Path(resource or ""))):
-        if (about := folder / "about.json").is_file():
-            check_unseen(test, tables.read_json(about).get("texts", []), who)

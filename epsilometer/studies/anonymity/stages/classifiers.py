@@ -13,16 +13,13 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.schemas import DOWNSTREAM
 from epsilometer.core import tables
-from epsilometer.models.classifier import TRANSFORMER, Examples, train
-from epsilometer.models.classifiers.transformer import Transformer
+from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.runtime.progress import track
-from epsilometer.studies.anonymity.classification import Tried, rows, validation_rows
-from epsilometer.studies.anonymity.labelled import TEST, TRAIN, VALIDATION, examples
-from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.anonymity.classification import Tried, rows, train_all, validation_rows
+from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.scoring import majority
-from epsilometer.studies.anonymity.tables import classifier_path
-from epsilometer.studies.anonymity.victims import TASK, chosen, fine_tuning, roles, seeds, stream
+from epsilometer.studies.anonymity.victims import chosen, roles
 
 
 def main() -> None:
@@ -43,7 +40,7 @@ def main() -> None:
     for dataset, label, role in track(roles_of, len(roles_of), "classifiers"):
         own = chosen_rows[dataset, label]
         training, test = (examples(own, label, split) for split in (TRAIN, TEST))
-        tried = _tried(params, dataset, label, role, own=own)
+        tried = train_all(params, dataset, label, role, own=own)
         named = {"dataset": dataset, "label": label, "role": role}
         if guesses := tried.get(TRANSFORMER):
             base = [Tried(majority(training, test), 0)]
@@ -57,38 +54,6 @@ def main() -> None:
         tables.write_json(record, f"data/classifiers/{dataset}/about.json")
     tables.write(pl.DataFrame(scored, schema=dict(DOWNSTREAM)), "data/downstream/clean.parquet", DOWNSTREAM)
     tables.write_json([list(name) for name in roles_of], "data/classifiers/asked.json")
-
-
-def _tried(
-    params: AnonymityParams, dataset: str, label: str, role: str, *, own: pl.DataFrame
-) -> dict[str, list[NDArray[np.int64]]]:
-    """Train and keep the classifiers of one label; their guesses of the test texts by kind, one array a seed."""
-    training, test, validation = (examples(own, label, split) for split in (TRAIN, TEST, VALIDATION))
-    settings = fine_tuning(params, params.classification.training)
-    tried: dict[str, list[NDArray[np.int64]]] = {}
-    for kind in params.classification.kinds:
-        for seed in range(seeds(params, kind)):
-            noise = stream(params, dataset, label, seed)
-            classifier = train(kind, training, settings, noise, validation=validation if len(validation) else None)
-            folder = classifier_path(dataset, label, kind, seed)
-            # Saving rounds a transformer's weights: attackers are scored as they are kept, tasks as `downstream`
-            # scores those that it trains.
-            if role == TASK:
-                guesses = _guesses(classifier, test)
-                classifier.save(folder)
-            else:
-                classifier.save(folder)
-                guesses = _guesses(classifier, test)
-            tried.setdefault(kind, []).append(guesses)
-    return tried
-
-
-def _guesses(classifier: Any, test: Examples) -> NDArray[np.int64]:
-    """Returns [n]: the number of the likeliest class of each text."""
-    if isinstance(classifier, Transformer):
-        return classifier.predict(test.texts)
-    likeliest: NDArray[np.int64] = classifier.probabilities(test.texts).argmax(axis=1)
-    return likeliest
 
 
 def _about(role: str, own: pl.DataFrame, label: str, tried: dict[str, list[NDArray[np.int64]]]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ MEASURES = (AVERAGE, WORST, DELTA)
 
 
 @dataclass(frozen=True)
-class Aim:
+class LossTarget:
     """What is to be met: the guess loss on average over the pairs, or of the worst pair (`target` in nats), or the
     worst pair's delta at the level `at` (nats; `target` a probability).
 
@@ -93,7 +93,7 @@ def of_texts(built: Mechanism, texts: Sequence[str], goal: Goal, match: str | No
 
 
 def row(
-    of: Mapping[str, Any], aim: Aim, compare: Callable[[], Compared], label: str, width: float | None
+    of: Mapping[str, Any], aim: LossTarget, compare: Callable[[], Compared], label: str, width: float | None
 ) -> dict[str, Any]:
     """A row as `calibrating.calibrate` gives it, about what `of` says; compare: called first.
 
@@ -123,7 +123,7 @@ def row(
     return {**of, "sees": sees, "status": met.status, **nothing, **interval, "reason": said}
 
 
-def figure(compared: Compared, aim: Aim) -> Figure:
+def figure(compared: Compared, aim: LossTarget) -> Figure:
     """What is to meet the target, by epsilon."""
 
     def at(epsilon: float) -> tuple[float, float]:
@@ -143,7 +143,7 @@ def figure(compared: Compared, aim: Aim) -> Figure:
     return at
 
 
-def among_drawn(compared: Compared, aim: Aim, epsilon: float) -> str | None:
+def among_drawn(compared: Compared, aim: LossTarget, epsilon: float) -> str | None:
     """What the figure at an epsilon leaves open about pairs that were not compared; None where all of them were."""
     pairs = compared.pairs
     if pairs.trials is None and pairs.sets is None:
@@ -162,7 +162,7 @@ def among_drawn(compared: Compared, aim: Aim, epsilon: float) -> str | None:
     return f"{some}; over all that trials can draw the average at epsilon {epsilon:.4g} is {interval}"
 
 
-def reason(met: Met, aim: Aim) -> str | None:
+def reason(met: Met, aim: LossTarget) -> str | None:
     """Why there is no epsilon, or what to think of it; None where there is nothing to say."""
     what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
     if met.status in (OUTSIDE, FALLING):

@@ -46,7 +46,7 @@ from epsilometer.project.code import digest
 from epsilometer.project.journal import Journal
 from epsilometer.project.sections import Cell
 from epsilometer.runtime.progress import now_and_then, span
-from epsilometer.studies.texts.calibrating.by_law import MEASURES, Aim, of_cell, of_texts
+from epsilometer.studies.texts.calibrating.by_law import MEASURES, LossTarget, of_cell, of_texts
 from epsilometer.studies.texts.calibrating.by_law import row as exact_row
 from epsilometer.studies.texts.params import TextsParams
 from epsilometer.text.words import words
@@ -115,11 +115,11 @@ class Search:
         least, most = min(RANGE[0], (high or 1) / 2), max(RANGE[1], (low or 1) * 2)
         return Goal(target, low or least, high or most, self.width or WIDTH, budget=self.budget)
 
-    def aim(self, target: float) -> Aim | None:
+    def aim(self, target: float) -> LossTarget | None:
         """Returns what an exact figure is to meet; None for the loss that attacks show."""
         if self.measure in (SAMPLED, ATTRIBUTE) and self.at is None:
             return None
-        return Aim(self.measure, target, self.at)
+        return LossTarget(self.measure, target, self.at)
 
 
 STANDARD_SEARCH = Search()

@@ -22,11 +22,11 @@ from epsilometer.core import tables
 from epsilometer.runtime.scaling import run
 from epsilometer.studies.training.members import (
     ANSWERS,
-    Pool,
+    GameTexts,
     attacks,
     check_models,
     first_heads,
-    pool,
+    game_texts,
     reference_settings,
     split,
 )
@@ -44,7 +44,7 @@ def main(name: str) -> None:
     """Write data/references/<name>/answers.npy, log-probabilities [models, examples, classes], and record.json."""
     params = read_params()
     entry = params.references[name]
-    texts = pool(params, entry.training)
+    texts = game_texts(params, entry.training)
     cut = split(params, name, texts)
     folder = references_path(name)
     record = _record(name, texts, cut)
@@ -69,7 +69,7 @@ def main(name: str) -> None:
 def _training(name: str) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
     """The function of a block of numbers that trains these references; what they say of the examples."""
     params = read_params()
-    texts = pool(params, params.references[name].training)
+    texts = game_texts(params, params.references[name].training)
     cut = split(params, name, texts)
 
     def trained(block: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -81,7 +81,7 @@ def _training(name: str) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
     return trained
 
 
-def _record(name: str, texts: Pool, cut: Split) -> str:
+def _record(name: str, texts: GameTexts, cut: Split) -> str:
     """A name for all that the answers depend on."""
     params = read_params()
     entry = params.references[name]

@@ -1,0 +1,73 @@
+"""What the attacks guess of some trials of a cell, and what they count meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.attack import Attack, Context, Embedded, Guesses, HasTally, applies, guesses_of
+from epsilometer.core.likelihood import computed
+from epsilometer.core.randomness import Noise
+from epsilometer.project.paths import audited_texts
+from epsilometer.studies.texts.adversaries import attacks
+from epsilometer.studies.texts.cells import mechanism, rewrites, trials
+from epsilometer.studies.texts.params import read as read_params
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """What the attacks made of some trials: by attack their guesses an epsilon, and what was counted meanwhile."""
+
+    rows: NDArray[np.int64]
+    guesses: dict[str, list[Guesses]]
+    tallies: dict[str, list[dict[str, float]]]
+
+
+def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
+    """All attacks that apply to a cell, their models loaded at first use: trials in ascending order to guesses."""
+    params = read_params()
+    cell = params.cells[name]
+    cell_trials, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
+    built = mechanism(params, name)
+    vectors = np.load(f"data/embeddings/{cell.dataset}.npy", allow_pickle=False)
+    embedded = Embedded(params.embedding.model, params.embedding.precision, vectors)
+    public = params.datasets[cell.dataset].public
+    applicable = {
+        attack: attack_built for attack, attack_built in attacks(params).items() if applies(attack_built, built)
+    }
+
+    def guess(rows: NDArray[np.int64]) -> Guessed:
+        cell_rewrites = {epsilon: rewrites(name, epsilon, rows)[0] for epsilon in cell.budgets}
+        guessed, candidates = Guessed(rows, {}, {}), cell_trials.candidates[rows]
+        each = list(cell_rewrites.values())
+        likelihoods = computed(built, texts, candidates, each, epsilons=cell.budgets)
+        table = dict(zip(cell_rewrites, likelihoods, strict=True))
+
+        def context(attack: str, epsilon: float) -> Context:
+            stream = (params.audit.seed, params.audit.round, "attack", attack, cell.dataset, cell.mechanism, epsilon)
+            on = Context(texts, built, epsilon, Noise.named(rows, *stream), embedded=embedded, public=public)
+            return replace(on, log_likelihoods=table[epsilon])
+
+        before = {attack: _tallies(applicable[attack], cell.budgets) for attack in applicable}
+        for attack, guesses in guesses_of(applicable, cell_rewrites, candidates, context):
+            guessed.guesses[attack] = guesses
+            if isinstance(applicable[attack], HasTally):
+                guessed.tallies[attack] = added(_tallies(applicable[attack], cell.budgets), before[attack], -1)
+        return guessed
+
+    return guess
+
+
+def _tallies(attack: Attack, epsilons: tuple[float, ...]) -> list[dict[str, float]]:
+    return [dict(attack.tally(epsilon)) if isinstance(attack, HasTally) else {} for epsilon in epsilons]
+
+
+def added(to: list[dict[str, float]], more: list[dict[str, float]], sign: int) -> list[dict[str, float]]:
+    """Sums of what was counted, epsilon by epsilon; names in the order in which they first appear."""
+    return [
+        {what: count.get(what, 0) + sign * other.get(what, 0) for what in {**count, **other}}
+        for count, other in zip(to, more, strict=True)
+    ]
