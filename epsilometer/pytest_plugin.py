@@ -13,7 +13,9 @@ import pytest
 
 @pytest.fixture
 def assert_leaks_at_most() -> Callable[..., None]:
-    """Returns a check that fails where a rewriter leaks more than `loss` nats, or where that is not settled."""
+    """Returns a check that fails where a rewriter leaks more than `loss` nats or than `delta_at_4` allows, or where that
+    is not settled.
+    """
     from epsilometer.auditing.gate import PASSED, STANDARD
     from epsilometer.auditing.gating import Rules, gate, subject
     from epsilometer.auditing.text_audit import Named
@@ -22,12 +24,20 @@ def assert_leaks_at_most() -> Callable[..., None]:
     from epsilometer.runtime.withholding import withheld
 
     def check(
-        rewrite: Named, texts: Sequence[str], loss: float, epsilon: float | None = None, budget: int = 20_000
+        rewrite: Named,
+        texts: Sequence[str],
+        loss: float,
+        *,
+        delta_at_4: float | None = None,
+        epsilon: float | None = None,
+        budget: int = 20_000,
     ) -> None:
-        """rewrite, texts: as in `epsilometer.audit`; budget: rewrites at most."""
+        """rewrite, texts: as in `epsilometer.audit`; delta_at_4: the largest delta at 4 nats, the tail that an average
+        loss hides; budget: rewrites at most.
+        """
         of = subject(texts, rewrite, epsilon)
         with withheld():
-            verdict = gate(of, Rules(max_loss=loss, budget=budget))
+            verdict = gate(of, Rules(max_loss=loss, max_delta_at_4=delta_at_4, budget=budget))
         decision = Decision(of.name, stored(of.epsilon), of.design.k, errors=STANDARD, verdict=verdict)
         assert verdict.status == PASSED, "\n".join(lines(decision))
 

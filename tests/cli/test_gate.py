@@ -213,8 +213,13 @@ def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
 
         def test_it_leaks(assert_leaks_at_most):
             assert_leaks_at_most(lambda text, rng: text, TEXTS, loss=1.0)
+
+        def test_its_tail_leaks(assert_leaks_at_most):
+            coin = lambda text, rng: text if rng.random() < 0.1 else "nothing"
+            assert_leaks_at_most(coin, TEXTS, loss=1.0)
+            assert_leaks_at_most(coin, TEXTS, loss=1.0, delta_at_4=0.01)
         """
     )
     outcome = pytester.runpytest_inprocess()
-    outcome.assert_outcomes(passed=1, failed=1)
-    outcome.stdout.fnmatch_lines(["*LEAKS MORE*"])
+    outcome.assert_outcomes(passed=1, failed=2)
+    outcome.stdout.fnmatch_lines(["*LEAKS MORE*", "*LEAKS MORE*a delta at 4 nats of 0.*"])

@@ -30,9 +30,10 @@ def sections(results: TextResults) -> Iterator[Section]:
     estimates = results.table("data/estimates.parquet", ESTIMATES)
     claims = results.table("data/claims.parquet", CLAIMS)
     verdicts = overall(estimates, claims, results.exact)
-    yield from losses(with_overall(estimates, verdicts), results.exact)
+    kept = results.table(possible_path(), POSSIBLE) if results.has(possible_path()) else pl.DataFrame(schema=POSSIBLE)
+    yield from losses(with_overall(estimates, verdicts), results.exact, kept)
     yield from exact_losses(with_overall(results.exact, verdicts), estimates)
-    yield from kept_of_possible(results)
+    yield from kept_of_possible(results, kept)
     yield worst_cases(with_overall(claims, verdicts))
     yield closeness(results.table("data/similarities.parquet", SIMILARITIES), params.audit.alpha)
     yield from identifiers(results.table("data/leakage.parquet", LEAKAGE))
@@ -41,21 +42,27 @@ def sections(results: TextResults) -> Iterator[Section]:
     yield ablated(results.tables([varied_path("ablations", name) for name in params.ablations], ABLATIONS))
 
 
-def losses(estimates: pl.DataFrame, exact: pl.DataFrame) -> Iterator[Section]:
+def losses(estimates: pl.DataFrame, exact: pl.DataFrame, kept: pl.DataFrame) -> Iterator[Section]:
     """A section a data set: the strongest attack on what is released, then each attack, then the claim's verdict.
 
-    estimates: as `verdicts.with_overall` gives them; exact: schema `EXACT`.
+    estimates: as `verdicts.with_overall` gives them; exact: schema `EXACT`; kept: schema `POSSIBLE`, whose certificate
+    stands beside the attacks.
     """
+    certificates = {
+        tuple(cell): f"at least {proved(loss)}" for *cell, loss in kept.select("dataset", *CELL, "proved").iter_rows()
+    }
     lawful = set(exact.select("dataset", *CELL).iter_rows())
     for (dataset,), table in estimates.group_by("dataset", maintain_order=True):
         attacks = [name for name in table["attack"].unique(maintain_order=True) if name not in CHOSEN]
         inside = [STRONGEST_INSIDE] if len(table.filter(~pl.col("released"), attack=STRONGEST_INSIDE)) else []
-        rows = []
+        certified, rows = any(of == dataset for of, *_ in certificates), []
         for (mechanism, epsilon), cell in table.group_by(CELL, maintain_order=True):
             by_attack = {row["attack"]: row for row in cell.to_dicts()}
             best = by_attack.get(STRONGEST, {}).get("best_attack")
             end = "at least {}" if (dataset, mechanism, epsilon) in lawful else "ceiling"
             shown = {name: loss_between(by_attack.get(name), end) for name in (STRONGEST, *inside, *attacks)}
+            if certified:
+                shown["worth"] = certificates.get((dataset, mechanism, epsilon), "")
             row = {"mechanism": mechanism, "epsilon": budget(epsilon), **shown}
             tail = tail_words(by_attack.get(STRONGEST, {}).get("delta_at_4_low"), None)
             rows.append(row | {"strongest is": best, "delta at 4 nats": tail, "claim": cell["overall"][0]})
@@ -65,6 +72,7 @@ def losses(estimates: pl.DataFrame, exact: pl.DataFrame) -> Iterator[Section]:
             f"k = {table['candidates'][0]}, {table['trials'][0]:,} trials a row. Every guess right shows "
             f"{proved(single)} nats with one attack, at least {proved(several)} with the strongest of several, which "
             "pays for the choice."
+            + (" Worth: what the cosines prove without any attack; not among these." if certified else "")
         )
         yield f"Losses on {dataset}", note, as_table(rows)
 
@@ -106,12 +114,12 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Secti
         yield f"Exact losses on {dataset}", note.strip(), as_table(rows)
 
 
-def kept_of_possible(results: TextResults) -> Iterator[Section]:
-    """A section a data set whose trials are of sets: worth beside the ceiling at the loss of the same trials."""
-    path = possible_path()
-    if not results.has(path):  # an audit from before there were such trials
-        return
-    table = possible.with_tails(results, results.table(path, POSSIBLE))
+def kept_of_possible(results: TextResults, kept: pl.DataFrame) -> Iterator[Section]:
+    """A section a data set whose trials are of sets: worth beside the ceiling at the loss of the same trials.
+
+    kept: schema `POSSIBLE`.
+    """
+    table = possible.with_tails(results, kept)
     for (dataset,), part in table.group_by("dataset", maintain_order=True):
         rows = [
             {
@@ -119,7 +127,6 @@ def kept_of_possible(results: TextResults) -> Iterator[Section]:
                 "epsilon": budget(row["epsilon"]),
                 "cosine": f"{row['worth']:.3f} ({row['worth_low']:.3f} to {row['worth_high']:.3f})",
                 "loss": f"{_ENDS[row['by']]}{as_number(row['loss'])}",
-                "proved by worth": proved(row["proved"]),
                 "ceiling": bounded(row["ceiling"]),
                 "share of the possible": "–"
                 if row["share"] is None
