@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +17,9 @@ from epsilometer.core.mechanism import Rewrites
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
+Fitted = tuple["CountVectorizer", "TfidfTransformer", "csr_matrix"]
 _ROWS = 1 << 15
 
 
@@ -32,13 +34,13 @@ class LexicalAttack(ByScore):
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
         """All epsilons at once: the candidates' texts are counted once, for later calls too."""
-        vectorizer, features = _fitted(tuple(contexts[0].texts), self.shortest, self.longest)
+        counter, weights, features = _fitted(tuple(contexts[0].texts), self.shortest, self.longest)
         by_epsilon = []
         for output in rewrites:
             scores = np.empty(candidates.shape)
             for start in range(0, len(candidates), _ROWS):
                 part = slice(start, start + _ROWS)
-                seen = vectorizer.transform(output.texts[part])
+                seen = weights.transform(_counted(counter, output.texts[part]), copy=False)
                 if 2 * candidates.shape[1] > features.shape[0]:  # most texts: all of them at once
                     cosines = (seen @ features.T).toarray()
                     scores[part] = np.take_along_axis(cosines, candidates[part].astype(np.int64), axis=1)
@@ -50,10 +52,24 @@ class LexicalAttack(ByScore):
 
 
 @lru_cache(maxsize=1)  # calls about other trials have the same texts
-def _fitted(texts: tuple[str, ...], shortest: int, longest: int) -> tuple[TfidfVectorizer, csr_matrix]:
-    from sklearn.feature_extraction.text import TfidfVectorizer
+def _fitted(texts: tuple[str, ...], shortest: int, longest: int) -> Fitted:
+    """What counts n-grams, what weighs the counts, and the weighted counts of these texts."""
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-    vectorizer = TfidfVectorizer(
-        analyzer="char_wb", ngram_range=(shortest, longest), sublinear_tf=True, dtype=np.float32
-    )
-    return vectorizer, vectorizer.fit_transform(texts)
+    counter = CountVectorizer(analyzer="char_wb", ngram_range=(shortest, longest), dtype=np.float32)
+    weights, counts = TfidfTransformer(sublinear_tf=True), counter.fit_transform(texts)
+    return counter, weights, weights.fit_transform(counts)
+
+
+def _counted(counter: CountVectorizer, texts: Sequence[str]) -> csr_matrix:
+    """The n-grams of each text [texts, n-grams]: of each different word once, since no n-gram is of two words."""
+    from scipy.sparse import csr_matrix
+
+    rows = [text.lower().split() for text in texts]
+    place = {word: number for number, word in enumerate(dict.fromkeys(chain.from_iterable(rows)))}
+    borders = np.cumsum([0, *map(len, rows)])
+    numbers = np.fromiter(map(place.__getitem__, chain.from_iterable(rows)), np.int64, borders[-1])
+    words = csr_matrix((np.ones(len(numbers), np.float32), numbers, borders), (len(rows), len(place)))
+    counts = words @ counter.transform(place)
+    counts.sort_indices()
+    return counts

@@ -28,6 +28,7 @@ from epsilometer.auditing.estimation.counting import counted
 
 TAIL = 4.0  # nats: the level of `delta_at_4`
 WEIGHT = math.exp(TAIL)
+_ROUNDING = 1e-9  # of what is seen and proved
 
 Floats = NDArray[np.float64]
 
@@ -80,9 +81,14 @@ def threshold(scored: Scored, candidates: int, alpha: float) -> tuple[float, flo
     scores = np.zeros(trials) if scored.scores is None else scored.scores
     values, counts, (hits,) = counted(scores, scored.right)
     hits, misses = np.cumsum(hits[::-1]), np.cumsum((counts - hits)[::-1])
-    proved = _proved(hits, misses, trials, candidates, alpha=alpha)
+    # A rate lies within its bounds, so no threshold proves more than is seen there: few need their bounds computed.
+    seen = (hits - WEIGHT * misses / (candidates - 1)) / trials
+    first = seen.argmax(keepdims=True)
+    least = _proved(hits[first], misses[first], trials, candidates, alpha=alpha)
+    able = np.flatnonzero(seen >= least - _ROUNDING)
+    proved = _proved(hits[able], misses[able], trials, candidates, alpha=alpha)
     best = int(proved.argmax())
-    return float(values[::-1][best]), float(proved[best])
+    return float(values[::-1][able[best]]), float(proved[best])
 
 
 def difference(hits: int, misses: int, trials: int, candidates: int) -> float:

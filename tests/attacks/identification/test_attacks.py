@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from epsilometer.attacks.identification.embedding import EmbeddingAttack
 from epsilometer.attacks.identification.length import LengthAttack
@@ -76,11 +76,23 @@ def test_texts_are_counted_once_for_all_trials(monkeypatch: pytest.MonkeyPatch) 
     attack, other = LexicalAttack(), replace(context(), texts=[*reversed(TEXTS)])
     first = attack.guess(Rewrites(sources()), CANDIDATES, context())
     with monkeypatch.context() as patched:
-        patched.setattr(TfidfVectorizer, "fit_transform", None)  # any use would fail
+        patched.setattr(CountVectorizer, "fit_transform", None)  # any use would fail
         np.testing.assert_array_equal(attack.guess(Rewrites(sources()), CANDIDATES, context()), first)
         with pytest.raises(TypeError):  # other texts are counted anew
             attack.guess(Rewrites(sources()), CANDIDATES, other)
     np.testing.assert_array_equal(attack.guess(Rewrites(sources()), 3 - CANDIDATES, other), first)
+
+
+def test_n_grams_are_those_of_whole_texts() -> None:
+    """Each different word is counted once: the same bits as of sklearn's vectors, in any script and layout."""
+    texts = ["the cat the cat", "Café's  rebate", "ΑΣ İI ß", "a\u3000b\x85c\u2028d", "x\ty\nz\x1cw", "日本語", "", " "]
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, dtype=np.float32)
+    features, seen = vectorizer.fit_transform([*TEXTS, *texts]), vectorizer.transform(texts)
+    candidates = np.array([[trial, trial + len(TEXTS)] for trial in range(len(texts))])
+    on = replace(context(), texts=[*TEXTS, *texts])
+    (scores,) = LexicalAttack().score_grid([Rewrites(texts)], candidates, [on])
+    expected = [seen.multiply(features[column]).sum(axis=1).A1 for column in candidates.T]
+    np.testing.assert_array_equal(scores, np.transpose(expected))
 
 
 def test_ties_are_broken_by_the_stream_and_evenly() -> None:

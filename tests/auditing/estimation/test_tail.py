@@ -93,6 +93,24 @@ def test_an_attack_without_scores_has_one_threshold() -> None:
     assert lower_end([Scored(half, None)], 2, ALPHA) == 0
 
 
+@pytest.mark.parametrize("trials", [1, 2, 700, 5000])
+@pytest.mark.parametrize("rate", [0.0, 0.5, 0.9, 1.0])
+def test_the_threshold_is_the_best_of_all(trials: int, rate: float) -> None:
+    """Beside the bounds of every threshold; of those that prove as much the largest. An attack may always be wrong."""
+    generator = np.random.default_rng(trials)
+    scores = np.round(generator.random(trials), 2)
+    right = generator.random(trials) < rate + (1 - rate) * scores * (rate > 0)
+    values = np.unique(scores)[::-1]
+    proved = []
+    for value in values:
+        hits, misses = Scored(right, scores).beyond(value)
+        low = clopper_pearson(hits, trials, ALPHA / 2)[0]
+        proved.append(low - math.exp(4) * clopper_pearson(misses, trials, ALPHA / 2)[1])
+    at, most = threshold(Scored(right, scores), 2, ALPHA)
+    assert at == values[int(np.argmax(proved))]
+    assert most == pytest.approx(max(proved), abs=1e-12)
+
+
 def test_scores_may_be_infinite() -> None:
     scores = np.where(np.arange(4000) % 2, np.inf, 0.0)
     right = np.arange(4000) % 4 > 0
