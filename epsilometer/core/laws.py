@@ -31,7 +31,8 @@ Draw = Callable[
     Iterable[NDArray[np.integer]],
 ]
 _CELLS = 1 << 22  # law entries in memory at a time (float64: 32 MB an epsilon)
-_CACHE = 1 << 16  # entries summed at a time, so that they stay in the processor's cache
+_CACHE = 1 << 16  # entries at a time, so that they stay in the processor's cache
+_NOTHING = -700.0  # nats: e^-700 adds nothing to a total of one, and beyond it exponentials take eight times as long
 _ROUNDING = 1e-6  # nats by which a row may miss a total of one, and an entry its row
 _COMPARED = 4  # rows, in each call for entries, with which these are compared
 
@@ -86,7 +87,7 @@ class Laws:
                 wrong = np.flatnonzero(~(np.abs(np.log(totals)) <= _ROUNDING))
             if len(wrong):
                 raise LawError(
-                    f"the probabilities of {self._place(rows[wrong[0]], epsilon)} sum to {totals[wrong[0]]:.9g}, not "
+                    f"the probabilities of {self._place(rows[wrong[0]], epsilon)} sum to {totals[wrong[0]].round(9):.9g}, not "
                     "to 1; subtract the log of the sum of their exponentials from `log_probabilities`"
                 )
             yield table
@@ -227,19 +228,24 @@ def log_softmax(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     from scipy.special import log_softmax as of_rows  # takes a third of a second to load, and checks compute no law
 
-    step, out = max(1, _CACHE // max(1, weights.shape[1])), np.empty(weights.shape)
-    for start in range(0, len(weights), step):
-        out[start : start + step] = of_rows(weights[start : start + step], axis=1)
+    out = np.empty(weights.shape)
+    for rows in in_cache(weights):
+        out[rows] = of_rows(weights[rows], axis=1)
     return out
+
+
+def in_cache(table: NDArray[np.float64]) -> Iterator[slice]:
+    """Slices of the rows of a table [rows, outputs], so many at a time as stay in the processor's cache."""
+    step = max(1, _CACHE // max(1, table.shape[1]))
+    return (slice(start, start + step) for start in range(0, len(table), step))
 
 
 def _totals(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """[rows]: the sum of the probabilities in each row of a table of their logarithms."""
-    step = max(1, _CACHE // max(1, table.shape[1]))
     totals = np.empty(len(table))
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(table), step):
-            np.exp(table[start : start + step], dtype=np.float64).sum(axis=1, out=totals[start : start + step])
+        for rows in in_cache(table):
+            np.exp(np.maximum(table[rows], _NOTHING), dtype=np.float64).sum(axis=1, out=totals[rows])
     return totals
 
 

@@ -115,12 +115,12 @@ def exact(
     for start in range(0, len(rows), laws.chunk()):
         part = rows[start : start + laws.chunk()]
         (table[start : start + len(part)],) = laws.log_probabilities(part, [epsilon])
-    table = np.maximum(table, _NEVER)[place]
+    table = np.maximum(table, _NEVER, out=table)[place]
     best, largest, pair = -math.inf, 0.0, (0, 0)
     for start in range(0, len(texts), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(texts)))
         rest = np.arange(start, len(texts))
-        loss = units * cdist(table[rows], table[rest], "chebyshev")
+        loss = units * cdist(table[start : start + _BLOCK], table[start:], "chebyshev")
         pairs = np.stack(np.meshgrid(rows, rest, indexing="ij"), axis=-1).reshape(-1, 2)
         largest = max(largest, float(loss.max()))
         claims = pair_claims(mechanism, epsilon, texts, pairs).reshape(loss.shape)

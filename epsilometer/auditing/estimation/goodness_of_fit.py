@@ -45,20 +45,19 @@ def outputs_fit(
     many units as its law has rows, or an output is impossible; 1 where there are no units.
     """
     rows, most = np.unique(laws.rows.values), max(1, _ENTRIES // laws.outputs)
-    every = len(rows) <= most
-    if not every:
+    if len(rows) > most:
         counts = np.bincount(laws.rows.take(source).values)
         rows = np.sort(np.argsort(-counts, kind="stable")[: min(most, np.count_nonzero(counts))])
-    first = np.full(laws.rows.values.max(initial=-1) + 1, -1)  # the first cell of each row
-    first[rows] = np.arange(len(rows)) * laws.outputs
+    entries = len(rows) * laws.outputs
+    first = np.full(laws.rows.values.max(initial=-1) + 1, entries)  # the first cell of each row, of no other any more
+    first[rows] = np.arange(0, entries, laws.outputs)
     cells = Ragged(first.take(laws.rows.values), laws.rows.offsets).take(source)
     fits = [np.array_equal(ragged.offsets, cells.offsets) for ragged in units]
     if not len(rows):
         return [float(same) for same in fits]
-    used = slice(None) if every else cells.values >= 0
 
     def draws(ragged: Ragged) -> NDArray[np.integer]:
-        counts = np.bincount(cells.values[used] + ragged.values[used], minlength=len(rows) * laws.outputs)
+        counts = np.bincount(cells.values + ragged.values, minlength=entries)[:entries]
         return counts.reshape(len(rows), laws.outputs)
 
     tables = laws.log_probabilities(rows, epsilons)
@@ -70,7 +69,8 @@ def outputs_fit(
 
 def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
     """law: [rows, outputs]; counted: [rows, outputs], the draws of each."""
-    if not (law[counted > 0] > 0).all():
+    drawn = np.nonzero(counted)
+    if not (law[drawn] > 0).all():
         return 0.0
     order = np.argsort(-law, axis=1)
     mass = np.take_along_axis(law, order, axis=1)
@@ -79,7 +79,7 @@ def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
     cells = place + size * np.arange(len(law))[:, None]
     of_places = np.bincount(cells.ravel(), law.ravel(), len(law) * size).reshape(-1, size)  # [rows, places]
     draws, count = counted.sum(axis=1), int(counted.sum())
-    seen = np.bincount(cells.ravel(), counted.ravel(), len(law) * size).astype(np.int64).reshape(-1, size)
+    seen = np.bincount(cells[drawn], counted[drawn], len(law) * size).astype(np.int64).reshape(-1, size)
     expected = draws @ law
     often = np.flatnonzero(expected >= _SHARE * count)
     draws_of_cells = np.repeat(draws, size)
