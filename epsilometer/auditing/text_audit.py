@@ -299,7 +299,7 @@ def attacked(
     """
     texts, candidates = pool.texts, trials.candidates
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
-    counts = np.array([len(words(text)) for text in texts])
+    counts, left = np.array([len(words(text)) for text in texts]), unread(mechanism, texts)
     fits = law_fit(mechanism, texts, trials.source, list(rewrites.values()), epsilons=list(rewrites))
     fit_p = dict(zip(rewrites, fits, strict=True))
     rows = estimates(
@@ -307,7 +307,7 @@ def attacked(
             Attacked(
                 of={},
                 epsilon=epsilon,
-                stated=stated(mechanism, epsilon, texts, fit_p[epsilon]),
+                stated=stated(mechanism, epsilon, left, fit_p[epsilon]),
                 trials=trials,
                 words=counts,
                 claims=None if mechanism is None else trial_claims(mechanism, epsilon, texts, candidates),
@@ -328,7 +328,6 @@ def attacked(
     seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in rows if row["attack"] not in repeated]
-    left = unread(mechanism, texts)
     on_texts = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share, **variety(candidates)}
     table = pl.DataFrame([row | on_texts for row in shown], schema=dict(AUDIT), orient="row")
     checked = worst_cases(None, []) if worst is None else worst

@@ -168,7 +168,7 @@ def _rows(
     alpha: float,
 ) -> list[dict[str, Any]]:
     """The rows at one epsilon, with how likely so many right guesses are under the claim, and as many as there are."""
-    said, count = stated(mechanism, epsilon, coins.vocabulary), len(coins.fell)
+    said, count = stated(mechanism, epsilon), len(coins.fell)
     every = np.ones(count, bool)
     right = {name: guess.slots == coins.fell for name, guess in guesses.items()}
     scores = {name: np.zeros(count) if g.scores is None else g.scores for name, g in guesses.items()}

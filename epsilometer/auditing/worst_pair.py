@@ -213,7 +213,7 @@ def _proved(
 ) -> dict[str, Any]:
     tried = _Trials(pairs, mechanism, epsilon, attacks, seed=design.seed)
     best = search(tried.pull, len(pairs.x), trials)
-    attack, said = list(attacks)[best.attack], stated(mechanism, epsilon, pairs.texts)
+    attack, said = list(attacks)[best.attack], stated(mechanism, epsilon)
     count, hits = len(best.right), int(best.right.sum())
     proved = estimate(hits, count, alpha=design.alpha)
     row = {
@@ -253,7 +253,7 @@ def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> 
     computed = pair_losses(Request(mechanism, pairs.texts, pairs.numbers, epsilons, claims=allowed))
     rows = []
     for epsilon, losses, claimed in zip(epsilons, computed, allowed, strict=True):
-        said, guess = stated(mechanism, epsilon, pairs.texts), guess_losses(losses.log_error)
+        said, guess = stated(mechanism, epsilon), guess_losses(losses.log_error)
         pure = np.zeros(len(pairs.x)) if losses.pure is None else losses.pure
         room = losses.room(claimed, said.delta)
         exceeded = np.zeros(len(pairs.x)) if room is None else np.maximum(-room, 0.0)

@@ -86,8 +86,9 @@ class Laws:
             with np.errstate(divide="ignore"):
                 wrong = np.flatnonzero(~(np.abs(np.log(totals)) <= _ROUNDING))
             if len(wrong):
+                total = totals[wrong[0]].round(9)
                 raise LawError(
-                    f"the probabilities of {self._place(rows[wrong[0]], epsilon)} sum to {totals[wrong[0]].round(9):.9g}, not "
+                    f"the probabilities of {self._place(rows[wrong[0]], epsilon)} sum to {total:.9g}, not "
                     "to 1; subtract the log of the sum of their exponentials from `log_probabilities`"
                 )
             yield table

@@ -91,7 +91,9 @@ class Rewrites:
     def take(self, rows: NDArray[np.integer]) -> Rewrites:
         """Returns those of these rows [m], in their order."""
         return Rewrites(
-            self.texts.take(rows) if isinstance(self.texts, Repeated) else [self.texts[i] for i in rows],
+            self.texts.take(rows)
+            if isinstance(self.texts, Repeated)
+            else list(map(self.texts.__getitem__, rows.tolist())),
             None if self.units is None else self.units.take(rows),
             None if self.latents is None else Latents(self.latents.before[rows], self.latents.after[rows]),
             None if self.outcomes is None else self.outcomes.take(rows),

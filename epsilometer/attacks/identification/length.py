@@ -39,13 +39,13 @@ class LengthAttack(ByScore):
         """All epsilons at once: the candidates' texts are measured once."""
         used, place = np.unique(candidates, return_inverse=True)
         texts = [contexts[0].texts[i] for i in used]
-        lengths = np.stack([_lengths(texts), _lengths([_bare(text) for text in texts])])  # [2, candidates, 5]
+        lengths = np.stack([_lengths(texts)[0], _lengths([_bare(text) for text in texts])[0]])  # [2, candidates, 5]
         place = place.reshape(candidates.shape)
         scores = []
         for output in rewrites:
-            bare = np.array([text == _bare(text) for text in output.texts], int)
+            counts, bare = _lengths(output.texts)
             score = np.zeros(candidates.shape)
-            for length, of in zip(lengths.T, _lengths(output.texts).T, strict=True):  # [candidates, 2] and [n]
+            for length, of in zip(lengths.T, counts.T, strict=True):  # [candidates, 2] and [n]
                 score -= np.log(np.abs(length[place, bare[:, None]] - of[:, None]) + _CLOSE)
             scores.append(score)
         return scores
@@ -55,11 +55,12 @@ def _bare(text: str) -> str:
     return write(words(text))
 
 
-def _lengths(texts: Sequence[str]) -> NDArray[np.int64]:
-    """Returns the counts [n, 5]: words, tokens, characters, white space, punctuation."""
-    counts = np.empty((len(texts), 5), np.int64)
-    for row, text in zip(counts, texts, strict=True):
-        tokens = text.split()
+def _lengths(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The counts [n, 5]: words, tokens, characters, white space, punctuation; and [n], 1 for bare words, else 0."""
+    counts, bare = np.empty((len(texts), 5), np.int64), np.empty(len(texts), np.int64)
+    for i, text in enumerate(texts):
+        of, tokens = words(text), text.split()
         inked = sum(map(len, tokens))  # all but white space
-        row[:] = len(words(text)), len(tokens), len(text), len(text) - inked, inked - len(_SIGNS.sub("", text))
-    return counts
+        counts[i] = len(of), len(tokens), len(text), len(text) - inked, inked - len(_SIGNS.sub("", text))
+        bare[i] = text == write(of)
+    return counts, bare

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from epsilometer.auditing.claims.verdicts import describe
-from epsilometer.auditing.trials.unread import unread
 from epsilometer.core import tables
 from epsilometer.core.guarantees import Granularity, stored
-from epsilometer.core.mechanism import TEXT, Mechanism, is_control, releases
+from epsilometer.core.mechanism import TEXT, Mechanism, Unread, is_control, releases
 
+_EVERYTHING_READ = Unread()
 _PER_UNIT = (Granularity.TOKEN, Granularity.WORD, Granularity.TRIPLE)
 
 
@@ -36,14 +36,16 @@ class Stated:
     fit_p: float | None = None
 
 
-def stated(mechanism: Mechanism | None, epsilon: float, texts: Sequence[str], fit_p: float | None = None) -> Stated:
+def stated(
+    mechanism: Mechanism | None, epsilon: float, left: Unread = _EVERYTHING_READ, fit_p: float | None = None
+) -> Stated:
     """Returns what a mechanism states at an epsilon; None, an unknown mechanism, claims nothing and gives the text.
 
-    texts: the audited ones.
+    left: what it does not take in of the audited texts (`unread`), the same at every epsilon.
     """
     if mechanism is None:
         return Stated()
-    guarantee, left = mechanism.guarantee(epsilon), unread(mechanism, texts)
+    guarantee = mechanism.guarantee(epsilon)
     counts_units = guarantee is not None and guarantee.metric is None and guarantee.granularity in _PER_UNIT
     return Stated(
         claim=describe(guarantee),

@@ -83,7 +83,7 @@ def threshold(scored: Scored, candidates: int, alpha: float) -> tuple[float, flo
     hits, misses = np.cumsum(hits[::-1]), np.cumsum((counts - hits)[::-1])
     # A rate lies within its bounds, so no threshold proves more than is seen there: few need their bounds computed.
     seen = (hits - WEIGHT * misses / (candidates - 1)) / trials
-    first = seen.argmax(keepdims=True)
+    first = np.array([seen.argmax()])
     least = _proved(hits[first], misses[first], trials, candidates, alpha=alpha)
     able = np.flatnonzero(seen >= least - _ROUNDING)
     proved = _proved(hits[able], misses[able], trials, candidates, alpha=alpha)

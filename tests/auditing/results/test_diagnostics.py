@@ -127,7 +127,7 @@ def test_composition_multiplies_what_is_claimed_for_each_unit() -> None:
     per_token = Guarantee(2.0, Granularity.TOKEN, Neighbours.ANY)
 
     def said(guarantee: Guarantee | None) -> Stated:
-        return stated(SimpleNamespace(guarantee=lambda epsilon: guarantee), 2.0, [])  # type: ignore[arg-type]
+        return stated(SimpleNamespace(guarantee=lambda epsilon: guarantee), 2.0)  # type: ignore[arg-type]
 
     assert composed(said(per_token), 7.5, claims) == 15.0
     assert composed(said(Guarantee(2.0, Granularity.WORD, Neighbours.ANY, metric="L2 distance")), 7.5, claims) == 5.0

@@ -23,6 +23,7 @@ from epsilometer.auditing.results.estimates import Attacked, estimates, judge, r
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample, variety
+from epsilometer.auditing.trials.unread import unread
 from epsilometer.core.attack import LATENTS, TEXT, UNITS, Context, Guesses, choose, guess_and_score, is_validated, sees
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
@@ -155,7 +156,7 @@ def attacked(
     guess: np.ndarray, trials: Trials, words: np.ndarray, mechanism: Any = None, claims: np.ndarray | None = None
 ) -> Attacked:
     """One attack, `a`, which sees the text alone, on a mechanism at epsilon 1."""
-    said = stated(mechanism, 1.0, [])
+    said = stated(mechanism, 1.0)
     return Attacked({}, 1.0, said, trials, words, claims, {"a": Guesses(guess)}, {"a": TEXT}, {"a": True})
 
 
@@ -315,7 +316,7 @@ def test_what_a_mechanism_states_survives_its_file(tmp_path: Path) -> None:
         def unread(self, texts: list[str]) -> Unread:
             return Unread(cut=1, texts=len(texts))
 
-    said = {epsilon: stated(Words(0.1), epsilon, TEXTS) for epsilon in (0.5, 2.0)}
+    said = {epsilon: stated(Words(0.1), epsilon, unread(Words(0.1), TEXTS)) for epsilon in (0.5, 2.0)}
     assert said[2.0] == Stated(
         "2 per word, delta 0.1; texts of equal length", True, 0.1, 2.0, True, (TEXT, UNITS), None, 0.05
     )
@@ -324,4 +325,4 @@ def test_what_a_mechanism_states_survives_its_file(tmp_path: Path) -> None:
     (tmp_path / "stated.json").write_text("[")
     with pytest.raises(UserError, match="cannot be read"):
         read_stated(tmp_path / "stated.json")
-    assert stated(None, 1.0, TEXTS) == Stated("no claim", False, 0.0, None, False, (TEXT,))
+    assert stated(None, 1.0) == Stated("no claim", False, 0.0, None, False, (TEXT,))

@@ -18,7 +18,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.mechanism import HasDistance, HasLaws, RewritesGrid
 from epsilometer.core.randomness import Noise
-from epsilometer.mechanisms.words.diffractor import Diffractor, Geometric, Truncated
+from epsilometer.mechanisms.words.diffractor import Diffractor, Geometric, Truncated, _log_sum
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.mechanisms.words.shared.moved import spherical
 from epsilometer.mechanisms.words.tem import TEM
@@ -218,6 +218,16 @@ def test_closed_forms_invert_their_laws(moves: Any, epsilon: float) -> None:
         places = moves.draw(np.full(10_000, place), epsilon, uniforms)
         expected = 10_000 * np.exp(moves.log_law(np.array(place), np.arange(12), epsilon))
         assert np.abs(np.bincount(places, minlength=12) - expected).max() <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 0.04, 1.0, 30.0, 700.0])
+def test_the_law_over_lists_is_that_of_all_terms(epsilon: float) -> None:
+    """Terms that cannot reach the last bit are left out: the same bits as when every one is added."""
+    orders = np.stack([np.random.default_rng(seed).permutation(3000) for seed in range(3)])
+    place = np.argsort(orders, axis=1)
+    each = [Geometric(3000).log_law(row[:40, None], row, epsilon) for row in place]
+    expected = np.logaddexp(np.logaddexp(each[0], each[1]), each[2])
+    np.testing.assert_array_equal(_log_sum(_log_sum(each[0], each[1]), each[2]), expected)
 
 
 def test_closed_forms_survive_the_ends_of_the_uniform() -> None:

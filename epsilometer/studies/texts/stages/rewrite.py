@@ -15,6 +15,7 @@ from epsilometer.auditing.claims.stated import stated, write
 from epsilometer.auditing.claims.verdicts import trial_claims
 from epsilometer.auditing.schemas import REWRITES, TOKENS
 from epsilometer.auditing.trials.rewriting import Job, rewrite_blocks
+from epsilometer.auditing.trials.unread import unread
 from epsilometer.core import tables
 from epsilometer.core.mechanism import HasLatents, HasTokens
 from epsilometer.core.randomness import Noise
@@ -82,7 +83,8 @@ def main(name: str) -> None:
                 writer.write(table if rewrites.outcomes is None else table.hstack(rewrites.outcomes.table()))
     outputs = [read_rewrites(name, epsilon)[0] for epsilon in cell.budgets]
     fits = law_fit(built, texts, cell_trials.source, outputs, epsilons=cell.budgets)
-    statements = {epsilon: stated(built, epsilon, texts, p) for epsilon, p in zip(cell.budgets, fits, strict=True)}
+    left = unread(built, texts)
+    statements = {epsilon: stated(built, epsilon, left, p) for epsilon, p in zip(cell.budgets, fits, strict=True)}
     write(statements, stated_path(name))
     of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": texts[0]}
     cut = [of | {"tokens": built.tokens(texts[0])}] if isinstance(built, HasTokens) else []
