@@ -18,6 +18,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from epsilometer.core.version import VERSION
+
 if TYPE_CHECKING:
     from epsilometer.auditing.ceilings.ceiling import ceiling
     from epsilometer.auditing.exact_loss.from_texts import exact_curves, exact_loss, exact_pairs
@@ -63,7 +65,7 @@ _MODULES = {
     "similarity": "auditing.worth.similarity",
     "track": "report.tracking",
 }
-__version__ = "0.1.0"
+__version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:

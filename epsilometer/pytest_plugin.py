@@ -17,7 +17,6 @@ def assert_leaks_at_most() -> Callable[..., None]:
     from epsilometer.auditing.gate import PASSED, STANDARD
     from epsilometer.auditing.gating import Rules, gate, subject
     from epsilometer.auditing.text_audit import Named
-    from epsilometer.core.guarantees import stored
     from epsilometer.report.gate import Decision, lines
     from epsilometer.runtime.withholding import withheld
 
@@ -36,7 +35,7 @@ def assert_leaks_at_most() -> Callable[..., None]:
         of = subject(texts, rewrite, epsilon)
         with withheld():
             verdict = gate(of, Rules(max_loss=loss, max_delta_at_4=delta_at_4, budget=budget))
-        decision = Decision(of.name, stored(of.epsilon), of.design.k, errors=STANDARD, verdict=verdict)
+        decision = Decision.of(of, STANDARD, verdict)
         assert verdict.status == PASSED, "\n".join(lines(decision))
 
     return check

@@ -118,8 +118,8 @@ def upgraded(folder: Path) -> Path:
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
         shutil.copy(ROOT / name, source / name)
-    top, mechanism = (source / "epsilometer" / name for name in ("__init__.py", "mechanisms/controls/identity.py"))
-    top.write_text(top.read_text().replace("__version__ = ", "__version__ = '99.0'  # before: "))
+    top, mechanism = (source / "epsilometer" / name for name in ("core/version.py", "mechanisms/controls/identity.py"))
+    top.write_text(top.read_text().replace("VERSION = ", "VERSION = '99.0'  # before: "))
     mechanism.write_text(mechanism.read_text() + "\n# of another version\n")
     return build(folder / "dist", source)[0]
 

@@ -29,13 +29,14 @@ from epsilometer.auditing.text_audit import (
     distinct,
     label,
 )
-from epsilometer.auditing.trials.design import MOST_TRIALS, STANDARD, Design, as_installed
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.core import json_text
 from epsilometer.core.atomic import write_text
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.mechanism import Mechanism, budgets
+from epsilometer.core.sizes import MOST_TRIALS
 
 SCHEMA = "epsilometer/accepted/1"
 _LEARNING = 1000  # trials on which a threshold is learnt, at most half of the budget

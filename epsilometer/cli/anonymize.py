@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from epsilometer.core.mechanism import Unread
-    from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, Plan
 
 _MUCH = 0.5  # the share of words without a vector from which on it is warned of
 _SIGNS = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}  # as in git's word diff
@@ -83,40 +82,12 @@ def anonymize(
         folder = auxiliaries or Path(stack.enter_context(TemporaryDirectory()))
         built = anonymizing.over(folder, mechanism, read_settings(settings))
         (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
-        supplied = _auxiliaries(folder, plan, labelled, vectors, column=reading.text[0])
+        supplied = anonymizing.auxiliaries(folder, plan, labelled, vectors, column=reading.text[0])
         _say_unread(unread(built, texts))
         table = anonymizing.anonymize(texts, built, budget, seed)
         rewrites = table["rewrite"].to_list()
         reasons = anonymizing.explanations(texts, rewrites, supplied) if explain else [{}] * len(texts)
     _write(table, reasons, out, as_json)
-
-
-def _auxiliaries(folder: Path, plan: Plan, labelled: Path | None, vectors: Path | None, column: str) -> Auxiliaries:
-    """Those in a folder, or trained on distinct labelled texts and written there."""
-    from epsilometer.corpora.reading import prepare, read
-    from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, make
-    from epsilometer.mechanisms.words.shared.embedded import vectors as embedded
-    from epsilometer.text.vectors import WordVectors
-
-    labels = plan.labels
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"--auxiliaries must be a folder, which is made where there is none, got the file {folder}")
-    if (folder / "about.json").is_file():
-        if vectors is not None:
-            raise UserError(
-                f"--vectors is for auxiliaries that are trained, and {folder} holds some with vectors of their own; "
-                "leave it out, or name another folder as --auxiliaries"
-            )
-        there = Auxiliaries(folder)
-        there.check(plan.attributes, plan.tasks, plan.kinds)
-        return there
-    if labelled is None:
-        raise UserError(
-            "--labelled must be given, a table of texts with the labels, to train auxiliaries on; or name a folder "
-            "that holds some as --auxiliaries"
-        )
-    table = prepare(read(labelled, text=column, labels=labels, split=None), labels).table
-    return make(folder, table, plan, WordVectors.load(vectors or embedded()))
 
 
 def _say_unread(counts: Unread) -> None:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from epsilometer import __version__
 from epsilometer.cli import (
     account,
     anonymize,
@@ -27,6 +26,7 @@ from epsilometer.cli import (
 )
 from epsilometer.cli.options import flat
 from epsilometer.core.file_names import SHOW, names_shown
+from epsilometer.core.version import VERSION
 
 app = typer.Typer(
     add_completion=False,
@@ -37,7 +37,7 @@ app = typer.Typer(
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        print(__version__, flush=True)
+        print(VERSION, flush=True)
         raise typer.Exit
 
 

@@ -18,7 +18,6 @@ from epsilometer.cli.options import (
     writable,
 )
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import stored
 from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import withheld
 
@@ -123,7 +122,7 @@ def gate(
         with withheld():
             of = texts.subject(epsilon) if cell is None else _of_cell(cell, epsilon)
             verdict = judge(of, rules, _accepted(of, baseline, cell))
-    decision = formats.Decision(of.name, stored(of.epsilon), of.design.k, errors=rules.errors, verdict=verdict)
+    decision = formats.Decision.of(of, rules.errors, verdict)
     files.write(decision)
     print(*formats.lines(decision), sep="\n", flush=True)
     raise typer.Exit(decision.exit_code)
@@ -164,24 +163,6 @@ def _accepted(of: Subject, baseline: Path | None, cell: str | None) -> dict[str,
 
         return read(baseline, of, of.design.alpha)
     from epsilometer.pipeline.params import read as read_params
-    from epsilometer.reaudit.baseline import read as read_baseline
-    from epsilometer.studies.texts.measured import settings, trial_set
+    from epsilometer.studies.texts.gating import accepted
 
-    params, accepted = read_params(), read_baseline(baseline.parent)
-    accepted.check(settings(params))
-    dataset = params.cells[cell].dataset
-    ours = (dataset, of.name, stored(of.epsilon))
-    rows = {  # a cell under anonymity may have rows of its attackers beside them
-        row.attack: measured
-        for row, measured in accepted.measured.items()
-        if row[:3] == ours and row.attack in params.attacks
-    }
-    if not rows:
-        raise UserError(f"{baseline} has no row of {of.name} on {dataset} at this epsilon; accept one that has")
-    trials, _ = trial_set(params, dataset)
-    if any(measured.trial_set != trials for measured in rows.values()):
-        raise UserError(
-            f"{baseline} is about other texts or trials of {dataset}; audit, then accept what is measured now "
-            "(epsilometer accept)"
-        )
-    return {attack: measured.estimate for attack, measured in rows.items()}
+    return accepted(read_params(), of, cell, baseline)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,8 +32,8 @@ def check(
 ) -> None:
     """Validate a parameter file, list what it names on the hub; or run conformance tests on a component (1: failed)."""
     if mechanism or attack or metric:
-        _check_component(mechanism, attack, metric, epsilon, settings=read_settings(settings), as_json=as_json)
-        return
+        checks = _check_component(mechanism, attack, metric, epsilon, settings=read_settings(settings))
+        return _show_checks(checks, as_json)
     from epsilometer.pipeline import checking, composing, params
 
     read = params.read(file)
@@ -97,65 +96,29 @@ def _on_the_hub(download: Download) -> dict[str, Any]:
 
 
 def _check_component(
-    mechanism: str | None,
-    attack: str | None,
-    metric: str | None,
-    epsilon: float | None,
-    settings: dict[str, Any],
-    as_json: bool,
-) -> None:
-    from epsilometer.auditing import text_audit
-    from epsilometer.auditing.conformance.mechanism import check_mechanism
-    from epsilometer.auditing.conformance.metric import check_metric
-    from epsilometer.auditing.conformance.rules import TEXTS
-    from epsilometer.auditing.worth import similarity
-    from epsilometer.core.mechanism import has_budget
+    mechanism: str | None, attack: str | None, metric: str | None, epsilon: float | None, settings: dict[str, Any]
+) -> list[Check]:
+    from epsilometer.auditing.conformance import named
 
     if sum(name is not None for name in (mechanism, attack, metric)) != 1:
         raise UserError("give one of --mechanism, --attack and --metric")
     with withheld():
         if mechanism is not None:
-            built = text_audit.as_mechanism(mechanism, settings, TEXTS)
-            budget = 1.0 if epsilon is None and has_budget(built) else epsilon
-            checks = check_mechanism(built, budget)
-        elif attack is not None:
-            checks = _of_attack(attack, settings)
-        else:
-            checks = check_metric(similarity.metric(str(metric), settings))
+            return named.of_mechanism(mechanism, settings, epsilon)
+        if attack is not None:
+            return named.of_attack(attack, settings)
+        return named.of_metric(str(metric), settings)
+
+
+def _show_checks(checks: Sequence[Check], as_json: bool) -> None:
+    """Print the rules and what breaks them; the exit code is 1 where one is broken."""
     if as_json:
-        show([{"rule": check.rule, "problem": check.problem} for check in checks], as_json)
+        show([asdict(check) for check in checks], as_json)
     else:
         lines = [f"ok      {c.rule}" if c.problem is None else f"FAILED  {c.rule}: {c.problem}" for c in checks]
         print(printable("\n".join(lines)), flush=True)
     if any(check.problem for check in checks):
         raise typer.Exit(1)
-
-
-def _of_attack(name: str, settings: dict[str, Any]) -> list[Check]:
-    """The checks of an attack of any kind: what defines `score` is on membership, `prepare` reconstructs texts."""
-    from epsilometer.attacks import membership, reconstruction
-    from epsilometer.auditing import text_audit
-    from epsilometer.auditing.conformance.attack import check_attack
-    from epsilometer.auditing.conformance.membership import check_membership
-    from epsilometer.auditing.conformance.reconstruction import check_reconstruction
-    from epsilometer.core.component import build, find
-    from epsilometer.models.locate import ENCODER
-    from epsilometer.training.shared_model import SharedModel
-
-    try:
-        (chosen,) = text_audit.chosen_attacks({name: settings}).values()
-    except UserError as error:
-        for kind, method in ((membership.KIND, "score"), (reconstruction.KIND, "prepare")):
-            with suppress(UserError):
-                component = find(kind, name, method)
-                break
-        else:
-            raise error from None  # the message is about attacks on texts, the usual kind
-        built = build(component, settings, f"attacks.{name}")
-        if kind == membership.KIND:
-            return check_membership(built)
-        return check_reconstruction(built, SharedModel(ENCODER, longest=16))
-    return check_attack(chosen)
 
 
 def doctor(as_json: Json = False) -> None:
@@ -177,31 +140,18 @@ def report(as_json: Json = False) -> None:
 
     shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "overall"]
     _need_project()
-    if (studied := reporting.first_tables(params.read())) is not None:
-        _report_studies(studied, as_json)
-        return
-    estimates = read(Path())
+    studied = reporting.first_tables(params.read())
+    estimates = read(Path()) if studied is None else None
     page.refresh()
     if not page.PAGE.is_file():
         raise UserError(f"{page.PAGE} does not exist; `dvc repro` makes it")
     if as_json:
-        show({"report": str(page.PAGE.resolve()), "estimates": estimates.to_dicts()}, as_json)
-    else:
+        tables = {"tables": studied} if estimates is None else {"estimates": estimates.to_dicts()}
+        show({"report": str(page.PAGE.resolve()), **tables}, as_json)
+        return
+    if estimates is not None:
         show(estimates.select(shown).to_dicts(), as_json)
-        print(f"\n{page.PAGE.resolve()}", flush=True)
-
-
-def _report_studies(studied: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -> None:
-    """Print where the report is, and these tables by their headings."""
-    from epsilometer.report import page
-
-    page.refresh()
-    if not page.PAGE.is_file():
-        raise UserError(f"{page.PAGE} does not exist; `dvc repro` makes it")
-    if as_json:
-        show({"report": str(page.PAGE.resolve()), "tables": dict(studied)}, as_json)
-        return
-    for heading, rows in studied.items():
+    for heading, rows in (studied or {}).items():
         print(f"\n{heading}\n", flush=True)
         show(rows, as_json)
     print(f"\n{page.PAGE.resolve()}", flush=True)
@@ -209,22 +159,12 @@ def _report_studies(studied: Mapping[str, Sequence[Mapping[str, Any]]], as_json:
 
 def accept() -> None:
     """Make the last audit the baseline that re-audits are compared with."""
-    from epsilometer.auditing.schemas import ESTIMATES
-    from epsilometer.core import tables
     from epsilometer.pipeline.measured import accept as accept_audit
     from epsilometer.pipeline.params import read
-    from epsilometer.project.commit import commit
-    from epsilometer.reaudit import baseline, history
-    from epsilometer.report import page
+    from epsilometer.reaudit.baseline import FOLDER
 
-    params, at = read(), commit(Path()).short
-    estimates = tables.read("data/estimates.parquet", ESTIMATES)
-    past = history.read()
-    accepted = accept_audit(params, at)
-    if not history.ends_with(past, estimates, params.audit.round):
-        history.append(estimates, at, params.audit.round)
-    page.refresh()
-    print(f"{baseline.FOLDER} holds the baseline, {len(accepted.measured)} estimates; commit it to git", flush=True)
+    accepted = accept_audit(read())
+    print(f"{FOLDER} holds the baseline, {len(accepted.measured)} estimates; commit it to git", flush=True)
 
 
 def history(

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from epsilometer.attacks.identification import KIND
 from epsilometer.core.attack import Checked
-from epsilometer.core.component import EMBEDDED, build, find
+from epsilometer.core.component import EMBEDDED, build
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import absent
 from epsilometer.core.mechanism import Mechanism, build_mechanism
@@ -26,6 +25,7 @@ from epsilometer.project.sections import Cell, Dataset
 from epsilometer.runtime import checksums
 from epsilometer.studies.anonymity.labelled import TEST, to_anonymize, to_rewrite
 from epsilometer.studies.anonymity.parts import check_parts, with_parts
+from epsilometer.studies.texts.adversaries import attacks
 
 _WHOLE = 1000  # texts of a generator; of one that has more,
 _SAMPLE = 200  # so many are checked, which takes a tenth of a second
@@ -102,8 +102,7 @@ def _check_corpora(params: Params) -> None:
 
 def _check_attacks(params: Params) -> None:
     """Build each attack, which must be content with whose texts it sees."""
-    for name, settings in params.attacks.items():
-        attack = build(find(KIND, name, "guess"), settings, f"attacks.{name}")
+    for attack in attacks(params).values():
         if isinstance(attack, Checked):
             for dataset in params.datasets.values():
                 attack.check(dataset.public)

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from epsilometer.attacks.identification import KIND
 from epsilometer.auditing.worth.similarity import metric
-from epsilometer.core.component import EMBEDDED, build, find
+from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError
 from epsilometer.corpora import hub as data_sets
 from epsilometer.corpora import tab
@@ -23,6 +22,7 @@ from epsilometer.runtime import hub
 from epsilometer.runtime.hub import Repository, State
 from epsilometer.runtime.progress import say
 from epsilometer.studies.anonymity.params import FineTuning
+from epsilometer.studies.texts.adversaries import attacks
 
 # Bytes of data sets by their cards, before the hub was asked.
 CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # the latter sample-10BT
@@ -105,8 +105,7 @@ def models_of_stages(params: Params) -> list[str]:
 
 def _of_attacks(params: Params) -> list[str]:
     models = []
-    for name, settings in params.attacks.items():
-        attack = build(find(KIND, name, "guess"), settings, f"attacks.{name}")
+    for attack in attacks(params).values():
         model = getattr(attack, "model", None)
         models += [model] if model and not getattr(attack, "endpoint", False) else []
     return _not_of_stages(params, models)

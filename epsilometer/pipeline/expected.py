@@ -23,12 +23,11 @@ from typing import Any
 
 import psutil
 
-from epsilometer.attacks.identification import KIND
-from epsilometer.core.component import build, find
 from epsilometer.models import locate
 from epsilometer.pipeline.params import Params
 from epsilometer.runtime import hub
 from epsilometer.runtime.progress import span
+from epsilometer.studies.texts.adversaries import attacks
 from epsilometer.studies.training.params import HEAD
 
 SHARE = 0.3  # of the rate of a product of matrices; assumed
@@ -160,8 +159,7 @@ def _uses(params: Params) -> Iterator[_Use]:
             tokens = trained.texts * entry.length * passes
             yield _Use(f"private_training {name}", _id(sources[entry.model]), None, TRAINED * tokens)
     rewrites = sum(params.trial_count(cell.dataset) * len(cell.budgets) for cell in params.cells.values())
-    for name, settings in params.attacks.items():
-        attack = build(find(KIND, name, "guess"), settings, f"attacks.{name}")
+    for name, attack in attacks(params).items():
         model = getattr(attack, "model", None)
         if model and not getattr(attack, "endpoint", False):
             each = PROMPT if getattr(attack, "large", False) else TEXT

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from epsilometer.auditing.schemas import ESTIMATES
+from epsilometer.core import tables
 from epsilometer.pipeline.params import Params, read
+from epsilometer.project.commit import commit
 from epsilometer.project.paths import inside
-from epsilometer.reaudit import baseline
+from epsilometer.reaudit import baseline, history
 from epsilometer.reaudit.baseline import Baseline
 from epsilometer.reaudit.drift import Measured, Row
 from epsilometer.reaudit.sources import records
+from epsilometer.report import page
 from epsilometer.studies.anonymity import measured as of_anonymity
 from epsilometer.studies.texts import measured as of_texts
 from epsilometer.studies.texts.sources import current
@@ -26,7 +30,14 @@ def measured_in(run: Path) -> dict[Row, Measured]:
         return measure(read())
 
 
-def accept(params: Params, commit: str, folder: Path = Path(".")) -> Baseline:
-    """Make the current audit in a folder the baseline that re-audits are compared with."""
-    about = {"commit": commit, "round": params.audit.round, "audit": of_texts.settings(params)}
-    return baseline.accept(measure(params, folder), records(current(params, folder)), about, folder)
+def accept(params: Params) -> Baseline:
+    """Make the audit in the current folder the baseline that re-audits are compared with; the page then shows it."""
+    folder, round = Path(), params.audit.round
+    at = commit(folder).short
+    estimates, past = tables.read("data/estimates.parquet", ESTIMATES), history.read()
+    about = {"commit": at, "round": round, "audit": of_texts.settings(params)}
+    accepted = baseline.accept(measure(params, folder), records(current(params, folder)), about, folder)
+    if not history.ends_with(past, estimates, round):
+        history.append(estimates, at, round)
+    page.refresh()
+    return accepted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager
 from pathlib import Path
 
@@ -23,14 +23,17 @@ def inside(folder: str | Path) -> Iterator[None]:
         yield
 
 
-def prepared(dataset: str) -> pl.DataFrame:
-    """All prepared texts of a data set, of all splits."""
-    return tables.read(f"data/prepared/{dataset}.parquet", PREPARED)
+Reader = Callable[[str, tables.Schema], pl.DataFrame]
 
 
-def audited(params: ProjectParams, dataset: str) -> pl.DataFrame:
+def prepared(dataset: str, read: Reader = tables.read) -> pl.DataFrame:
+    """All prepared texts of a data set, of all splits. read: reads a table of a schema."""
+    return read(f"data/prepared/{dataset}.parquet", PREPARED)
+
+
+def audited(params: ProjectParams, dataset: str, read: Reader = tables.read) -> pl.DataFrame:
     """The prepared texts of the audited split, in the order in which candidates number them."""
-    return prepared(dataset).filter(pl.col("split") == params.datasets[dataset].use)
+    return prepared(dataset, read).filter(split=params.datasets[dataset].use)
 
 
 def audited_texts(params: ProjectParams, dataset: str) -> list[str]:

@@ -17,8 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from epsilometer.auditing.trials.design import LARGEST_SET
 from epsilometer.core.guarantees import NO_BUDGET
+from epsilometer.core.sizes import LARGEST_SET
 from epsilometer.corpora.parts import PUBLIC
 from epsilometer.runtime.scaling import Engine
 

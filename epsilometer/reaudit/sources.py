@@ -8,7 +8,6 @@ bounds were measured on it): a newer one on the hub is reported, not used.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,6 @@ from typing import Any
 
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.models.locate import ENCODER, hub_id
-from epsilometer.project import code
 
 FOLDER = Path("sources")
 SECONDS = 10.0  # before the hub counts as unreachable
@@ -26,8 +23,6 @@ Record = dict[str, Any]
 """What a source is: `files` (hash by path), `packages` (version by name), `settings`, and where it is on the hub `hub`:
 `type`, `id`, the `revision` that is used and the `latest` known. Only what applies."""
 
-_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
-
 
 @dataclass(frozen=True)
 class Source:
@@ -35,24 +30,6 @@ class Source:
 
     name: str
     record: Record
-
-
-def of_code(project: Path, file: str | Path, settings: Mapping[str, Any] | None = None) -> Record:
-    """The record of a Python file with all that its imports reach."""
-    return {**code.record([project / file], project)} | said(settings)
-
-
-def of_data(project: Path, path: str, settings: Mapping[str, Any] | None = None) -> Record:
-    """The record of a file of data, a generator or a pin of something on the hub."""
-    file = project / path
-    if file.suffix == ".py":
-        return of_code(project, file, settings)
-    record: Record = {"files": code.hashes([file], project)} | said(settings)
-    pin = _pin(file)
-    for kind in ("dataset", "model"):
-        if pin.keys() >= {kind, "revision"}:
-            record["hub"] = _on_hub(kind, pin[kind], pin["revision"])
-    return record
 
 
 def served(
@@ -152,29 +129,3 @@ def _differences(before: Record, now: Record) -> Iterator[str]:
     old, new = ((place.get("id"), place.get("revision")) for place in places)
     if old != new:
         yield f"revision: {'@'.join(filter(None, old))} before, {'@'.join(filter(None, new))} now"
-
-
-def said(settings: Mapping[str, Any] | None) -> Record:
-    """A record of settings, as they come back from JSON."""
-    return {"settings": json.loads(json.dumps(settings))} if settings else {}
-
-
-def _on_hub(kind: str, name: str, revision: str | None) -> Record:
-    return {"type": kind, "id": name, "revision": revision}
-
-
-def _pin(file: Path) -> dict[str, Any]:
-    """The content of a small file that names a data set or model; empty for other files."""
-    try:
-        pin = json.loads(file.read_bytes()) if file.suffix == ".json" else {}
-    except (OSError, ValueError):
-        return {}  # the stage that reads it says what is wrong
-    return pin if isinstance(pin, dict) else {}
-
-
-def of_model(name: Any, folder: Path) -> Record:
-    """The place of a model that is named by its id; nothing for an embedded one, a folder or a stage's output."""
-    named = isinstance(name, str) and _HUB_NAME.fullmatch(name)
-    if not named or name.endswith(ENCODER) or name.startswith(("data/", ".")) or (folder / name).exists():
-        return {}
-    return {"hub": _on_hub("model", *hub_id(name))}

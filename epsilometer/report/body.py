@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epsilometer import __version__
 from epsilometer.core import tables
+from epsilometer.core.version import VERSION
 from epsilometer.report import figures
 from epsilometer.report.environment import render
 from epsilometer.report.section import Section
@@ -34,7 +34,7 @@ def build(body: Body, path: Path, folder: Path) -> None:
         Path(__file__).with_suffix(".html.j2"),
         {
             "title": body.title,
-            "version": __version__,
+            "version": VERSION,
             "first_screen": _rendered(body.first_screen, shared),
             "findings": [(section.link, section.sentences) for section in lifted],
             "sections": _rendered(body.sections, shared, lifted),

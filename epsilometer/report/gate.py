@@ -24,9 +24,10 @@ from epsilometer.auditing.gate import (
     least_found,
     least_tail_found,
 )
+from epsilometer.auditing.gating import Subject
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import at_budget
+from epsilometer.core.guarantees import at_budget, stored
 
 EXIT = {PASSED: 0, LEAKS_MORE: 1}
 UNDECIDED_EXIT = 3
@@ -74,6 +75,11 @@ class Decision:
     candidates: int
     errors: Errors
     verdict: Verdict
+
+    @classmethod
+    def of(cls, subject: Subject, errors: Errors, verdict: Verdict) -> Decision:
+        """The decision on what was judged."""
+        return cls(subject.name, stored(subject.epsilon), subject.design.k, errors=errors, verdict=verdict)
 
     @property
     def exit_code(self) -> int:

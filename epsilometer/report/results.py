@@ -14,7 +14,7 @@ from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema
-from epsilometer.corpora.reading import PREPARED
+from epsilometer.project import paths
 from epsilometer.project.params import ProjectParams
 
 P = TypeVar("P", bound=ProjectParams)
@@ -57,8 +57,7 @@ class Results(Generic[P]):
 
     def audited(self, dataset: str) -> pl.DataFrame:
         """The prepared texts of the audited split, in the order in which candidates number them."""
-        split = self.params.datasets[dataset].use
-        return self.table(f"data/prepared/{dataset}.parquet", PREPARED).filter(split=split)
+        return paths.audited(self.params, dataset, self.table)
 
     @property
     def public(self) -> list[str]:

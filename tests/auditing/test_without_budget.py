@@ -168,7 +168,7 @@ def test_the_stages_write_null(project: Path) -> None:
 
 def test_the_baseline_and_the_history_keep_it(project: Path) -> None:
     estimates = audited()
-    measured = accept(read(), "abc").measured
+    measured = accept(read()).measured
     assert baseline.read().measured.keys() == measured.keys()
     (of_identity,) = (cell for cell in measured if cell.mechanism == "identity" and cell.attack == "lexical")
     assert of_identity.epsilon is None

@@ -172,7 +172,7 @@ def test_a_cell_against_the_baseline_of_its_project(tmp_path, monkeypatch, capsy
     cell = ("gate", "--cell", "songs-mine", "--baseline", "baseline", "--max-increase", "2")
     assert run(*cell) == 2
     assert "there is no baseline in baseline yet" in capsys.readouterr().err
-    accept(params.read(), "abc")
+    accept(params.read())
     assert run(*cell) == 0
     assert "PASSED: mine, " in capsys.readouterr().out
     leaks(folder, "mine", 1.0)

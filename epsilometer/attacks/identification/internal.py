@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
+from epsilometer.core.latents import latents_after, slices
 from epsilometer.core.mechanism import LATENTS, HasLatents, Mechanism, Rewrites
-from epsilometer.mechanisms.latents.shared.base import latents_after, slices
 
 
 @component

@@ -42,8 +42,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from epsilometer.auditing.trials.design import LARGEST_SET
 from epsilometer.core.errors import UserError
+from epsilometer.core.sizes import LARGEST_SET
 
 _SLACK = 1e-7  # what a solved programme may miss
 _FINE = 1e-3  # how far tangents and chords of F may lie apart

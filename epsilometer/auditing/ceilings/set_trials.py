@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.trials.design import LARGEST_SET
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.core.sizes import LARGEST_SET
 from epsilometer.text.words import words
 
 

@@ -23,8 +23,8 @@ from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
 from epsilometer.core.errors import LawError, UserError
 from epsilometer.core.guarantees import at_budget
+from epsilometer.core.latents import slices
 from epsilometer.core.mechanism import HasLatentNoise, HasLatents, Mechanism
-from epsilometer.mechanisms.latents.shared.base import slices
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, gaussian_log_delta
 
 Array = NDArray[np.float64]

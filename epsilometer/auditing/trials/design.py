@@ -8,6 +8,7 @@ from typing import Literal
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.extras import installed
+from epsilometer.core.sizes import MOST_TRIALS
 from epsilometer.runtime.progress import note
 
 
@@ -66,8 +67,6 @@ class Design:
 
 
 STANDARD = Design()
-LARGEST_SET = 12  # texts of a set whose ceiling is computed: 4,095 variables
-MOST_TRIALS = 10**9  # whose numbers take some 100 GB
 
 
 def check_trials(trials: int, least: int = 1) -> None:

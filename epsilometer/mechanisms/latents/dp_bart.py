@@ -36,8 +36,9 @@ from pydantic import PositiveInt, field_validator
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.latents import slices
 from epsilometer.core.mechanism import Unread
-from epsilometer.mechanisms.latents.shared.base import LatentMechanism, slices
+from epsilometer.mechanisms.latents.shared.base import LatentMechanism
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, LatentNoise, classical_gaussian_scale, gaussian_scale
 from epsilometer.mechanisms.latents.shared.pruning import Pruning
 from epsilometer.models.embedded import seq2seq

@@ -16,16 +16,18 @@ import polars as pl
 from epsilometer.auditing import text_audit
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.component import find
+from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Mechanism, build_mechanism
 from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.randomness import Noise
-from epsilometer.core.tables import Schema
+from epsilometer.corpora.reading import prepare, read
 from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
-from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, Plan, make
+from epsilometer.mechanisms.words.shared.embedded import vectors as embedded
 from epsilometer.models.classifier import LINEAR
 from epsilometer.models.tagging import places
+from epsilometer.text.vectors import WordVectors
 
-ANONYMIZED_TEXTS: Schema = {"text": pl.String, "rewrite": pl.String, **COLUMNS}
 SAME, GONE, NEW = "same", "gone", "new"
 _NAMED = 5  # words that gave a label away
 
@@ -37,8 +39,35 @@ def over(folder: Path, name: str, settings: Mapping[str, Any]) -> Mechanism:
     return build_mechanism(name, settings, str(folder), f"the settings of {name}")
 
 
+def auxiliaries(folder: Path, plan: Plan, labelled: Path | None, vectors: Path | None, column: str) -> Auxiliaries:
+    """Those in a folder, or trained on distinct labelled texts and written there.
+
+    labelled: the file of these texts, in the column named; vectors: a file of word vectors, the embedded ones by
+    default. Raises UserError, in terms of the options of `epsilometer anonymize`, for what is missing.
+    """
+    labels = plan.labels
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"--auxiliaries must be a folder, which is made where there is none, got the file {folder}")
+    if (folder / "about.json").is_file():
+        if vectors is not None:
+            raise UserError(
+                f"--vectors is for auxiliaries that are trained, and {folder} holds some with vectors of their own; "
+                "leave it out, or name another folder as --auxiliaries"
+            )
+        there = Auxiliaries(folder)
+        there.check(plan.attributes, plan.tasks, plan.kinds)
+        return there
+    if labelled is None:
+        raise UserError(
+            "--labelled must be given, a table of texts with the labels, to train auxiliaries on; or name a folder "
+            "that holds some as --auxiliaries"
+        )
+    table = prepare(read(labelled, text=column, labels=labels, split=None), labels).table
+    return make(folder, table, plan, WordVectors.load(vectors or embedded()))
+
+
 def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: int | None = None) -> pl.DataFrame:
-    """Returns schema `ANONYMIZED_TEXTS`, a row a text; of a mechanism without outcomes these columns are null.
+    """Returns text, rewrite and the columns of an outcome, null of a mechanism without outcomes, a row a text.
 
     seed: None draws from the operating system.
     """

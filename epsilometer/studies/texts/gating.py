@@ -7,13 +7,16 @@ from pathlib import Path
 import numpy as np
 
 from epsilometer.auditing import text_audit
+from epsilometer.auditing.estimation.successes import Estimate
 from epsilometer.auditing.gating import Subject
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.attack import Embedded
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import restored, stored
 from epsilometer.project.paths import audited
+from epsilometer.reaudit.baseline import read
 from epsilometer.studies.texts.cells import mechanism
+from epsilometer.studies.texts.measured import settings, trial_set
 from epsilometer.studies.texts.params import TextsParams
 
 
@@ -39,3 +42,28 @@ def subject_of_cell(params: TextsParams, name: str, epsilon: float | None) -> Su
     attacks = text_audit.applicable(text_audit.chosen_attacks(params.attacks), built)
     design = Design(params.trials.candidates, params.temperature(cell.dataset), params.audit.alpha, params.audit.seed)
     return Subject(cell.mechanism, built, restored(epsilon), pool=pool, attacks=attacks, design=design)
+
+
+def accepted(params: TextsParams, of: Subject, name: str, file: Path) -> dict[str, Estimate]:
+    """The accepted estimates of a cell, by attack. file: of the baseline's folder, or that folder.
+
+    Raises UserError where the baseline has none of this cell at this epsilon, and where it is about other trials.
+    """
+    baseline = read(file.parent)
+    baseline.check(settings(params))
+    dataset = params.cells[name].dataset
+    ours = (dataset, of.name, stored(of.epsilon))
+    rows = {  # a cell under anonymity may have rows of its attackers beside them
+        row.attack: measured
+        for row, measured in baseline.measured.items()
+        if row[:3] == ours and row.attack in params.attacks
+    }
+    if not rows:
+        raise UserError(f"{file} has no row of {of.name} on {dataset} at this epsilon; accept one that has")
+    trials, _ = trial_set(params, dataset)
+    if any(measured.trial_set != trials for measured in rows.values()):
+        raise UserError(
+            f"{file} is about other texts or trials of {dataset}; audit, then accept what is measured now "
+            "(epsilometer accept)"
+        )
+    return {attack: measured.estimate for attack, measured in rows.items()}

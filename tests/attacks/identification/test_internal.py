@@ -51,7 +51,7 @@ def test_the_larger_cosine_wins_whatever_the_lengths() -> None:
 
 def test_by_hand_on_random_latents(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against a loop over trials, in parts of a few rows."""
-    monkeypatch.setattr("epsilometer.mechanisms.latents.shared.base._CELLS", 8)
+    monkeypatch.setattr("epsilometer.core.latents._CELLS", 8)
     random = np.random.default_rng(0)
     candidates = np.array([random.choice(3, 2, replace=False) for _ in range(200)])
     after = random.normal(size=(200, 2)).astype(np.float32)

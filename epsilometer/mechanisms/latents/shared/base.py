@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from pydantic import field_validator
 
 from epsilometer.core.component import component
-from epsilometer.core.errors import UserError
+from epsilometer.core.latents import latents_after, slices
 from epsilometer.core.mechanism import LATENTS, Latents, Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.shared.noise import LatentNoise, add
 from epsilometer.runtime.progress import track
 
 _TEXTS = 512  # texts encoded at a time
-_CELLS = 1 << 21  # numbers of candidates' latents in memory at a time
 
 
 @component
@@ -118,25 +117,6 @@ class LatentMechanism(ABC):
             for score, after, law in zip(scores, afters, laws, strict=True):
                 score[part] = law.log_density(np.asarray(after[part])[:, None] - before)
         return scores
-
-
-def latents_after(rewrites: Rewrites, columns: int) -> NDArray[np.float32]:
-    """The latents after the noise. Raises UserError where there are none, or they are of another length."""
-    if rewrites.latents is None:
-        raise UserError("these rewrites hold no latents; rewrite with the mechanism itself, which keeps them")
-    after = rewrites.latents.after
-    if after.ndim != 2 or after.shape[1] != columns or len(after) != len(rewrites.texts):
-        raise UserError(
-            f"the latents after the noise have the shape {after.shape}, those of the candidates {columns} numbers for "
-            f"each of {len(rewrites.texts)} texts; rewrite again with the mechanism and the resource of the attack"
-        )
-    return after
-
-
-def slices(rows: int, columns: int) -> list[slice]:
-    """Rows of so many numbers each, in parts that fit in memory."""
-    step = max(1, _CELLS // max(1, columns))
-    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
 def _on_disk(rows: int, columns: int) -> NDArray[np.float32]:

@@ -19,6 +19,7 @@ from scipy.stats import fisher_exact
 
 from epsilometer.attacks.identification import KIND
 from epsilometer.auditing import text_audit as api
+from epsilometer.auditing.calibration.journal import Journal
 from epsilometer.auditing.calibration.sampled import (
     ATTRIBUTE,
     FALLING,
@@ -43,7 +44,6 @@ from epsilometer.core.errors import LawError, UserError, unknown
 from epsilometer.core.mechanism import build_mechanism, has_budget
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.code import digest
-from epsilometer.project.journal import Journal
 from epsilometer.project.sections import Cell
 from epsilometer.runtime.progress import now_and_then, span
 from epsilometer.studies.texts.calibrating.by_law import MEASURES, LossTarget, of_cell, of_texts

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from epsilometer.attacks.identification import KIND
+from epsilometer.auditing.calibration.journal import Journal
 from epsilometer.auditing.calibration.sampled import Batch, Goal
 from epsilometer.auditing.calibration.search import search as fresh_search
 from epsilometer.auditing.text_audit import Pool
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.component import find
 from epsilometer.core.mechanism import FunctionMechanism
-from epsilometer.project.journal import Journal
 from epsilometer.studies.texts.calibrating.losses import named_files
 
 TEXTS = ["the meeting is on", "the meeting is off"]
