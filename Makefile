@@ -1,10 +1,10 @@
-# make audit     install everything into .venv, run the default audit, print where the report is
+# make audit     install what an audit needs into .venv, run the default audit, print where the report is
 # make audit PROFILE=atis     the same with profiles/atis.yaml, in a folder of its own (runs/atis)
 # make utility   classifiers trained on rewritten texts, beside the loss: make audit PROFILE=utility. A target of its own:
 #                it fine-tunes some hundred classifiers, and make audit takes about 9 minutes without them
 # make anonymize IDT and other anonymisers, and who infers an attribute all the same: make audit PROFILE=anonymize
 # make training  private fine-tuning: its claims, what it costs, who can tell: make audit PROFILE=training
-# make test      the same set-up, then the checks and the test suite
+# make test      a larger set-up, then the checks and the test suite
 # make flow      the audit as a Prefect flow
 # make reaudit   what was updated, the audit again, against the accepted baseline (FRESH=1: fresh noise; docs/reaudits.md)
 # make ui        Prefect's server, a worker and the deployments, to watch and start audits (PORT=4200);  make ui-stop
@@ -13,7 +13,6 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := $(CURDIR)/.venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 FOLDER := $(if $(PROFILE),runs/$(PROFILE),.)
 PORT ?= 4200
 SHELL := /bin/bash
@@ -23,7 +22,7 @@ export DVC_NO_ANALYTICS := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME := $(CURDIR)/.prefect
 
-.PHONY: audit utility anonymize training test test-slow flow reaudit ui ui-stop bench docs setup install profile
+.PHONY: audit utility anonymize training test test-slow flow reaudit ui ui-stop bench docs setup setup-test install profile
 
 audit: setup profile
 	@cd $(FOLDER) && exec epsilometer repro
@@ -31,48 +30,48 @@ audit: setup profile
 utility anonymize training:
 	@$(MAKE) --no-print-directory audit PROFILE=$@
 
-test: setup
+test: setup-test
 	ruff check .
 	ruff format --check .
 	mypy
 	OMP_NUM_THREADS=1 pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-test-slow: setup
+test-slow: setup-test
 	pytest -q -m slow
 
-flow: setup profile
+flow: setup-test profile
 	@python -m flows.audit --folder $(FOLDER)
 
-reaudit: setup profile
+reaudit: setup-test profile
 	@python -m flows.reaudit --folder $(FOLDER) $(if $(FRESH),--fresh)
 
-ui: setup
+ui: setup-test
 	@python -m flows.ui start --port $(PORT)
 
 ui-stop:
 	@python -m flows.ui stop
 
-bench: setup
+bench: setup-test
 	@python -m benchmarks
 
-docs: setup
-	@$(PIP) --constraint constraints.txt --no-build-isolation --editable '.[docs]'
+docs: setup-test
 	@python docs/build.py
 
-# By content, not by time, which clocks and unpackers set as they like; one at a time.
-setup:
+# Two sizes: what an audit needs, and with it what tests, flows and docs need. By content, not by time, which clocks and
+# unpackers set as they like; one at a time.
+READ := pyproject.toml constraints.txt requirements/audit.lock requirements/test.lock requirements/uv.lock
+setup: SIZE := audit
+setup-test: SIZE := test
+setup setup-test:
 	@mkdir -p .venv; exec 9> .venv/.lock; if command -v flock > /dev/null; then flock 9; fi; \
-	cat pyproject.toml constraints.txt requirements.lock | cmp -s - .venv/.ready || $(MAKE) --no-print-directory install
+	cat $(READ) | cmp -s - .venv/.ready-$(SIZE) || $(MAKE) --no-print-directory install SIZE=$(SIZE)
 
-# First what the lock file has hashes for, then what is pinned by version alone: torch, of which each platform has a
-# build of its own, and what it brings.
 install:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv .venv
-	$(PIP) --require-hashes --no-deps --requirement requirements.lock
-	$(PIP) --constraint constraints.txt --no-build-isolation --editable '.[test]'
+	python requirements/install.py $(SIZE)
 	@python -m epsilometer.project.site_cache
-	@cat pyproject.toml constraints.txt requirements.lock > .venv/.ready
+	@for size in audit $(SIZE); do cat $(READ) > .venv/.ready-$$size; done
 
 # A profile runs beside the others: in a folder with stages, parameters, data and a lock of its own.
 profile:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import yaml
@@ -123,16 +125,66 @@ def pinned(text: str) -> dict[str, str]:
 
 
 def test_all_that_is_installed_has_hashes_but_torch() -> None:
-    constraints, lock = ((ROOT / name).read_text() for name in ("constraints.txt", "requirements.lock"))
-    versions = pinned(constraints)
+    versions = pinned((ROOT / "constraints.txt").read_text())
     del versions["torch"]  # its local builds have hashes of their own
-    assert pinned(lock) == versions
-    entries = re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", lock, flags=re.MULTILINE).strip())
-    assert len(entries) == len(versions)
+    locks = [(ROOT / f"requirements/{name}.lock").read_text() for name in ("audit", "test", "uv")]
+    assert pinned(locks[0]) | pinned(locks[1]) == versions
+    entries = [
+        entry
+        for lock in locks
+        for entry in re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", lock, flags=re.MULTILINE).strip())
+    ]
+    assert len(entries) == len(versions) + 1, "each in one lock, and uv"
     for entry in entries:
         assert re.fullmatch(r"\S+( \\\n    --hash=sha256:[0-9a-f]{64})+", entry), entry[:80]
-    install = (ROOT / "Makefile").read_text().partition("\ninstall:")[2].partition("\n\n")[0]
-    assert install.index("--require-hashes --no-deps --requirement requirements.lock") < install.index("--editable")
+
+
+@pytest.fixture
+def installing() -> ModuleType:
+    specification = importlib.util.spec_from_file_location("install", ROOT / "requirements/install.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_uv_is_told_which_indexes_pip_uses(installing: ModuleType) -> None:
+    listed = """:env:.index-url='https://a.example/simple'
+global.extra-index-url='https://b.example/simple file:///c'
+global.index-url='https://nobody.example/simple'
+global.find-links='/wheels /more'
+global.timeout='9'"""
+    assert installing.settings(listed) == {
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_DEFAULT_INDEX": "https://a.example/simple",
+        "UV_INDEX": "https://b.example/simple file:///c",
+        "UV_FIND_LINKS": "/wheels,/more",
+    }
+
+
+@pytest.mark.parametrize("broken", [None, "uv"])
+def test_pip_installs_where_uv_fails(
+    installing: ModuleType, broken: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By hash first, then the project; every command of uv's may fail, and none of pip's."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> SimpleNamespace:
+        if broken in command[:3]:
+            raise subprocess.CalledProcessError(2, command)
+        commands.append(command)
+        return SimpleNamespace(stdout="")
+
+    monkeypatch.setattr(installing.subprocess, "run", run)
+    monkeypatch.setattr("sys.argv", ["install.py", "audit"])
+    installing.main()
+    locked, project = commands[-2:]
+    assert all(command[2] == ("uv" if broken is None else "pip") for command in (locked, project))
+    assert {"--require-hashes", "--no-deps"} <= set(locked)
+    assert str(ROOT / "requirements/test.lock") not in locked
+    assert project[-1].endswith("[project,anonymisers]")
+    assert ("uv could not install" in capsys.readouterr().err) == (broken is not None)
 
 
 def test_no_private_text_gets_into_the_image() -> None:

@@ -18,10 +18,8 @@ EXTRAS = {
     "metrics": ("bert_score", "nltk", "rouge_score", "sacrebleu", "tldextract"),
     "report": ("altair", "jinja2", "markupsafe", "tabulate", "vl_convert"),
     "anonymisers": ("captum", "faker", "presidio_analyzer", "presidio_anonymizer", "spacy"),
-    "pipeline": (
-        *("diskcache", "dvc", "dvc_data", "fastapi", "httpx"),
-        *("prefect", "starlette", "uvicorn", "voluptuous"),
-    ),
+    "project": ("diskcache", "dvc", "dvc_data", "voluptuous"),
+    "pipeline": ("fastapi", "httpx", "prefect", "starlette", "uvicorn"),
     "ray": ("ray",),
     "tracking": ("mlflow", "wandb"),
 }

@@ -512,14 +512,17 @@ def test_clocks_that_go_wrong(project: Project) -> None:
 
 def test_set_up_goes_by_content(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
-    names = ("pyproject.toml", "constraints.txt", "requirements.lock")
+    (tmp_path / "requirements").mkdir()
+    names = ("pyproject.toml", "constraints.txt", *(f"requirements/{name}.lock" for name in ("audit", "test", "uv")))
     for name in names:
         (tmp_path / name).write_text(name)
     (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv/.ready").write_text("".join(names))
+    (tmp_path / ".venv/.ready-audit").write_text("".join(names))
     make = ["make", "setup", "PYTHON=false"]
     os.utime(tmp_path / "pyproject.toml", (4_000_000_000, 4_000_000_000))
     assert subprocess.run(make, cwd=tmp_path, capture_output=True).returncode == 0
+    larger = ["make", "setup-test", "PYTHON=false"]
+    assert subprocess.run(larger, cwd=tmp_path, capture_output=True).returncode != 0, "tests need more than audits"
     (tmp_path / "pyproject.toml").write_text("pyproject.tomX")
     os.utime(tmp_path / "pyproject.toml", (0, 0))
     assert subprocess.run(make, cwd=tmp_path, capture_output=True).returncode != 0, "it must install again"
