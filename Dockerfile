@@ -7,6 +7,6 @@ RUN apt-get update && apt-get install --yes --no-install-recommends git make && 
 USER epsilometer
 WORKDIR /epsilometer
 COPY --chown=epsilometer . .
-RUN make setup
+RUN make setup-test
 ENTRYPOINT ["make"]
 CMD ["audit"]

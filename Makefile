@@ -58,12 +58,12 @@ docs: setup-test
 	@python docs/build.py
 
 # Two sizes: what an audit needs, and with it what tests, flows and docs need. By content, not by time, which clocks and
-# unpackers set as they like; one at a time.
+# unpackers set as they like; one at a time (.venv/.lock is that of uv).
 READ := pyproject.toml constraints.txt requirements/audit.lock requirements/test.lock requirements/uv.lock
 setup: SIZE := audit
 setup-test: SIZE := test
 setup setup-test:
-	@mkdir -p .venv; exec 9> .venv/.lock; if command -v flock > /dev/null; then flock 9; fi; \
+	@mkdir -p .venv; exec 9> .venv/.setting-up; if command -v flock > /dev/null; then flock 9; fi; \
 	cat $(READ) | cmp -s - .venv/.ready-$(SIZE) || $(MAKE) --no-print-directory install SIZE=$(SIZE)
 
 install:

@@ -18,11 +18,11 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 EXTRAS = {"audit": "project,anonymisers", "test": "test"}
 LOCKS = {"audit": ["audit"], "test": ["audit", "test"]}
-PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+PATIENCE = 300  # seconds for a command of uv, which could wait for ever where a network stalls
 # pip's setting, and uv's variable for the same.
 VARIABLES = {
     "cert": "SSL_CERT_FILE",
-    "default-timeout": "UV_HTTP_TIMEOUT",
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
     "index-url": "UV_DEFAULT_INDEX",
@@ -43,26 +43,28 @@ def settings(listed: str) -> dict[str, str]:
     return variables
 
 
-def install(command: list[str], target: str, compiled: list[str], environment: dict[str, str]) -> None:
-    """Raises CalledProcessError where the command fails."""
+def install(
+    command: list[str], target: str, compiled: list[str], environment: dict[str, str], seconds: float | None
+) -> None:
+    """Raises SubprocessError where a command fails or takes longer than that."""
     locks = [word for name in LOCKS[target] for word in ("--requirement", str(FOLDER / f"{name}.lock"))]
-    subprocess.run([*command, "--require-hashes", "--no-deps", *locks], check=True, env=environment)
+    subprocess.run([*command, "--require-hashes", "--no-deps", *locks], check=True, env=environment, timeout=seconds)
     project = ["--constraint", str(FOLDER.parent / "constraints.txt"), "--no-build-isolation"]
     project += ["--editable", f"{FOLDER.parent}[{EXTRAS[target]}]"]
-    subprocess.run([*command, *compiled, *project], check=True, env=environment)
+    subprocess.run([*command, *compiled, *project], check=True, env=environment, timeout=seconds)
 
 
 def main() -> None:
     target, environment = sys.argv[1], dict(os.environ)
     try:
         uv = ["--require-hashes", "--no-deps", "--requirement", str(FOLDER / "uv.lock")]
-        subprocess.run([*PIP, "install", *uv], check=True)
+        subprocess.run([*PIP, "install", "--quiet", *uv], check=True)
         listed = subprocess.run([*PIP, "config", "list"], check=True, capture_output=True, text=True).stdout
         command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable]
-        install(command, target, ["--compile-bytecode"], environment | settings(listed))
-    except (subprocess.CalledProcessError, ValueError, SyntaxError) as error:
+        install(command, target, ["--compile-bytecode"], environment | settings(listed), PATIENCE)
+    except (subprocess.SubprocessError, ValueError, SyntaxError) as error:
         print(f"uv could not install ({error}); pip does it now, in a few minutes.", file=sys.stderr)
-        install([*PIP, "install"], target, [], environment)
+        install([*PIP, "install", "--quiet"], target, [], environment, None)
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def test_the_image_is_named_by_digest_and_does_not_run_as_root() -> None:
     last = [line[1] for line in lines if line[:1] == ["USER"]][-1]
     assert last not in ("root", "0")
     commands = [" ".join(line) for line in lines]
-    assert commands.index(f"USER {last}") < commands.index("RUN make setup")
+    assert commands.index(f"USER {last}") < commands.index("RUN make setup-test")
 
 
 def pinned(text: str) -> dict[str, str]:

@@ -68,8 +68,8 @@ def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None
         raise UserError(f"{folder} exists and is not an empty folder; give the path of a new one")
     if shutil.which("git") is None:
         raise UserError("git is not installed, and a project's records are kept in it; install git")
-    if not installed("pipeline"):
-        raise UserError("a project needs DVC and more, which is not installed: pip install 'epsilometer[pipeline]'")
+    if not installed("project"):
+        raise UserError("a project needs DVC and more, which is not installed: pip install 'epsilometer[project]'")
     audited = _audited(mechanism)
     dataset = _dataset(texts, column)
     folder.mkdir(parents=True, exist_ok=True)

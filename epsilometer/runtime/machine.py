@@ -20,7 +20,7 @@ from epsilometer.runtime import checksums
 _GIB = 2**30
 _CORE = ("numpy", "polars", "scipy")
 _MODELS = ("torch", "transformers", "sentence-transformers")
-_PIPELINE = ("dvc", "prefect")
+_PROJECT = ("dvc", "prefect")
 
 
 def examined(folder: Path) -> dict[str, str]:
@@ -29,7 +29,7 @@ def examined(folder: Path) -> dict[str, str]:
         "epsilometer": f"{_version('epsilometer')}, Python {platform.python_version()}, {_versions(_CORE)}",
         "extras": _extras(),
         "models": _versions(_MODELS) if installed("models") else "none: no encoder, no language model",
-        "pipeline": _versions(_PIPELINE) if installed("pipeline") else "none: audits by one call, no project",
+        "pipeline": _versions(_PROJECT) if installed("project") else "none: audits by one call, no project",
         "weights": _weights(),
         "processor": f"{processor()}, {_cores()} of {os.cpu_count()} cores usable",
         "memory": _memory(),

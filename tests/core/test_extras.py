@@ -80,7 +80,7 @@ def test_the_command_line_explains_it_in_one_line(monkeypatch, capsys) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["repro"])
     assert stopped.value.code == 2
-    assert "pip install 'epsilometer[pipeline]'" in capsys.readouterr().err
+    assert "pip install 'epsilometer[project]'" in capsys.readouterr().err
 
 
 def test_without_an_encoder_candidates_are_uniform_and_the_embedding_attack_stays_away(monkeypatch, capsys) -> None:
