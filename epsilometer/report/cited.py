@@ -7,6 +7,10 @@ row and column:
 
 A row is named by as many of its first cells as tell it from all others. Of a cell that holds several values, such as
 `0.014: 0.991, 0.043: 0.786`, a fifth part names one: `; 0.043`.
+
+A **verdict** on a claim is filled by the same command, by a rule of `report.agreement` on such a figure:
+
+    <!-- verdict: results/teda.md; Losses on queries; dp_mlm, 10; strongest ABOVE 2 -->agrees<!-- end -->
 """
 
 from __future__ import annotations
@@ -16,12 +20,15 @@ from pathlib import Path
 
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.report.agreement import RULE, agreement
 
 FIGURE = re.compile(r"<!-- figure: (.*?) -->(.*?)<!-- end -->", re.DOTALL)
 
+VERDICT = re.compile(r"<!-- verdict: (.*?) -->(.*?)<!-- end -->", re.DOTALL)
+
 
 def fill(folder: Path) -> list[Path]:
-    """Fill the figures of the pages in a folder, and return the pages that changed. Raises UserError as `filled`."""
+    """Fill the pages in a folder, and return those that changed. Raises UserError as `filled`."""
     changed = []
     for page in sorted(folder.glob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -33,12 +40,24 @@ def fill(folder: Path) -> list[Path]:
 
 
 def filled(text: str, page: Path) -> str:
-    """Returns the text of a page with every figure as its table has it now.
+    """Returns the text of a page with every figure as its table has it now, and the verdicts that follow.
 
     Raises UserError naming the page and the figure where there is no such file, heading, column or value, or not
     exactly one such row.
     """
-    return FIGURE.sub(lambda match: f"<!-- figure: {match[1]} -->{_value(match[1], page)}<!-- end -->", text)
+    text = FIGURE.sub(lambda match: f"<!-- figure: {match[1]} -->{_value(match[1], page)}<!-- end -->", text)
+    return VERDICT.sub(lambda match: f"<!-- verdict: {match[1]} -->{_verdict(match[1], page)}<!-- end -->", text)
+
+
+def _verdict(claim: str, page: Path) -> str:
+    rule = RULE.match(claim)
+    if rule is None:
+        raise _wrong(page, claim, "it has no rule (ABOVE, BELOW, NEAR, IS, IS NOT)")
+    other = _value(rule["other"], page) if ";" in rule["other"] else rule["other"]
+    try:
+        return agreement(_value(rule["cell"], page), rule["rule"], other, rule["by"])
+    except UserError as error:
+        raise _wrong(page, claim, str(error)) from None
 
 
 def _value(reference: str, page: Path) -> str:

@@ -89,6 +89,27 @@ def test_a_reference_to_nothing_is_refused(page: Path, reference: str, message: 
         cited.filled(f"<!-- figure: {reference} -->1<!-- end -->", page)
 
 
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [
+        ("tem, 5; loss BELOW results/mine.md; Losses; tem, 11; loss", "agrees"),
+        ("tem, 5; loss ABOVE results/mine.md; Losses; tem, 11; loss", "disagrees"),
+        ("tem, 5; loss ABOVE 0.15", "undecided here"),
+        ("tem, 5; curve; 10 NEAR 0.2 BY 0.1", "agrees"),
+        ("mvc, slow; loss IS NOT falls", "agrees"),
+    ],
+)
+def test_a_verdict_follows_from_the_tables(page: Path, rule: str, verdict: str) -> None:
+    text = f"<!-- verdict: results/mine.md; Losses; {rule} -->?<!-- end -->"
+    assert cited.filled(text, page) == text.replace("?", verdict)
+
+
+@pytest.mark.parametrize(("claim", "message"), [("tem, 5; loss", "no rule"), ("mvc, slow; loss ABOVE 1", "no number")])
+def test_a_verdict_without_rule_or_number_is_refused(page: Path, claim: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        cited.filled(f"<!-- verdict: results/mine.md; Losses; {claim} -->?<!-- end -->", page)
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
 def test_the_figures_of_a_page_are_those_of_the_tables(page: Path) -> None:
     """Where the tables have moved on, `epsilometer results` fills the pages anew; see what the sentences then say."""

@@ -1,0 +1,47 @@
+"""Verdicts on claims: every rule comes out both ways, and undecided where what is shown decides nothing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from epsilometer.report.agreement import AGREES, DISAGREES, NOT_TESTABLE, UNDECIDED, agreement, interval
+
+
+@pytest.mark.parametrize(
+    ("cell", "ends"),
+    [
+        ("0.032 (0.012 to 0.074)", (0.012, 0.074)),
+        ("58,092 to 58,118", (58_092, 58_118)),
+        ("-0.014 (-0.032 to 0.004)", (-0.032, 0.004)),
+        ("at least 2.78", (2.78, math.inf)),
+        ("0.05 ± 0.02", (pytest.approx(0.03), pytest.approx(0.07))),
+        ("100%", (100, 100)),
+        ("1e+07", (1e7, 1e7)),
+    ],
+)
+def test_a_cell_is_an_interval(cell: str, ends: tuple[float, float]) -> None:
+    assert interval(cell) == ends
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (("0.2 to 0.3", "ABOVE", "0.1"), AGREES),
+        (("0.2 to 0.3", "ABOVE", "0.25 to 0.4"), UNDECIDED),
+        (("0.2 to 0.3", "ABOVE", "0.3 to 0.4"), DISAGREES),
+        (("0.2 to 0.3", "BELOW", "0.4"), AGREES),
+        (("0.2 to 0.3", "BELOW", "0.1"), DISAGREES),
+        (("0.2 to 0.3", "NEAR", "0.35", "0.1"), AGREES),
+        (("0.2 to 0.3", "NEAR", "0.35"), DISAGREES),
+        (("falls with noise", "IS", "falls with noise"), AGREES),
+        (("falls with noise", "IS NOT", "falls with noise"), DISAGREES),
+        (("not monotone", "IS NOT", "falls with noise"), AGREES),
+        (("no message", "IS NOT", "falls with noise"), UNDECIDED),
+        (("undecided", "IS", "different"), UNDECIDED),
+        (("not testable", "IS", "falls with noise"), NOT_TESTABLE),
+    ],
+)
+def test_a_rule_could_have_come_out_otherwise(claim: tuple[str, ...], verdict: str) -> None:
+    assert agreement(*claim) == verdict
