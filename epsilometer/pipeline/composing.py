@@ -8,8 +8,10 @@ are spelled out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from dataclasses import asdict
+from functools import cache, partial
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -32,6 +34,7 @@ stages:
 """
 _OURS = ("when", "components")
 _WIDTH = 118
+_ENTRY = re.compile(r"\$\{item\.(\w+)\}")
 
 
 @cache
@@ -46,7 +49,7 @@ def stages(params: Params) -> dict[str, dict[str, Any]]:
     settings = params.model_dump(mode="json")
     needed = {name: _spelled(stage, params) for name, stage in fragments().items()}
     needed = {name: stage for name, stage in needed.items() if _wanted(stage, settings)}
-    outs = [_fixed(out) for stage in needed.values() for out in _outs(stage)]
+    outs = [_fixed(out) for stage in needed.values() for out in _places(stage)]
     return {name: _written(stage, outs, settings) for name, stage in needed.items()}
 
 
@@ -96,7 +99,7 @@ def _spelled(stage: Mapping[str, Any], params: Params) -> Mapping[str, Any]:
     over = stage.get("foreach", "${")
     if over.startswith("${"):
         return stage
-    return {**stage, "foreach": {key: entry.model_dump(mode="json") for key, entry in getattr(params, over).items()}}
+    return {**stage, "foreach": {key: asdict(entry) for key, entry in getattr(params, over).items()}}
 
 
 def _wanted(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
@@ -113,9 +116,13 @@ def _written(stage: Mapping[str, Any], outs: list[str], settings: Mapping[str, A
         return stage | {"do": _written(stage["do"], outs, settings)}
     lists = {
         "deps": [dep for dep in stage.get("deps", ()) if not dep.startswith("data/") or _is_made(_fixed(dep), outs)],
-        "params": [key for key in stage.get("params", ()) if settings.get(key.partition(".")[0]) not in ({}, [], None)],
+        "params": [key for key in stage.get("params", ()) if _is_set(key.partition(".")[0], settings)],
     }
     return {key: lists.get(key, value) for key, value in stage.items() if lists.get(key, value) != []}
+
+
+def _is_set(section: str, settings: Mapping[str, Any]) -> bool:
+    return section.startswith("${") or settings.get(section) not in ({}, [], None)
 
 
 def _is_made(dep: str, outs: list[str]) -> bool:
@@ -125,6 +132,21 @@ def _is_made(dep: str, outs: list[str]) -> bool:
 def _fixed(path: str) -> str:
     """The part of a path before its first entry's name."""
     return path.partition("${")[0]
+
+
+def _places(stage: Mapping[str, Any]) -> Iterator[str]:
+    """The outs of a stage; those of entries that are spelled out one by one."""
+    entries = stage.get("foreach")
+    for out in _outs(stage):
+        if isinstance(entries, Mapping):
+            for entry in entries.values():
+                yield _ENTRY.sub(partial(_value, entry), out)
+        else:
+            yield out
+
+
+def _value(entry: Mapping[str, Any], match: re.Match[str]) -> str:
+    return str(entry[match[1]])
 
 
 def _outs(stage: Mapping[str, Any]) -> Iterator[str]:

@@ -59,8 +59,8 @@ def listed(stage: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str
     def filled(text: str) -> str:
         return re.sub(r"\$\{([^}]+)\}", lambda match: str(lookup(scope, match[1].strip())), text)
 
-    deps = [os.path.normpath(filled(dep)) for dep in entry.get("deps", [])]
-    return deps, [filled(param) for param in entry.get("params", [])]
+    deps = dict.fromkeys(os.path.normpath(filled(dep)) for dep in entry.get("deps", []))
+    return [*deps], [filled(param) for param in entry.get("params", [])]
 
 
 def lock(folder: Path = Path()) -> dict[str, dict[str, Any]]:

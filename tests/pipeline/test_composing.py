@@ -13,6 +13,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline import composing, dvc_files
 from epsilometer.pipeline.params import Params, read
 from epsilometer.pipeline.profiles import copy
+from epsilometer.pipeline.stages.code import records
 from tests.support.commands import call
 from tests.support.places import ROOT
 
@@ -46,12 +47,12 @@ def test_no_stage_of_a_profile_is_idle(profile: Path, tmp_path: Path, monkeypatc
     copy(profile, tmp_path / "params.yaml")
     settings = yaml.safe_load((tmp_path / "params.yaml").read_text())
     composed = stages((tmp_path / "dvc.yaml").read_text())
-    outs = [_fixed(out) for stage in composed.values() for out in _outs(stage.get("do", stage))]
+    outs = [_fixed(out) for stage in composed.values() for out in _outs(stage)]
     for name, stage in composed.items():
         assert dvc_files.entries(stage, settings) != {}, name
         body = stage.get("do", stage)
         for key in body.get("params", ()):
-            assert key.partition(".")[0] in settings, (name, key)
+            assert key.startswith("${item.") or key.partition(".")[0] in settings, (name, key)
         for dep in body.get("deps", ()):
             if dep.startswith("data/"):
                 assert any(out.startswith(_fixed(dep)) or _fixed(dep).startswith(out) for out in outs), (name, dep)
@@ -103,8 +104,12 @@ def test_writing_what_is_there_already_touches_nothing(tmp_path: Path) -> None:
 
 
 def _outs(stage: Mapping[str, Any]) -> list[str]:
-    listed = [*stage.get("outs", ()), *stage.get("metrics", ()), *stage.get("plots", ())]
-    return [out if isinstance(out, str) else next(iter(out)) for out in listed]
+    body = stage.get("do", stage)
+    listed = [*body.get("outs", ()), *body.get("metrics", ()), *body.get("plots", ())]
+    outs = [out if isinstance(out, str) else next(iter(out)) for out in listed]
+    if not isinstance(entries := stage.get("foreach"), dict):
+        return outs
+    return [out.replace("${item.section}", entry["section"]) for out in outs for entry in entries.values()]
 
 
 def _fixed(path: str) -> str:
@@ -122,3 +127,32 @@ def test_check_names_the_command_that_composes(
     assert (code, "`epsilometer compose` writes the stages" in said) == (2, True)
     assert call(capsys, "compose")[0] == 0
     assert "one_run" in stages(Path("dvc.yaml").read_text())
+
+
+def test_what_is_built_has_dependencies_and_code_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edit of one kind's module, or of another's texts, must not train the others again for hours."""
+    monkeypatch.chdir(tmp_path)
+    Path("songs.py").write_text("")
+    settings = TRAINING | {
+        "root": ".",
+        "triples": {"own": {"corpus": {"source": "songs.py", "count": 10}, "clusters": [2]}},
+        "autoencoders": {"own": {"corpus": {"source": "elsewhere.txt"}}},
+    }
+    whole = Params.model_validate(settings)
+    Path("params.yaml").write_text(yaml.safe_dump(settings))
+    composing.write(whole)
+    deps, params = dvc_files.listed("build@triples-own", settings)
+    assert deps == [
+        "data/code/build/triples-own.json",
+        "songs.py",
+        "data/embedded/models/minilm-heads",
+    ]
+    assert params == ["triples.own", "audit.seed", "datasets"]
+    assert dvc_files.listed("build@autoencoders-own", settings)[0][1:] == ["elsewhere.txt"]
+    files = {
+        key: records(whole)[Path(f"data/code/build/{key}.json")]["files"] for key in ("triples-own", "autoencoders-own")
+    }
+    building = "epsilometer/studies/texts/building"
+    assert f"{building}/triples.py" in files["triples-own"]
+    assert "songs.py" in files["triples-own"]
+    assert f"{building}/triples.py" not in files["autoencoders-own"]

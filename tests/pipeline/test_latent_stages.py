@@ -15,7 +15,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.adept import ADePT
 from epsilometer.mechanisms.latents.dp_bart import DPBART
 from epsilometer.runtime import checksums
-from epsilometer.studies.texts.stages import autoencoder, noise_aware
+from epsilometer.studies.texts.stages import build
 from tests.support import tiny_models
 from tests.support.places import ROOT
 
@@ -40,7 +40,7 @@ def write(settings: dict[str, Any], **entries: Any) -> None:
 def test_the_autoencoder_of_a_text_file(settings: dict[str, Any]) -> None:
     small = {"hidden": 8, "dimensions": 8}
     write(settings, autoencoders={"shape": small, "training": {"words": 6, "steps": 5}})
-    autoencoder.main("tiny")
+    build.main("autoencoders-tiny")
     record = json.loads(Path("data/autoencoders/tiny/training.json").read_text())
     assert record["vocabulary"] == 6
     assert record["steps"] == 5
@@ -54,7 +54,7 @@ def test_an_autoencoder_of_what_is_audited_says_so(
 ) -> None:
     settings["corpus"] = {"source": settings["datasets"]["queries"]["source"], "parts": ["queries"], "count": 100}
     write(settings, autoencoders={"shape": {"hidden": 8, "dimensions": 8}, "training": {"steps": 2}})
-    autoencoder.main("tiny")
+    build.main("autoencoders-tiny")
     assert "note: queries, query_sets come from epsilometer/corpora/synthetic.py too" in capsys.readouterr().err
 
 
@@ -64,7 +64,7 @@ def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:
     checksums.write(bart)
     training = {"variant": "pr", "length": 6, "steps": 2, "batch": 4}
     write(settings, noise_aware={"model": "bart", "training": training})
-    noise_aware.main("tiny")
+    build.main("noise_aware-tiny")
     out = Path("data/noise_aware/tiny")
     assert json.loads((out / "training.json").read_text())["dimensions"] == [24]
     assert not (out / "bounds.json").exists()
@@ -75,16 +75,16 @@ def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "stage", "entry", "message"),
+    ("kind", "entry", "message"),
     [
-        ("autoencoders", autoencoder, {"training": {"step": 5}}, "did you mean 'steps'"),
-        ("autoencoders", autoencoder, {"shape": {"clip": 0}}, r"autoencoders\.tiny\.shape\.clip: .*greater than 0"),
-        ("noise_aware", noise_aware, {"model": "bart", "training": {}}, "needs the setting 'variant'"),
-        ("noise_aware", noise_aware, {"model": "bart", "training": {"variant": "pr", "clip": -1}}, "greater than 0"),
-        ("noise_aware", noise_aware, {"model": "./none", "training": {"variant": "pr"}}, "no folder"),
+        ("autoencoders", {"training": {"step": 5}}, "did you mean 'steps'"),
+        ("autoencoders", {"shape": {"clip": 0}}, r"autoencoders\.tiny\.shape\.clip: .*greater than 0"),
+        ("noise_aware", {"model": "bart", "training": {}}, "needs the setting 'variant'"),
+        ("noise_aware", {"model": "bart", "training": {"variant": "pr", "clip": -1}}, "greater than 0"),
+        ("noise_aware", {"model": "./none", "training": {"variant": "pr"}}, "no folder"),
     ],
 )
-def test_wrong_settings(settings: dict[str, Any], kind: str, stage: Any, entry: dict, message: str) -> None:
+def test_wrong_settings(settings: dict[str, Any], kind: str, entry: dict, message: str) -> None:
     write(settings, **{kind: entry})
     with pytest.raises(UserError, match=message):
-        stage.main("tiny")
+        build.main(f"{kind}-tiny")

@@ -21,7 +21,7 @@ from epsilometer.project.paths import audited_texts, inside, prepared
 from epsilometer.studies.texts.cells import rewrites
 from epsilometer.studies.texts.params import PublicCorpus
 from epsilometer.studies.texts.public_texts import public_texts
-from epsilometer.studies.texts.stages import embed, exemplars, rewrite, trials
+from epsilometer.studies.texts.stages import build, embed, rewrite, trials
 from epsilometer.studies.texts.tables import stated_path
 from tests.support.places import ROOT
 
@@ -87,7 +87,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         prepare.main("requests")
         embed.main("requests")
         trials.main("requests")
-        exemplars.main("requests")
+        build.main("exemplars-requests")
         rewrite.main("requests-exemplars")
     return folder
 

@@ -8,7 +8,7 @@ whole texts: any two, of any lengths.
 
 variant: `clv`, all d dimensions; `pr`, only those that pruning left (`shared/pruning.py`), the others are 0
 and need no noise; `pr_plus`, the same on a model that was trained with noise. The last two need a model trained for it
-(the stage `noise_aware`), which holds the record pruning.json.
+(stage `build`), which holds the record pruning.json.
 
 Assumptions: weights, L, c and the pruned dimensions are public, the model was not trained on the texts to be protected.
 The paper's range of epsilon starts at 10. Below, the claim holds as well, but nothing of a text comes through: there is
@@ -103,7 +103,7 @@ class DPBART(LatentMechanism):
             there = f"one for {record.variant}" if record else "none"
             raise UserError(
                 f"variant {self.variant} needs a model with a pruning.json for it, and {str(self.resource)!r} has "
-                f"{there}; train it (epsilometer stage noise_aware NAME), or use variant: clv"
+                f"{there}; train it (epsilometer stage build noise_aware-NAME), or use variant: clv"
             )
         if record.width != self._model.width:
             raise UserError(

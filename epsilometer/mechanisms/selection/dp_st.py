@@ -60,7 +60,7 @@ _CELLS = 1 << 21  # similarities in memory at a time
 class DPST:
     """A mechanism that turns a text into `triples` triples of a public corpus.
 
-    resource:   a folder of triples (stage `triples`).
+    resource:   a folder of triples (stage `build`).
     triples:    m, the public number of triples that are read and released; the budget is shared among them.
     clusters:   which of the corpus's clusterings, by its number of clusters; the coarsest unless given.
     writer:     "template" ("s r o." joined), or a language model by id or folder (`language.writer`), asked by `prompt`

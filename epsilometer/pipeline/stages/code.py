@@ -13,7 +13,7 @@ from typing import Any
 
 from epsilometer.attacks import identification, membership, reconstruction
 from epsilometer.core import atomic
-from epsilometer.core.component import file
+from epsilometer.core.component import PACKAGE, file
 from epsilometer.pipeline import bodies, composing, dvc_files
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.params import read as read_params
@@ -62,9 +62,9 @@ def records(params: Params) -> dict[Path, code.Record]:
 def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
     """The Python files of the components of a kind."""
     if kind == "generator":
-        yield from _generator(params, entry.source)
-    elif kind == "public generator":
-        yield from _generator(params, entry.corpus.source)
+        yield from [Path(params.path(entry.source))] if entry.source.endswith(".py") else []
+    elif kind == "builder":
+        yield PACKAGE / f"studies/texts/building/{entry.section}.py"
     elif kind == "relations":
         yield from [Path(params.path(entry.relations))] if entry.relations else []
     elif kind == "mechanism":
@@ -87,8 +87,3 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
     else:
         yield file("mechanisms", "randomized_response")
         yield file(identification.KIND, "likelihood")
-
-
-def _generator(params: Params, source: str) -> Iterator[Path]:
-    if source.endswith(".py"):
-        yield Path(params.path(source))

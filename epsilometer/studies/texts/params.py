@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -112,6 +113,18 @@ class ExemplarsEntry(Section):
         description="Settings of the mechanism that decide which they are: `m`, `encoder`, `seed`; with `m: auto` also "
         "its law and `target`.",
     )
+
+
+@dataclass(frozen=True)
+class Built:
+    """What stage `build` makes of public texts: an entry of a section. begins_with: the path of the model or the
+    vectors that it starts from or reads; its texts again where it needs none.
+    """
+
+    section: str
+    name: str
+    source: str
+    begins_with: str
 
 
 OfPublic = TriplesEntry | AutoencoderEntry | NoiseAwareEntry | ExemplarsEntry
@@ -279,6 +292,22 @@ class TextsParams(ProjectParams):
                 f"adversary who is always right proves nothing (k = {self.trials.candidates}, alpha = "
                 f"{self.audit.alpha:g})"
             )
+
+    @property
+    def built(self) -> dict[str, Built]:
+        """What stage `build` makes, each as dvc.yaml spells it out: with dependencies of its own."""
+        entries = {}
+        for place, entry in self.made_of_public():
+            section, _, name = place.partition(".")
+            begins_with = f"{self.root}/{entry.corpus.source}"
+            if isinstance(entry, TriplesEntry):
+                begins_with = f"{self.root}/data/embedded/models/minilm-heads"
+            elif isinstance(entry, NoiseAwareEntry):
+                begins_with = entry.model
+            elif isinstance(entry, AutoencoderEntry) and entry.vectors is not None:
+                begins_with = f"{self.root}/{entry.vectors}"
+            entries[f"{section}-{name}"] = Built(section, name, entry.corpus.source, begins_with)
+        return entries
 
     def made_of_public(self) -> Iterator[tuple[str, OfPublic]]:
         """What mechanisms read that is made of public texts, each with its place in params.yaml."""

@@ -29,7 +29,7 @@ from epsilometer.mechanisms.selection.shared.triples import (
 from epsilometer.models.tagging import Tagger, Triple
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import Params, read
-from epsilometer.studies.texts.stages import triples
+from epsilometer.studies.texts.stages import build as build_stage
 from tests.support.places import ROOT
 
 SENTENCES = [
@@ -286,7 +286,7 @@ def test_the_stage_makes_what_the_mechanism_reads(tmp_path: Path, monkeypatch: p
     (tmp_path / "public.txt").write_text("\n".join(SENTENCES))
     params = stage(tmp_path, monkeypatch, source=str(tmp_path / "public.txt"))
     check(params)
-    triples.main("public")
+    build_stage.main("triples-public")
     assert [path.name for path in (tmp_path / "data").glob("triples*")] == ["triples"]
     mechanism = DPST(resource=tmp_path / "data/triples/public", clusters=5)
     assert mechanism.rewrite(SENTENCES[:1], 1.0, Noise.named(1, "stage")).texts[0].count(".") == 2

@@ -114,7 +114,7 @@ class Autoencoder(nn.Module):
         if missing:
             raise UserError(
                 f"{str(folder)!r} is no autoencoder: it has no {missing[0]}; give a folder that the stage "
-                "`autoencoder` wrote (epsilometer stage autoencoder NAME)"
+                "`build` wrote (epsilometer stage build autoencoders-NAME)"
             )
         try:
             shape = Shape(**json.loads((folder / "config.json").read_text()))
@@ -123,7 +123,7 @@ class Autoencoder(nn.Module):
         except (TypeError, ValueError, RuntimeError) as error:
             raise UserError(
                 f"{str(folder)!r} is no autoencoder of epsilometer's, or a damaged one; train it anew "
-                f"(epsilometer stage autoencoder NAME): {str(error)[:200]}"
+                f"(epsilometer stage build autoencoders-NAME): {str(error)[:200]}"
             ) from error
         return model.eval().placed(resolved())
 

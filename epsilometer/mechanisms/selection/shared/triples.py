@@ -109,13 +109,13 @@ class TripleCorpus:
             members = {size: np.load(folder / f"members-{size}.npy", allow_pickle=False) for size in sizes}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(
-                f"{folder} is no folder of triples ({type(error).__name__}); the stage `triples` makes one from public "
-                "text (epsilometer stage triples NAME)"
+                f"{folder} is no folder of triples ({type(error).__name__}); stage `build` makes one from public "
+                "text (epsilometer stage build triples-NAME)"
             ) from error
         table = tables.read(folder / "triples.parquet", SCHEMA)
         shapes = {len(table), len(vectors), *(len(member) for member in members.values())}
         if len(shapes) > 1 or not sizes or not len(table):
-            raise UserError(f"{folder}: its files do not belong together; make it anew by the stage `triples`")
+            raise UserError(f"{folder}: its files do not belong together; make it anew by stage `build`")
         triples = [Triple(*row) for row in table.select(list(SCHEMA)[:3]).iter_rows()]
         return cls(triples, vectors, centroids, members, encoder=encoder, tagger=name, heads=folder / HEADS.name)
 

@@ -1,4 +1,4 @@
-"""Stage exemplars@name: public exemplars, chosen without looking at any audited text."""
+"""Public exemplars, chosen without looking at any audited text."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pathlib import Path
 from epsilometer.core.component import build
 from epsilometer.mechanisms.selection.exemplars import Exemplars
 from epsilometer.runtime.progress import say
-from epsilometer.studies.texts.params import read
+from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.texts.public_texts import public_texts, source_of
 
 
-def main(name: str) -> None:
+def make(params: TextsParams, name: str) -> None:
     """Write data/exemplars/<name>, which says what they were chosen among and how, with checksums."""
-    params = read()
     entry = params.exemplars[name]
     texts = tuple(public_texts(params, entry.corpus))
     mechanism = build(Exemplars, {**entry.settings, "resource": texts}, f"exemplars.{name}.settings")

@@ -1,4 +1,4 @@
-"""Stage triples@name: a public corpus of triples, from which DP-ST draws."""
+"""A public corpus of triples, from which DP-ST draws."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from pathlib import Path
 
 from epsilometer.mechanisms.selection.shared.triples import Clustering, build
 from epsilometer.runtime.progress import say
-from epsilometer.studies.texts.params import read
+from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.texts.public_texts import public_texts
 
 
-def main(name: str) -> None:
+def make(params: TextsParams, name: str) -> None:
     """Write data/triples/<name>."""
-    params = read()
     entry = params.triples[name]
     corpus = build(
         public_texts(params, entry.corpus),

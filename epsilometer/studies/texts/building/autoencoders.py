@@ -1,4 +1,4 @@
-"""Stage autoencoder@name: the LSTM autoencoder that ADePT reads, trained on public texts."""
+"""The LSTM autoencoder that ADePT reads, trained on public texts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from epsilometer.core import tables
 from epsilometer.core.component import build
 from epsilometer.mechanisms.latents.shared.autoencoder import Shape, Training, train
 from epsilometer.runtime.progress import say
-from epsilometer.studies.texts.params import read
+from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.texts.public_texts import public_texts
 from epsilometer.text.vectors import WordVectors
 
 
-def main(name: str) -> None:
+def make(params: TextsParams, name: str) -> None:
     """Write data/autoencoders/<name>; training.json says what it was trained on, and how well it reconstructs."""
-    params = read()
     chosen = params.autoencoders[name]
     corpus = chosen.corpus
     audited = [

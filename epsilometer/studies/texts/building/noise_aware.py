@@ -1,4 +1,4 @@
-"""Stage noise_aware@name: an encoder-decoder trained for DP-BART's pruned or noisy states, on public texts."""
+"""An encoder-decoder trained for DP-BART's pruned or noisy states, on public texts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from epsilometer.core.component import build
 from epsilometer.mechanisms.latents.shared.noise_aware import NoiseAware, train
 from epsilometer.runtime import checksums
 from epsilometer.runtime.progress import say
-from epsilometer.studies.texts.params import read
+from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.texts.public_texts import public_texts
 
 
-def main(name: str) -> None:
+def make(params: TextsParams, name: str) -> None:
     """Write data/noise_aware/<name>, a model's folder with pruning.json and training.json."""
-    params = read()
     chosen = params.noise_aware[name]
     how = build(NoiseAware, chosen.training, f"noise_aware.{name}.training")
     out = Path(f"data/noise_aware/{name}")
