@@ -1,17 +1,20 @@
-"""The body of the report, written as one HTML file that opens offline: a first screen, sections, and a closing."""
+"""The body of the report, written as one HTML file that opens offline: a first screen, and sections."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from epsilometer.core import tables
 from epsilometer.core.version import VERSION
 from epsilometer.report import figures
-from epsilometer.report.environment import render
+from epsilometer.report.environment import render, show
 from epsilometer.report.section import Section
+
+ROOM = 120  # words above the first section
+_HEADER = 18  # words that say where the page comes from, which are put in last (`page`)
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,6 @@ class Body:
     """What the page shows, in its order. mechanisms: that are drawn or named; controls: those whose loss is known."""
 
     title: str
-    first_screen: Sequence[Section]  # where there is none, the findings of the sections
     sections: Sequence[Section]
     closing: Sequence[Section]  # after the history of audits, which is put in last (`page`)
     mechanisms: Iterable[str]
@@ -28,19 +30,21 @@ class Body:
 
 def build(body: Body, path: Path, folder: Path) -> None:
     """Write the body, and each of its figures as SVG and PNG into a folder."""
-    lifted = [] if body.first_screen else [section for section in body.sections if section.sentences]
-    shared = {"styles": figures.styles([*body.mechanisms]), "controls": body.controls}
+    styles = figures.styles([*body.mechanisms])
+    shown = {
+        name: [{"id": part.id, "link": part.link, "html": show(part, styles, body.controls)} for part in sections]
+        for name, sections in (("sections", body.sections), ("closing", body.closing))
+    }
     html = render(
         Path(__file__).with_suffix(".html.j2"),
         {
             "title": body.title,
             "version": VERSION,
-            "first_screen": _rendered(body.first_screen, shared),
-            "findings": [(section.link, section.sentences) for section in lifted],
-            "sections": _rendered(body.sections, shared, lifted),
-            "closing": _rendered(body.closing, shared),
+            "first_screen": first_screen(body),
+            "alarm": any(section.alarm for section in body.sections),
             "script": figures.script(),
             "width": figures.WIDTH,
+            **shown,
         },
     )
     for section in body.sections:
@@ -49,11 +53,14 @@ def build(body: Body, path: Path, folder: Path) -> None:
     tables.write_text(html, path)
 
 
-def _rendered(
-    sections: Sequence[Section], shared: Mapping[str, Any], lifted: Sequence[Section] = ()
-) -> list[dict[str, Any]]:
-    rendered = []
-    for section in sections:
-        context = {**shared, "sentences": () if section in lifted else section.sentences, **section.context}
-        rendered.append({"id": section.id, "link": section.link, "html": render(section.template, context)})
-    return rendered
+def first_screen(body: Body) -> list[tuple[str, str]]:
+    """The topics and sentences that the sections contribute, in their order, of those for which there is room."""
+    sections = [*body.sections, *body.closing]
+    words = _HEADER + len(re.findall(r"\S+", " ".join([body.title, *(section.link for section in sections)])))
+    chosen = []
+    for topic, sentence in (each for section in sections for each in section.first_screen):
+        words += len(f"{topic} {sentence}".split())
+        if words > ROOM:
+            break
+        chosen.append((topic, sentence))
+    return chosen

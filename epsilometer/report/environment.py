@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from epsilometer.core.component import PACKAGE
 from epsilometer.report import wording
+from epsilometer.report.section import Fragment, Section
 
 
 def render(template: Path, context: Mapping[str, Any]) -> Markup:
@@ -19,9 +20,20 @@ def render(template: Path, context: Mapping[str, Any]) -> Markup:
     return Markup(_ENVIRONMENT.get_template(template.relative_to(PACKAGE).as_posix()).render(context))
 
 
-def _code(text: str) -> Markup:
-    """The text as HTML, what stands in backticks as code."""
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+def show(section: Section, styles: Mapping[str, Any] | None = None, controls: Sequence[str] = ()) -> Markup:
+    """A section as HTML. styles: how mechanisms are drawn; controls: those whose loss is known."""
+    shared = {"section": section, "styles": styles or {}, "controls": controls}
+    return render(PACKAGE / "report/section.html.j2", shared)
+
+
+def _fragment(block: Fragment, styles: Mapping[str, Any], controls: Sequence[str]) -> Markup:
+    return render(block.template, {"styles": styles, "controls": controls, **block.context})
+
+
+def _marked(text: str) -> Markup:
+    """The text as HTML, what stands in backticks as code, and between two pairs of asterisks as strong."""
+    code = re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+    return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", code))
 
 
 def _shade(full: float) -> str:
@@ -38,17 +50,9 @@ _ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters |= {
-    "beyond": wording.unbounded,
     "budget": wording.budget,
-    "code": _code,
-    "inflected": wording.inflected,
-    "metric": wording.metric_value,
-    "nats": wording.nats,
+    "fragment": _fragment,
+    "marked": _marked,
     "proved": wording.proved,
-    "bounded": wording.bounded,
-    "p": wording.p_value,
     "shade": _shade,
-    "share": wording.share,
-    "share_proved": wording.share_proved,
-    "tail_words": wording.tail_words,
 }

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import altair as alt
 import polars as pl
@@ -96,13 +96,16 @@ class Figure:
     """A figure of the page, which scripts draw; a still picture stands in its place until then and without them.
 
     name: of its files and of its HTML element; words: for those who see no picture; saved: what the files show where
-    that is not what the page shows.
+    that is not what the page shows; heading and caption stand above it on the page.
     """
 
     name: str
     words: str
     specification: Specification
     saved: Specification | None = None
+    heading: str = ""
+    caption: str = ""
+    kind: ClassVar[str] = "figure"
 
     @property
     def json(self) -> str:

@@ -17,7 +17,9 @@ from markupsafe import Markup
 
 from epsilometer.core import yaml_text
 from epsilometer.project.commit import commit
-from epsilometer.report.environment import render
+from epsilometer.report.environment import show
+from epsilometer.report.section import Section
+from epsilometer.report.table import Table
 from epsilometer.runtime.batches import halved
 
 RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of the flow run that a stage belongs to
@@ -43,12 +45,24 @@ def header(facts: Mapping[str, str]) -> Markup:
 
 
 def section(facts: Mapping[str, str], run: Mapping[str, str | None] | None, lock: Path) -> Markup:
-    """The part of the section on settings that says all of it.
+    """The section that says all of it.
 
     run: name, id and url of the flow run; that of the environment's RUN by default. lock: the folder's dvc.lock.
     """
     run = run or json.loads(os.environ.get(RUN, "{}"))
-    return render(Path(__file__).with_suffix(".html.j2"), {"facts": facts, "run": run, "hashes": hashes(lock)})
+    whole = {name: facts[name] for name in ("date", "profile", "commit")}
+    whole |= {"networks computed on": facts["device"], "made by": _flow(run) if run else "dvc repro"}
+    files = [{"path": path, "MD5": value} for path, value in hashes(lock).items()]
+    beside = f"Made from {len(files)} files and folders, with their hashes in dvc.lock"
+    tables = (Table("", "", [whole]), Table(beside, "", files, folded=True))
+    return show(Section("origin", "Origin", "Where this page comes from", blocks=tables))
+
+
+def _flow(run: Mapping[str, str | None]) -> Markup:
+    name = Markup("{}").format(run["name"])
+    if (url := run["url"]) and url.startswith(("http://", "https://")):
+        name = Markup('<a href="{}">{}</a>').format(url, name)
+    return Markup("Prefect flow run {}, {}").format(name, run["id"])
 
 
 def device(folder: Path) -> str:

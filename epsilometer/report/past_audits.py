@@ -5,14 +5,15 @@ Put into the finished page, as DVC tracks neither; only where there are two audi
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 from markupsafe import Markup
 
 from epsilometer.reaudit import history
-from epsilometer.report.environment import render
+from epsilometer.report.environment import show
+from epsilometer.report.section import Section
+from epsilometer.report.table import NAMED, Table, records
 from epsilometer.report.wording import bounded, budget, proved
 
 _COLUMNS = 3
@@ -37,18 +38,28 @@ def section(past: pl.DataFrame) -> Markup:
 
     best = past.filter(attack=STRONGEST)
     moved = [row | {"change": row["last"] - row["first"]} for row in history.courses(best.drop("attack"))]
-    words = "Loss of every mechanism and data set from audit to audit"
-    context = {
-        "audits": len(dates),
-        "shown": min(len(dates), _SHOWN),
-        "first": dates[0][:10],
-        "last": dates[-1][:10],
-        "commits": past.unique("date", maintain_order=True).select("date", "commit", "round").to_dicts()[-6:],
-        "rows": sorted(moved, key=lambda row: -abs(row["change"]))[:_MOVED],
-        "cells": len(moved),
-        "losses": Figure("history-figure", words, figure(best.filter(pl.col("date").is_in(dates[-_SHOWN:])))),
-    }
-    return render(Path(__file__).with_suffix(".html.j2"), context)
+    shown = dates[-_SHOWN:]
+    losses = Figure(
+        "history-figure",
+        "Loss of every mechanism and data set from audit to audit",
+        figure(best.filter(pl.col("date").is_in(shown))),
+        caption=f"Loss in nats, plug-in value, of the latest {len(shown)} audits, a line a budget. Bars: its interval "
+        "at each audit, cut at the ceiling.",
+    )
+    columns = NAMED + (
+        " | audits: {audits} | first loss: {first:.2f} | last loss: {last:.2f} | change: {change:+.2f} | "
+        "course: {course}"
+    )
+    largest = records(sorted(moved, key=lambda row: -abs(row["change"]))[:_MOVED], columns)
+    commits = past.unique("date", maintain_order=True).select("date", "commit", "round").to_dicts()[-6:]
+    said = (
+        f"{len(dates)} audits from {dates[0][:10]} to {dates[-1][:10]}: what the strongest attack measured each time. "
+        "Whether a change is more than chance is not for the eye to say; every re-audit tests it against the accepted "
+        "baseline."
+    )
+    of_all = f"Of {len(moved)} mechanisms, data sets and budgets those that differ most from their first audit."
+    tables = (Table("What moved most", of_all, largest), Table("The latest audits", "Dates are in UTC.", commits))
+    return show(Section("history", "Earlier audits", "From audit to audit", [said], blocks=[losses, *tables]))
 
 
 def figure(best: pl.DataFrame) -> dict[str, Any]:

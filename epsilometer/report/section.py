@@ -1,13 +1,25 @@
-"""What a section hands to the page."""
+"""What a section hands to the page and to the Markdown file of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from epsilometer.report.figures import Figure
+from epsilometer.report.table import Table
+
+if TYPE_CHECKING:  # drawing takes a second to import, and not every section has a figure
+    from epsilometer.report.figures import Figure
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A part of the page that is neither words, table nor figure: a template, which sees `styles` and `controls`."""
+
+    template: Path
+    context: Mapping[str, Any]
+    kind: ClassVar[str] = "fragment"
 
 
 @dataclass(frozen=True)
@@ -16,14 +28,27 @@ class Section:
 
     id: of its HTML element.
     link: what the page's table of contents calls it.
-    template: the file, which sees `context`, and the page's `styles` and `controls`.
-    figures: those of the context, each of which is saved as files as well.
-    sentences: the findings, which the template prints as `sentences`, or the first screen where it has no others.
+    heading: its title.
+    words: paragraphs; what stands in backticks is code, between two pairs of asterisks strong.
+    blocks: tables, figures and fragments in their order.
+    first_screen: topics with a sentence each, which stand at the top of the page as far as there is room.
+    alarm: whether the first screen must look like one.
     """
 
     id: str
     link: str
-    template: Path
-    context: Mapping[str, Any]
-    figures: Sequence[Figure] = ()
-    sentences: Sequence[str] = ()
+    heading: str
+    words: Sequence[str] = ()
+    blocks: Sequence[Table | Figure | Fragment] = ()
+    first_screen: Sequence[tuple[str, str]] = ()
+    alarm: bool = False
+
+    @property
+    def tables(self) -> list[Table]:
+        """Its tables, in their order."""
+        return [block for block in self.blocks if isinstance(block, Table)]
+
+    @property
+    def figures(self) -> list[Figure]:
+        """Its figures, each of which is saved as files as well."""
+        return [block for block in self.blocks if block.kind == "figure"]  # type: ignore[misc]

@@ -1,26 +1,30 @@
-"""Settings and data sets of a run, with the place of what says where the page comes from (`origin`)."""
+"""Settings and data sets of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from epsilometer.project.params import ProjectParams
 from epsilometer.report.section import Section
+from epsilometer.report.table import Table
 
 
 def section(params: ProjectParams, own: Mapping[str, str], datasets: Sequence[Mapping[str, Any]] = ()) -> Section:
     """What the results were made with. own: settings of a study; datasets: what it says of its data sets."""
+    audit = params.audit
+    settings = {**own, "alpha": f"{audit.alpha:g}", "seed": f"{audit.seed}", "round": f"{audit.round}"}
+    sources = [
+        {"data set": name, "source": dataset.source, "public": "yes" if dataset.public else "no"}
+        for name, dataset in params.datasets.items()
+    ]
     return Section(
         id="settings",
-        link="Settings and origin",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "own": own,
-            "audit": params.audit,
-            "notes": params.notes,
-            "datasets": datasets,
-            "sources": params.datasets if not datasets else {},
-        },
+        link="Settings",
+        heading="Settings",
+        words=params.notes,
+        blocks=[
+            Table("", "", [settings], page_only=True),
+            Table("Data sets", "", datasets or sources, page_only=True),
+        ],
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context
+from typing import Any
 
 from epsilometer.core.rounding import DOWN, NEAREST, UP, rounded
 
@@ -34,6 +35,27 @@ def unbounded(loss: float | None, way: str = NEAREST) -> str:
     if abs(loss) < 1e300:
         return f"{rounded(loss, 2, way):,.2f}"
     return "−∞" if loss < 0 else "∞"
+
+
+def loss_between(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
+    """`0.71 to 0.82`; `end`, which takes the loss, where every guess was right, for then there is no upper end."""
+    if row is None:
+        return ""
+    if math.isfinite(row["upper"]):
+        return f"{proved(row['loss'])} to {bounded(row['upper'])}"
+    return end.format(proved(row["loss"]))
+
+
+def as_number(value: float | None) -> str:
+    """Four digits; a dash for no value."""
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if math.isfinite(value) else "∞"
+
+
+def rough(value: float) -> str:
+    """`0.71`, and from a hundred on `1,234`."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
 def budget(epsilon: float | None) -> str:

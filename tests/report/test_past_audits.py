@@ -40,7 +40,7 @@ def test_the_course_of_every_loss_is_values_and_no_name_is_trusted() -> None:
     assert "<script>alert" not in html
     assert "&lt;b&gt;" in html
     (moved,) = [part for part in html.split("<tr>") if "+0.20" in part]
-    assert "<td>mine</td>" in moved
+    assert ">mine</span>" in moved
     assert "▇█" in moved
 
 

@@ -39,7 +39,7 @@ from epsilometer.pipeline import params, reporting
 from epsilometer.pipeline.params import Params
 from epsilometer.project.sections import Audit, Dataset
 from epsilometer.report import body
-from epsilometer.report.environment import render
+from epsilometer.report.environment import show
 from epsilometer.report.figures import styles
 from epsilometer.report.section import Section
 from epsilometer.studies.texts.params import TrialSettings, Utility
@@ -295,8 +295,7 @@ def shown(section: Section, results: TextResults) -> str:
     """A section as HTML."""
     estimates = results.estimates
     controls = estimates.filter("control")["mechanism"].unique().to_list()
-    shared = {"styles": styles(estimates["mechanism"]), "controls": controls}
-    return render(section.template, {**shared, "sentences": section.sentences, **section.context})
+    return show(section, styles(estimates["mechanism"]), controls)
 
 
 def text_of(section: Section | None, results: TextResults) -> str:

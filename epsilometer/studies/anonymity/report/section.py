@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import altair as alt
 import numpy as np
 import polars as pl
+from markupsafe import Markup
 
 from epsilometer.auditing.results.comparison import Right, compare_strongest, holm
 from epsilometer.auditing.results.diagnostics import STRONGEST
@@ -30,7 +30,18 @@ from epsilometer.report.figures import (
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, strongest
 from epsilometer.report.section import Section
-from epsilometer.report.wording import at_budget, confidence, inflected, listed, nats, proved, share
+from epsilometer.report.table import NAMED, Table, record, records
+from epsilometer.report.wording import (
+    as_number,
+    at_budget,
+    confidence,
+    inflected,
+    listed,
+    loss_between,
+    nats,
+    proved,
+    share,
+)
 from epsilometer.studies.anonymity.anonymizing import changed_share, difference
 from epsilometer.studies.anonymity.attackers import (
     ADAPTIVE,
@@ -68,44 +79,131 @@ def section(results: Results[AnonymityParams]) -> Section | None:
         return None
     every = tables_of(results, "attackers", ATTACKERS)
     attackers = every.filter(pl.col("label").is_in({*measured["attribute"]}))  # of attributes: without detectors
-    cells, losses = infer_rows(attackers), strongest(results.estimates)
+    losses, alpha = strongest(results.estimates), results.params.audit.alpha
     points = against(attackers, measured, losses)
-    names = [*results.estimates["mechanism"], *measured["mechanism"]]
     controls = results.estimates.filter("control")["mechanism"].unique().to_list()
-    figures = []
-    if len(measured):
-        figures = [
-            Figure("anonymity-attackers", "Who infers an attribute from what is released", attacker_figure(attackers)),
-            Figure("anonymity-losses", "Loss of attribute, of text, and utility", loss_figure(points, names, controls)),
-        ]
+    unbudgeted = attackers.filter(pl.col("epsilon").is_null(), ~pl.col("mechanism").is_in(controls))
+    stopped = stopped_sentences(unbudgeted, alpha)
+    sentences = [
+        *stopped,
+        *held_sentence(losses, measured),
+        *author_sentence(attackers, results.params.datasets),
+        *detector_sentence(every),
+        *best_sentence(points),
+    ]
+    names = [*results.estimates["mechanism"], *measured["mechanism"]]
     return Section(
         id="anonymity",
         link="Anonymity",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "success": success_rows(measured),
-            "attackers": cells,
-            "shown": [name for name in SHOWN if name in {*attackers["attacker"]}],
-            "further": (further := further_rows(every, measured["attribute"])),
-            "sizes": sorted({size for row in further for size in row["authors"]}),
-            "validated": validated,
-            "lengths": length_rows(tables_of(results, "by_length", BY_LENGTH)),
-            "outcomes": outcome_rows(tables_of(results, "outcomes", OUTCOMES)),
-            "examples": examples(results),
-            "figures": figures,
-        },
-        figures=figures,
-        sentences=[
-            *stopped_sentences(
-                attackers.filter(pl.col("epsilon").is_null(), ~pl.col("mechanism").is_in(controls)),
-                results.params.audit.alpha,
-            ),
-            *held_sentence(losses, measured),
-            *author_sentence(attackers, results.params.datasets),
-            *detector_sentence(every),
-            *best_sentence(points),
+        heading="What an anonymiser without an epsilon gives you",
+        words=sentences,
+        blocks=[
+            *success_tables(measured),
+            *(drawings(attackers, points, names, controls) if len(measured) else ()),
+            *infer_tables(attackers),
+            further_table(further_rows(every, measured["attribute"])),
+            settings_table(validated),
+            outcome_table(tables_of(results, "outcomes", OUTCOMES)),
+            length_table(tables_of(results, "by_length", BY_LENGTH)),
+            *examples(results),
         ],
+        first_screen=[("Anonymity", sentence) for sentence in stopped],
     )
+
+
+def drawings(
+    attackers: pl.DataFrame, points: pl.DataFrame, names: Sequence[str], controls: Sequence[str]
+) -> list[Figure]:
+    """Who infers an attribute, and what hiding it costs."""
+    return [
+        Figure(
+            "anonymity-attackers",
+            "Who infers an attribute from what is released",
+            attacker_figure(attackers),
+            heading="Who infers the attribute",
+            caption="Static never saw a rewrite; adaptive, augmented and relabelled learned from rewrites of other "
+            "texts, and of several kinds and seeds the one that is right most often is drawn. Dashes: the classifier "
+            "on clean texts; dots: guessing.",
+        ),
+        Figure(
+            "anonymity-losses",
+            "Loss of attribute, of text, and utility",
+            loss_figure(points, names, controls),
+            heading="Attribute, text and utility",
+            caption="Left: attribute loss beside the loss of the text; right: the macro F1 of a victim that does the "
+            "task on released texts. Lines join a mechanism's budgets; rings: nothing keeps more at a smaller loss; "
+            "bars: intervals.",
+        ),
+    ]
+
+
+def success_tables(measured: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set and pair of labels on success over all texts."""
+    columns = (
+        "mechanism: {mechanism} | epsilon: {epsilon:budget} | victim: {victim} | "
+        "RS_all: {rs_all:.3f} ({rs_all_low:.3f} to {rs_all_high:.3f}) | coverage: {coverage:number} | RS: {rs:number} "
+        "| UR: {ur:number} | PA: {pa:number} | UR, all: {ur_released:number} | PA, all: {pa_released:number} | "
+        "words changed: {words_changed:.1%} | tags equal: {tags_equal:.0%} | F1 of the task: {task_f1:.2f} | "
+        "questions: {asked:,.0f}"
+    )
+    every = success_rows(measured)
+    for dataset, attribute, task in dict.fromkeys((r["dataset"], r["attribute"], r["task"]) for r in every):
+        here = [r for r in every if (r["dataset"], r["attribute"], r["task"]) == (dataset, attribute, task)]
+        victims = {row["victim"]: row for row in here}
+        right = listed([f"{name} {row['both_right']:,}" for name, row in victims.items()])
+        clean = listed([f"{row['task_f1_clean']:.2f} ({name})" for name, row in victims.items()])
+        caption = (
+            f"Over the texts whose {attribute} and {task} the victim reads right: of {here[0]['texts']:,} test texts "
+            f"{right}. F1: of {task} on all released texts; on clean ones {clean}."
+        )
+        yield Table(f"{dataset}: {attribute} hidden, {task} kept", caption, records(here, columns))
+
+
+def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set and attribute on who infers it."""
+    inferred = infer_rows(attackers)
+    for dataset, label in dict.fromkeys((row["dataset"], row["label"]) for row in inferred):
+        here = [row for row in inferred if (row["dataset"], row["label"]) == (dataset, label)]
+        names = [name for name in (CLEAN, *SHOWN) if any(name in row["accuracies"] for row in here)]
+        rows = [
+            record(row, "mechanism: {mechanism} | epsilon: {epsilon:budget}")
+            | {name: as_number(row["accuracies"].get(name)) for name in names}
+            | {"attribute loss": loss_between(row)}
+            | record(row, "strongest: {best_attacker} | verdict: {verdict}")
+            for row in here
+        ]
+        caption = f"Balanced accuracy of each attacker; guessing has {here[0]['chance']:.2f}."
+        yield Table(f"{dataset}: who infers {label}", caption, rows)
+
+
+def further_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """What else attackers can do than read one text, as `further_rows` gives it."""
+    sizes = sorted({size for row in rows for size in row["authors"]})
+    columns = [f"{size} {inflected(size, 'text', 'texts')}: {{texts_{size}:share}}" for size in sizes]
+    models = "detector: {detector:share} | model, unusable: {unusable:share} | model, top 3: {top_3:share}"
+    line = " | ".join([NAMED + " | attribute: {label}", *columns, models])
+    lines = [record({**row, **{f"texts_{size}": row["authors"].get(size) for size in sizes}}, line) for row in rows]
+    caption = (
+        "Balanced accuracy of who reads so many texts of one author together, and of who tells rewrites from originals "
+        "(guessing: 50 %). Of a language model: answers that name no class, and how often the class is among the first "
+        "three that it names."
+    )
+    heading = "Several texts of one author, language models, and whether rewriting shows"
+    return Table(heading, caption, lines, folded=True, page_only=True)
+
+
+def settings_table(validated: Sequence[Mapping[str, Any]]) -> Table:
+    """The settings that were tried on validation texts."""
+    columns = (
+        NAMED + " | attribute, task: {attribute}, {task} | settings: {settings} | "
+        "RS_all: {rs_all:.3f} ({rs_all_low:.3f} to {rs_all_high:.3f}) | words changed: {words_changed:share} | "
+        "questions: {asked:,.0f}"
+    )
+    caption = (
+        "Nothing else here is measured on these texts, so that no setting is chosen by texts that it is shown for."
+    )
+    heading = "Settings, on validation texts"
+    return Table(heading, caption, records(validated, columns), folded=True, page_only=True)
 
 
 def tables_of(results: Results[AnonymityParams], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
@@ -462,31 +560,27 @@ def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Seque
     return specify(alt.vconcat(*(row(*pair) for pair in pairs), spacing=30), datasets)
 
 
-def length_rows(lengths: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a cell, attribute and task, in it RS_all and coverage of each quarter of the texts by length."""
+def length_table(lengths: pl.DataFrame) -> Table:
+    """RS_all of each quarter of the texts by length, of the first seed."""
     keys = [*CELL, "attribute", "task", "victim"]
+    quarter = pl.format("{} to {}: {}", "shortest", "longest", pl.col("rs_all").round(2))
     first = lengths.filter(pl.col("seed") == pl.col("seed").min()) if len(lengths) else lengths
-    return [
-        {**dict(zip(keys, key, strict=True)), "quarters": part.sort("shortest").to_dicts()}
-        for key, part in first.sort(keys).group_by(keys, maintain_order=True)
-    ]
+    rows = first.sort(*keys, "shortest").group_by(keys, maintain_order=True).agg(quarters=quarter.str.join("; "))
+    shown = records(rows, NAMED + " | attribute, task: {attribute}, {task} | words: RS_all: {quarters}")
+    caption = "Of each quarter of the texts, from the shortest."
+    return Table("RS_all by length of text", caption, shown, folded=True, page_only=True)
 
 
-def outcome_rows(outcomes: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a cell: how many texts ended with which status."""
-    return [
-        {
-            **dict(zip(CELL, key, strict=True)),
-            "texts": part["texts"].sum(),
-            "ends": dict(part.select("status", "texts").iter_rows()),
-        }
-        for key, part in outcomes.sort(CELL).group_by(CELL, maintain_order=True)
-    ]
+def outcome_table(outcomes: pl.DataFrame) -> Table:
+    """How many texts of each cell ended with which status."""
+    ends = pl.format("{} {}", "status", "texts").str.join(", ")
+    rows = outcomes.sort(CELL).group_by(CELL, maintain_order=True).agg(ends=ends)
+    shown = records(rows, NAMED + " | outcomes: {ends}")
+    return Table("What became of each text", "Of the test texts.", shown, folded=True, page_only=True)
 
 
-def examples(results: Results[AnonymityParams]) -> list[dict[str, Any]]:
+def examples(results: Results[AnonymityParams]) -> Iterator[Table]:
     """For each cell of a public data set texts at the quartiles of the share of changed words, with what changed."""
-    groups = []
     for name, cell in results.params.anonymity.items():
         if cell.dataset not in results.public:
             continue
@@ -494,22 +588,20 @@ def examples(results: Results[AnonymityParams]) -> list[dict[str, Any]]:
         for epsilon in cell.budgets:
             table = results.table(anonymized_path(name, epsilon), ANONYMIZED).filter(split=cell.part)
             pairs = [(originals[row], text) for row, text in table.sort("row").select("row", "text").iter_rows()]
-            if pairs:
-                groups.append(
-                    {
-                        "mechanism": cell.mechanism,
-                        "dataset": cell.dataset,
-                        "epsilon": stored(epsilon),
-                        "rows": quartile_rows(pairs),
-                    }
-                )
-    return groups
+            heading = f"{cell.dataset} · {at_budget(cell.mechanism, stored(epsilon))}: what changed"
+            caption = "Struck out: what was taken away; bold: what was put in."
+            yield Table(heading, caption, quartile_rows(pairs), folded=True, texts=True)
+
+
+_MARKS = {"same": Markup("{}"), "gone": Markup('<s class="muted">{}</s>')}
 
 
 def quartile_rows(pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """The pairs of text and rewrite below whose share of changed words a quarter, half and three quarters lie."""
     ordered = sorted(pairs, key=lambda pair: (changed_share(*pair), pair))
-    return [
-        {"quarter": quarter, "parts": difference(*ordered[min(int(quarter * len(ordered)), len(ordered) - 1)])}
-        for quarter in QUARTERS
-    ]
+    rows = []
+    for quarter in QUARTERS if ordered else ():
+        parts = difference(*ordered[min(int(quarter * len(ordered)), len(ordered) - 1)])
+        marked = (_MARKS.get(kind, Markup("<b>{}</b>")).format(part) for kind, part in parts)
+        rows.append({"quarter": f"{100 * quarter:g} %", "text": Markup(" ").join(marked)})
+    return rows

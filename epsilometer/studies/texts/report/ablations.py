@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import altair as alt
@@ -13,7 +12,8 @@ from epsilometer.auditing.schemas import ABLATIONS, FIRST_TOKENS, TOKENS
 from epsilometer.report.figures import WIDTH, Figure, Specification, by_name, ends, joined, styles
 from epsilometer.report.rows import within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import budget, share
+from epsilometer.report.table import NAMED, Table, records
+from epsilometer.report.wording import budget, loss_between, share
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import tokens_path, varied_path
 
@@ -28,19 +28,25 @@ def section(results: TextResults) -> Section | None:
     datasets = {cell.dataset for cell in cells.values()} & {*results.public}
     cutting = [name for name, cell in results.params.cells.items() if cell.dataset in datasets]
     parts = results.tables([tokens_path(name) for name in cutting], TOKENS)
-    words = "Loss when one factor of the audit is varied"
-    varied = Figure("ablations", words, figure(table, results.estimates["mechanism"]))
-    return Section(
-        id="factors",
-        link="Ablations",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "ablations": varied,
-            "first_tokens": first_tokens(results.shown(first)),
-            "tokens": tokens(results.shown(parts)),
-        },
-        figures=[varied],
+    factors = Figure(
+        "ablations",
+        "Loss when one factor of the audit is varied",
+        figure(table, results.estimates["mechanism"]),
+        caption="The number of candidates k, the temperature λ of their choice (negative: unlike texts) or the seed is "
+        "varied, everything else as in this audit. Dots: plug-in value, hollow beyond the number of candidates that an "
+        "attack was validated for; bars: the interval.",
     )
+    tables = [varied(table), *first_tokens(results.shown(first)), *tokens(results.shown(parts))]
+    return Section("factors", "Ablations", "What the audit's own settings do", blocks=[factors, *tables])
+
+
+def varied(ablations: pl.DataFrame) -> Table:
+    """Losses when one factor of the audit is varied."""
+    columns = (
+        NAMED + " | attack: {attack} | factor: {factor} | value: {value:number} | trials: {trials} | loss: {interval}"
+    )
+    rows = [{**row, "interval": loss_between(row)} for row in ablations.to_dicts()]
+    return Table("One factor of the audit varied", "", records(rows, columns), folded=True)
 
 
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
@@ -81,31 +87,26 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
     return joined(panels, datasets, columns=len(attacks), spacing=30)
 
 
-def first_tokens(table: pl.DataFrame) -> list[dict[str, Any]]:
-    """For each cell its text, and a row an epsilon of `token 57.4 %`."""
-    return [
-        {
-            "dataset": dataset,
-            "mechanism": mechanism,
-            "text": text,
-            "rows": [
-                (epsilon, [f"{row['token']} {share(row['probability'])}" for row in tokens.sort("rank").to_dicts()])
-                for (epsilon,), tokens in rows.sort("epsilon").group_by("epsilon", maintain_order=True)
-            ],
-        }
-        for (dataset, mechanism, text), rows in table.sort("dataset", "mechanism").group_by(
-            "dataset", "mechanism", "text", maintain_order=True
-        )
-    ]
+def first_tokens(table: pl.DataFrame) -> Iterator[Table]:
+    """For each cell the likeliest first tokens of the rewrite of one text: `token 57.4 %`."""
+    for (dataset, mechanism, text), part in table.sort("dataset", "mechanism", "epsilon", "rank").group_by(
+        "dataset", "mechanism", "text", maintain_order=True
+    ):
+        rows = [
+            {"epsilon": budget(epsilon), "likeliest first tokens": ", ".join(f"{t} {share(p)}" for t, p in likeliest)}
+            for (epsilon,), group in part.group_by("epsilon", maintain_order=True)
+            for likeliest in [group.select("token", "probability").iter_rows()]
+        ]
+        caption = f"Of the rewrite of “{text}”, with their probabilities."
+        yield Table(f"The first token of {mechanism} on {dataset}", caption, rows, texts=True)
 
 
-def tokens(table: pl.DataFrame) -> list[dict[str, Any]]:
+def tokens(table: pl.DataFrame) -> Iterator[Table]:
     """For each text the mechanisms and what they cut it into, the fewest parts first."""
-    return [
-        {
-            "dataset": dataset,
-            "text": text,
-            "rows": rows.sort(pl.col("tokens").list.len(), "mechanism").select("mechanism", "tokens").rows(),
-        }
-        for (dataset, text), rows in table.sort("dataset").group_by("dataset", "text", maintain_order=True)
-    ]
+    parts = table.with_columns(parts=pl.col("tokens").list.len(), cut=pl.col("tokens").list.join(" · "))
+    for (dataset, text), part in parts.sort("dataset", "parts", "mechanism").group_by(
+        "dataset", "text", maintain_order=True
+    ):
+        caption = f"“{text}” in the parts that each claim counts; mechanisms that rewrite a whole text are left out."
+        rows = records(part, "mechanism: {mechanism} | parts: {parts} | text: {cut}")
+        yield Table(f"How mechanisms cut a text of {dataset}", caption, rows, texts=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from epsilometer.auditing.claims.verdicts import with_overall
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
-from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
+from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.report.figures import (
     MUTED,
     WIDTH,
@@ -26,9 +27,21 @@ from epsilometer.report.figures import (
     styles,
     wide_axis,
 )
-from epsilometer.report.rows import by_equal_length, exactly, within_ceiling
-from epsilometer.report.section import Section
-from epsilometer.report.wording import bounded, confidence, nats, proved, share, unbounded
+from epsilometer.report.rows import CELL, by_equal_length, exactly, within_ceiling
+from epsilometer.report.section import Fragment, Section
+from epsilometer.report.table import Table
+from epsilometer.report.wording import (
+    bounded,
+    budget,
+    confidence,
+    loss_between,
+    nats,
+    proved,
+    share,
+    tail_words,
+    unbounded,
+)
+from epsilometer.studies.texts.report.possible import certified
 from epsilometer.studies.texts.report.results import TextResults
 
 _ARROW = "M0,-1.6L1,0H0.3V1.6H-0.3V0H-1Z"
@@ -57,18 +70,70 @@ _EXACT_TOOLTIP = [
 def section(results: TextResults) -> Section:
     """The curves of every data set; their files have a legend each, the page one for all of them."""
     estimates, exact = results.estimates, by_equal_length(results.exact)
-    curves: dict[str, Figure] = {}
+    figures = []
     for name in estimates["dataset"].unique().sort():
         file = f"curves-{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}"
         saved = figure(estimates, name, exact=exact)
-        curves[name] = Figure(file, f"Calibration curves of data set {name}", without_legend(saved), saved=saved)
+        words = f"Calibration curves of data set {name}"
+        figures.append(Figure(file, words, without_legend(saved), saved=saved, heading=name))
+    explained = (
+        "How much privacy loss the attacks prove, for each nominal ε. Lower is better. **Heights can be compared "
+        "between mechanisms; horizontal positions cannot**: one mechanism spends its ε on each word, another on a "
+        "whole text or per unit of distance, as its claim says.",
+        f"Line: the proven loss (a lower bound at confidence {confidence(results.params.audit.alpha)}); dots: plug-in "
+        "value, hollow where the attack sees what is not released; band: up to the upper end of the interval; dashes: "
+        "the most that so many trials can show."
+        + (" The first row has losses by the mechanisms' laws, between texts of equal length." if len(exact) else ""),
+    )
+    legend = Fragment(Path(__file__).with_suffix(".html.j2"), {})
+    cells = [(cell.dataset, cell.mechanism) for cell in results.params.cells.values()]
+    order = pl.DataFrame(cells, schema=CELL[:2], orient="row").unique(maintain_order=True).with_row_index("order")
+    ordered = estimates.join(order, on=CELL[:2], how="left", maintain_order="left").sort("order", maintain_order=True)
     return Section(
         id="curves",
-        link="Calibration curves",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={"curves": curves, "confidence": confidence(results.params.audit.alpha), "exact": len(exact) > 0},
-        figures=[*curves.values()],
+        link="Curves",
+        heading="What each mechanism leaks at each budget",
+        words=explained,
+        blocks=[
+            legend,
+            *figures,
+            *losses(results, with_overall(ordered, results.verdicts)),
+        ],
     )
+
+
+def losses(results: TextResults, estimates: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set: the strongest attack on what is released, then each attack, then the claim's verdict.
+
+    estimates: as `verdicts.with_overall` gives them. What worth proves without an attack stands beside the attacks.
+    """
+    order, lawful = [*results.params.attacks], set(results.exact.select(CELL).iter_rows())
+    certificates = {tuple(cell): proved(loss) for *cell, loss in certified(results).select(*CELL, "proved").iter_rows()}
+    for (dataset,), table in estimates.group_by("dataset", maintain_order=True):
+        there = set(table["attack"]) - {*CHOSEN}
+        attacks = [*(name for name in order if name in there), *sorted(there - {*order})]
+        inside = [STRONGEST_INSIDE] if len(table.filter(~pl.col("released"), attack=STRONGEST_INSIDE)) else []
+        worth, rows = any(of == dataset for of, *_ in certificates), []
+        for (mechanism, epsilon), cell in table.group_by(CELL[1:], maintain_order=True):
+            by_attack = {row["attack"]: row for row in cell.to_dicts()}
+            best = by_attack.get(STRONGEST, {}).get("best_attack")
+            end = "at least {}" if (dataset, mechanism, epsilon) in lawful else "ceiling"
+            shown = {name: loss_between(by_attack.get(name), end) for name in (STRONGEST, *inside, *attacks)}
+            if worth:
+                proof = certificates.get((dataset, mechanism, epsilon))
+                shown["worth"] = "" if proof is None else f"at least {proof}"
+            row = {"mechanism": mechanism, "epsilon": budget(epsilon), **shown}
+            tail = tail_words(by_attack.get(STRONGEST, {}).get("delta_at_4_low"), None)
+            rows.append(row | {"strongest is": best, "delta at 4 nats": tail, "claim": cell["overall"][0]})
+        single = table.filter(pl.col("attack").is_in(attacks))["ceiling"].to_numpy().max()
+        several = table.filter(attack=STRONGEST)["ceiling"].to_numpy().min()
+        caption = (
+            f"k = {table['candidates'][0]}, {table['trials'][0]:,} trials a row. Every guess right shows "
+            f"{proved(single)} nats with one attack, at least {proved(several)} with the strongest of several, which "
+            "pays for the choice."
+            + (" Worth: what the cosines prove without any attack; not among these." if worth else "")
+        )
+        yield Table(f"Losses on {dataset}", caption, rows, folded=True)
 
 
 def without_legend(specification: Specification) -> Specification:

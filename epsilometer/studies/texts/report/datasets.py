@@ -7,6 +7,8 @@ from typing import Any
 import polars as pl
 
 from epsilometer.core.tables import Schema
+from epsilometer.report.table import records
+from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.texts.report.results import TextResults
 
 DATASETS: Schema = {
@@ -56,3 +58,28 @@ def settings(results: TextResults) -> dict[str, str]:
     trials = results.params.trials
     numbers = {"trials": f"{trials.count:,}", "candidates k": f"{trials.candidates}"}
     return numbers | {"temperature λ": f"{trials.temperature:,g}"}
+
+
+def rows(results: TextResults) -> list[dict[str, str]]:
+    """`datasets` as rows of the report's table."""
+    columns = (
+        "data set: {dataset} | source: {source} | public: {yes} | texts: {texts:,} | "
+        "duplicates merged: {duplicates_merged:,} | empty dropped: {empty_dropped:,} | "
+        "unmatched dropped: {unmatched_dropped:,} | cut: {cut:,} | mean words: {mean_words:.1f} | matched by: {match} "
+        "| distinct distractors: {distinct:,} | five commonest: {five_commonest:share}"
+    )
+    public = pl.when("public").then(pl.lit("yes")).otherwise(pl.lit("no"))
+    return records(datasets(results).with_columns(yes=public), columns)
+
+
+def sentence(params: TextsParams) -> str:
+    """What the tables of the study were computed with."""
+    named = ", ".join(
+        name if params.match(name) == "none" else f"{name} (candidates matched by {params.match(name)})"
+        for name in params.datasets
+    )
+    trials, audit = params.trials, params.audit
+    return (
+        f"Data sets: {named}. T = {trials.count:,}, k = {trials.candidates}, lambda = {trials.temperature:g}, "
+        f"alpha = {audit.alpha:g}, seed {audit.seed}, round {audit.round}."
+    )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -18,7 +16,18 @@ from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.core.tables import Schema
 from epsilometer.report.rows import CELL, by_equal_length, exactly
 from epsilometer.report.section import Section
-from epsilometer.report.wording import at_budgets, at_most, inflected, listed, proved, share, unbounded
+from epsilometer.report.table import Table, records
+from epsilometer.report.wording import (
+    at_budgets,
+    at_most,
+    budget,
+    inflected,
+    listed,
+    proved,
+    share,
+    tail_words,
+    unbounded,
+)
 from epsilometer.studies.texts.report.results import TextResults
 
 RISKS: Schema = {
@@ -39,22 +48,57 @@ def section(results: TextResults) -> Section | None:
     if exact.is_empty():
         return None
     control = pl.col("mechanism").is_in(estimates.filter("control")["mechanism"].unique().to_list())
-    curves, every = without_repeats(results.exact_curves, exact).filter(~control), texts(results)
+    curves = without_repeats(results.exact_curves, exact).filter(~control)
+    explained = (
+        "The exact loss is what a mechanism's law gives away to the best possible adversary, computed without trials, "
+        "so that it has no ceiling. Average: over the pairs compared, each as likely as trials draw it; 95 % and "
+        "worst: of single pairs. Relative ε: of any single output. δ at 4 nats: the probability of outputs that no "
+        "loss of 4 nats accounts for."
+    )
+    said = [
+        *ceiling_sentence(exact, estimates),
+        *length_sentence(exact.filter(~control)),
+        *departed_sentence(exact, estimates),
+    ]
     return Section(
         id="exact",
         link="Exact loss",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "losses": by_dataset(rows(without_repeats(exact, exact), estimates)),
-            "sentences": [
-                *ceiling_sentence(exact, estimates),
-                *length_sentence(exact.filter(~control)),
-                *departed_sentence(exact, estimates),
-            ],
-            "risks": risk_tables(risks(curves, every)),
-            "inf": math.inf,
-        },
+        heading="The exact loss",
+        words=[explained, *said],
+        blocks=[*exact_losses(exact.filter(~control), estimates), *risk_tables(risks(curves, texts(results)))],
     )
+
+
+def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set: what laws prove beside what trials do, and the order of cells by either.
+
+    exact: with the one verdict on each claim (`overall`).
+    """
+    columns = (
+        "mechanism: {mechanism} | epsilon: {epsilon:budget} | sees: {sees} | sampled: {sampled:number} | "
+        "average: {exactly} | 95 %: {q95:number} | worst pair: {worst:number} | "
+        "relative epsilon: {relative_epsilon:number} | delta at 4 nats: {tail} | rank sampled: {sampled_rank} | "
+        "rank exact: {exact_rank} | rank by delta: {tail_rank} | method: {method} | claim: {overall} | "
+        "sampled, all: {sampled_all:number} | average, all: {exactly_all}"
+    )
+    shown = rows(exact, estimates)
+    for dataset in dict.fromkeys(row["dataset"] for row in shown):
+        here = [row for row in shown if row["dataset"] == dataset]
+        every = {(row["mechanism"], row["epsilon"]): row for row in here if row["pairs"] == ALL}
+        cells = ranked([row for row in here if row["first"]])
+        caption = (
+            f"Between texts of equal length ({cells[0]['share']:.0%} of the pairs compared), but for the last two "
+            f"columns; what is not released, as latents are, bounds the loss of the text. {order_sentence(cells)}"
+        )
+        table = [
+            row
+            | {
+                "tail": tail_words(row["delta_at_4_low"] if row["released"] else None, row["delta_at_4"]),
+                **{f"{name}_all": every[row["mechanism"], row["epsilon"]][name] for name in ("sampled", "exactly")},
+            }
+            for row in cells
+        ]
+        yield Table(f"Exact losses on {dataset}", caption.strip(), records(table, columns))
 
 
 def without_repeats(table: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
@@ -195,22 +239,16 @@ def risks(curves: pl.DataFrame, texts: Mapping[str, int]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(RISKS), orient="row").sort(*CELL, pl.col("pairs") != EQUAL, "candidates")
 
 
-def by_dataset(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The rows of each data set."""
-    return {name: [row for row in rows if row["dataset"] == name] for name in dict.fromkeys(r["dataset"] for r in rows)}
-
-
-def risk_tables(risks: pl.DataFrame) -> list[dict[str, Any]]:
-    """A table a data set: its numbers of candidates, what guessing gives, and a row a cell and group of pairs."""
-    tables = []
-    for (dataset,), table in risks.group_by("dataset", maintain_order=True):
-        candidates = table["candidates"].unique().sort().to_list()
-        rows, before = [], None
-        for (mechanism, epsilon, pairs), row in table.group_by("mechanism", "epsilon", "pairs", maintain_order=True):
-            chances = dict(row.select("candidates", "chance").iter_rows())
-            shown = [(chances[k], at_most(chances[k])) for k in candidates]
-            first, before = (mechanism, epsilon) != before, (mechanism, epsilon)
-            rows.append({"mechanism": mechanism, "epsilon": epsilon, "pairs": pairs, "chances": shown, "first": first})
-        guessing = [at_most(1 / k) for k in candidates]
-        tables.append({"dataset": dataset, "candidates": candidates, "guessing": guessing, "rows": rows})
-    return tables
+def risk_tables(risks: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set: what guessing gives, and a row a cell and group of pairs. risks: schema `RISKS`."""
+    for (dataset,), part in risks.group_by("dataset", maintain_order=True):
+        guessing = {f"among {k:,}": at_most(1 / k) for k in part["candidates"].unique().sort()}
+        rows = [{"mechanism": "guessing", "epsilon": "", "texts": "", **guessing}]
+        for (mechanism, epsilon, pairs), row in part.group_by("mechanism", "epsilon", "pairs", maintain_order=True):
+            chances = {f"among {k:,}": at_most(chance) for k, chance in row.select("candidates", "chance").iter_rows()}
+            rows.append({"mechanism": str(mechanism), "epsilon": budget(epsilon), "texts": str(pairs), **chances})
+        caption = (
+            "How often at most an adversary who sees a rewrite and knows the mechanism names its source among so many "
+            "texts, which differ from each other as the pairs compared do."
+        )
+        yield Table(f"Who is named among the texts of {dataset}", caption, rows, page_only=True)

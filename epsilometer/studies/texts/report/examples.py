@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.exact_loss.rows import EQUAL
 from epsilometer.core.tables import Schema
 from epsilometer.report.rows import CELL, comparable
 from epsilometer.report.section import Section
-from epsilometer.report.wording import bounded, nats, proved
+from epsilometer.report.table import Table, records
+from epsilometer.report.wording import bounded, inflected, nats, proved
 from epsilometer.studies.texts.report.results import TextResults
 
 SHOWN = 2  # texts a level
@@ -32,8 +31,11 @@ def section(results: TextResults) -> Section | None:
     table = examples(results)
     if table.is_empty():
         return None
-    context = {"groups": groups(table), "equal": not results.exact.filter(pairs=EQUAL).is_empty()}
-    return Section(id="examples", link="Examples", template=Path(__file__).with_suffix(".html.j2"), context=context)
+    words = (
+        "What the mechanisms make of the same text where they lose about the same: on average by their laws where it "
+        "says exact, else as the strongest attack on what is released shows."
+    )
+    return Section("examples", "Examples", "Rewrites at comparable loss", [words], blocks=[*groups(table)])
 
 
 def examples(results: TextResults) -> pl.DataFrame:
@@ -77,13 +79,13 @@ def in_words(cell: Mapping[str, Any]) -> str:
     return f"{proved(cell['loss'])} to {bounded(cell['upper'])} by {cell['attack']}"
 
 
-def groups(examples: pl.DataFrame) -> list[dict[str, Any]]:
-    """Groups of one data set and one level of loss (to the nearest whole nat), each with its originals."""
-    groups = []
+def groups(examples: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set and level of loss (to the nearest whole nat): each original, and its rewrites below it."""
+    columns = "mechanism: {mechanism} | epsilon: {epsilon:budget} | loss: {loss} | text: {rewrite}"
     for (dataset, level), table in examples.sort("dataset", "level").group_by("dataset", "level", maintain_order=True):
-        texts = [
-            {"original": original, "rewrites": rewrites.sort("mechanism", "epsilon").to_dicts()}
-            for (original,), rewrites in table.group_by("original", maintain_order=True)
-        ]
-        groups.append({"dataset": dataset, "level": level, "texts": texts})
-    return groups
+        rows = []
+        for (original,), rewrites in table.group_by("original", maintain_order=True):
+            rows.append({"mechanism": "original", "epsilon": "", "loss": "", "text": original})
+            rows += records(rewrites.sort("mechanism", "epsilon"), columns)
+        heading = f"{dataset} · loss of about {level:g} {inflected(level, 'nat', 'nats')}"
+        yield Table(heading, "", rows, texts=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -32,14 +31,14 @@ def section(results: TextResults) -> Section | None:
     table = results.table(PATH, INSTRUMENT)
     if table.is_empty():
         return None
-    losses = Figure("instrument", "Measured loss against the true loss", figure(table.sort("epsilon")))
-    return Section(
-        id="check",
-        link="Known loss",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={"sentence": sentence(table), "losses": losses},
-        figures=[losses],
+    losses = Figure(
+        "instrument",
+        "Measured loss against the true loss",
+        figure(table.sort("epsilon")),
+        caption="Randomised response on two texts loses exactly ε, the black line; the blue band begins at 0.85 ε. A "
+        "bar runs from the reported loss (crossbar) to the upper end of its interval; the dot is the plug-in value.",
     )
+    return Section("check", "Check", "Does the audit find a known loss?", [sentence(table)], blocks=[losses])
 
 
 def sentence(table: pl.DataFrame) -> str:

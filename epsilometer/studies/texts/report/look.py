@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import polars as pl
 
 from epsilometer.auditing.results.diagnostics import anomalies
-from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS, OUTPUTS
+from epsilometer.auditing.schemas import ESTIMATORS, OUTPUTS
 from epsilometer.core.tables import Schema
 from epsilometer.report.rows import strongest
 from epsilometer.report.section import Section
-from epsilometer.report.wording import nats
+from epsilometer.report.table import NAMED, Table, record, records
+from epsilometer.report.wording import nats, proved
 from epsilometer.studies.texts.report.results import TextResults
 
 TALLIES: Schema = {"attack": pl.String, "what": pl.String, "count": pl.Float64}
@@ -23,37 +21,53 @@ def section(results: TextResults) -> Section | None:
     outputs = results.table("data/outputs.parquet", OUTPUTS)
     if outputs.is_empty():
         return None
-    estimates = results.estimates
-    estimators = results.table("data/estimators.parquet", ESTIMATORS)
+    estimates, estimators = results.estimates, results.table("data/estimators.parquet", ESTIMATORS)
+    odd = anomalies(estimates, outputs)
+    none = "No curve falls or stays flat beyond its intervals, no texts are hardly read, and no outputs are odd."
+    some = "Each of these may have an innocent explanation, a large budget say; none proves anything."
     return Section(
         id="look",
-        link="Worth a look",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "anomalies": anomalies(estimates, outputs),
-            "outputs": outputs.sort("dataset", "mechanism", "epsilon").to_dicts(),
-            "estimators": by_trials(estimates, estimators),
-            "estimators_sentence": estimators_sentence(estimators),
-            "tallies_sentences": tallies_sentences(tallies(results)),
-            "disputes": disputes(results),
-        },
+        link="Oddities",
+        heading="Worth a look",
+        words=[some, *odd] if odd else [none],
+        blocks=[looks(outputs), by_trials(estimates, estimators), counted(tallies(results))],
     )
 
 
-def by_trials(estimates: pl.DataFrame, estimators: pl.DataFrame) -> dict[str, Any]:
+def looks(outputs: pl.DataFrame) -> Table:
+    """What the rewrites of each cell look like."""
+    columns = NAMED + (
+        " | composed epsilon: {composed:,.4g} | words: {words:.1f} | units: {units:.1f} | most units: {units_max} | "
+        "unchanged: {unchanged:share} | empty: {empty:share} | same: {commonest:share} | signal: {signal:.2f} | "
+        "unknown: {unknown_words:share} | cut: {cut_texts:share}"
+    )
+    rows = records(outputs.sort("dataset", "mechanism", "epsilon"), columns)
+    caption = (
+        "Composed: the claim for whole texts. Unchanged, empty, same: shares of rewrites equal to their source, "
+        "without a word, and equal to the commonest; signal: the length of the latent over that of its noise; "
+        "unknown, cut: shares of the words that the mechanism does not know and of the texts that it cuts."
+    )
+    return Table("What the rewrites look like", caption, rows, page_only=True)
+
+
+def by_trials(estimates: pl.DataFrame, estimators: pl.DataFrame) -> Table:
     """For each cell at its largest budget, under its strongest attack: the loss by the number of trials."""
-    if not len(estimators):
-        return {}
     cell = ["dataset", "mechanism", "epsilon", "attack"]
     ends = strongest(estimates).filter(
         pl.col("epsilon").eq_missing(pl.col("epsilon").max().over("dataset", "mechanism"))
     )
     shown = estimators.join(ends.select(cell), on=cell, nulls_equal=True).sort(*cell, "trials")
-    rows = []
-    for values, table in shown.group_by(cell, maintain_order=True):
-        losses = dict(table.select("trials", "loss").iter_rows())
-        rows.append(dict(zip(cell, values, strict=True)) | {"losses": losses, "by_rates": table["by_rates"][-1]})
-    return {"trials": shown["trials"].unique().sort().to_list(), "rows": rows}
+    rows = [
+        record(part.row(-1, named=True), NAMED + " | attack: {attack}")
+        | {f"T = {trials:,}": proved(loss) for trials, loss in part.select("trials", "loss").iter_rows()}
+        | {"by rates": proved(part["by_rates"][-1])}
+        for _, part in shown.group_by(cell, maintain_order=True)
+    ]
+    caption = (
+        "The proven loss at the largest budget under the strongest attack, from the first trials alone and from all, "
+        f"beside the bound by rates (Arcolezi and Gambs 2024). {estimators_sentence(estimators)}"
+    )
+    return Table("Fewer trials, another estimator", caption, rows, folded=True, page_only=True)
 
 
 def estimators_sentence(estimators: pl.DataFrame) -> str:
@@ -82,28 +96,8 @@ def tallies(results: TextResults) -> pl.DataFrame:
     return table.group_by("attack", "what", maintain_order=True).agg(pl.col("count").sum())
 
 
-def tallies_sentences(tallies: pl.DataFrame) -> list[str]:
-    """What each attack counted while guessing: `judge: asked 2,000, at random 3, ...`."""
-    return [
-        f"{attack}: " + ", ".join(f"{what.replace('_', ' ')} {count:,.10g}" for what, count in counts.iter_rows())
-        for (attack,), table in tallies.group_by("attack", maintain_order=True)
-        for counts in [table.select("what", "count")]
-    ]
-
-
-def disputes(results: TextResults) -> list[dict[str, Any]]:
-    """Of every public data set and two attacks the cell with most disagreements, and one trial's texts."""
-    disagreements = results.table("data/disagreements.parquet", DISAGREEMENTS)
-    public = disagreements.filter(pl.col("dataset").is_in(results.public))
-    most = public.sort("trials", descending=True, maintain_order=True).unique(
-        ["dataset", "right", "wrong"], keep="first", maintain_order=True
-    )
-    rows = []
-    for row in most.sort("dataset", "right", "wrong").to_dicts():
-        dataset, trial = row["dataset"], row["trial"]
-        trials, texts = results.trials(dataset), results.texts(dataset)
-        source = trials.source[trial]
-        other = next(i for i in trials.candidates[trial] if i != source)
-        rewrite = results.rewrites(dataset, row["mechanism"], row["epsilon"])[trial]
-        rows.append(row | {"source": texts[source], "rewrite": rewrite, "other": texts[other]})
-    return rows
+def counted(tallies: pl.DataFrame) -> Table:
+    """What each attack counted while guessing, over all cells and budgets."""
+    named = tallies.with_columns(pl.col("what").str.replace_all("_", " "))
+    rows = records(named, "attack: {attack} | what: {what} | count: {count:,.10g}")
+    return Table("What the attacks counted", "Over all cells and budgets.", rows, folded=True, page_only=True)

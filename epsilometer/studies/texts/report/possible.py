@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -12,32 +10,56 @@ from epsilometer.auditing.ceilings.share import AT_LEAST, AT_MOST, EXACTLY
 from epsilometer.auditing.schemas import CEILINGS, POSSIBLE
 from epsilometer.report.rows import CELL, tails
 from epsilometer.report.section import Section
+from epsilometer.report.table import Table, records
 from epsilometer.report.wording import bounded, listed, nats, proved, tail_words
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import ceilings_path, possible_path
 
 _SHARES: Mapping[str, Callable[[float], str]] = {EXACTLY: nats, AT_LEAST: proved, AT_MOST: bounded}
+_ENDS = {"law": "", "latents": "≤ ", "attacks": "≥ "}  # what a loss is known by
 _SAID = (0.0, 0.5, 1.0, 2.0, 4.0)  # nats
 
 
 def section(results: TextResults) -> Section | None:
-    """A table a data set whose trials are of sets; absent without any."""
-    table = results.table(possible_path(), POSSIBLE)
+    """A table a data set whose trials are of sets; absent without any, and in an audit from before there were such."""
+    table = certified(results)
     if table.is_empty():
         return None
-    described = with_tails(results, table)
     curves = results.table(ceilings_path(), CEILINGS)
-    return Section(
-        id="possible",
-        link="How good it can be",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "tables": [
-                {"dataset": dataset, "sentence": sentence(curves.filter(dataset=dataset), part), "rows": rows(part)}
-                for (dataset,), part in described.group_by("dataset", maintain_order=True)
-            ]
-        },
+    parts = with_tails(results, table).group_by("dataset", maintain_order=True)
+    explained = (
+        "Whoever keeps more of a text gives more away. The ceiling holds for every mechanism on these texts; perhaps "
+        "nobody reaches it, and nothing here ranks mechanisms, as an average loss does not show δ."
     )
+    tables = [(str(name), part) for (name,), part in parts]
+    said = [sentence(name, curves.filter(dataset=name), part) for name, part in tables]
+    blocks = [beside_ceiling(name, part) for name, part in tables]
+    return Section("possible", "Possible", "How good it can be", [explained, *said], blocks=blocks)
+
+
+def beside_ceiling(dataset: str, table: pl.DataFrame) -> Table:
+    """Worth beside the ceiling at the loss of the same trials. table: rows of `with_tails`."""
+    columns = (
+        "mechanism: {mechanism} | epsilon: {epsilon:budget} | cosine: {worth:.3f} ({worth_low:.3f} to "
+        "{worth_high:.3f}) | loss: {side}{loss:number} | ceiling: "
+        "{ceiling:bounded} | share of the possible: {part} | delta at 4 nats: {tails}"
+    )
+    rows = []
+    for row in table.to_dicts():
+        part, way = row["share"], row["share_is"]
+        shown = None if part is None else f"{way} {_SHARES[way](part)}".removeprefix("= ")
+        tails = tail_words(row["tail_low"], row["tail"])
+        rows.append(row | {"side": _ENDS[row["by"]], "part": shown, "tails": tails})
+    caption = (
+        "A pair from each of many sets of texts drawn at random. The ceiling is the largest cosine that any "
+        "mechanism can have at that loss; the share is 0 for one public text given to everybody, 1 at the ceiling."
+    )
+    return Table(f"How good it can be on {dataset}", caption, records(rows, columns))
+
+
+def certified(results: TextResults) -> pl.DataFrame:
+    """Schema `POSSIBLE`; without rows in an audit from before there were trials of sets."""
+    return results.tables(filter(results.has, [possible_path()]), POSSIBLE)
 
 
 def with_tails(results: TextResults, table: pl.DataFrame) -> pl.DataFrame:
@@ -46,21 +68,12 @@ def with_tails(results: TextResults, table: pl.DataFrame) -> pl.DataFrame:
     return table.join(described, on=CELL, how="left", nulls_equal=True, maintain_order="left")
 
 
-def sentence(curve: pl.DataFrame, table: pl.DataFrame) -> str:
+def sentence(dataset: str, curve: pl.DataFrame, table: pl.DataFrame) -> str:
     """What no mechanism can exceed on a data set, and what one text for everybody keeps."""
     at = dict(curve.select("nats", "ceiling").iter_rows())
     ceilings = listed([f"{bounded(at[level])} at {level:g}" for level in _SAID if level in at])
     fixed = table["one_text"][0]
     beside = "" if fixed is None else f"; the best single text, given to everybody, has {fixed:.2f}"
-    return f"No mechanism can have a mean cosine above {ceilings} nats{beside} ({table['sets'][0]:,} sets)."
-
-
-def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a data set; first: where another mechanism begins."""
-    shown, before = [], None
-    for row in table.to_dicts():
-        share = None if row["share"] is None else _SHARES[row["share_is"]](row["share"])
-        words = {"tails": tail_words(row["tail_low"], row["tail"]), "share": share}
-        shown.append({**row, "first": row["mechanism"] != before, **words})
-        before = row["mechanism"]
-    return shown
+    return (
+        f"On {dataset} no mechanism can have a mean cosine above {ceilings} nats{beside} ({table['sets'][0]:,} sets)."
+    )

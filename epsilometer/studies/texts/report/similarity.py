@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,10 @@ from epsilometer.core.tables import Schema
 from epsilometer.report.figures import CONFIG, GRID, INK, MUTED, WIDTH, Figure, Specification, Style, styles
 from epsilometer.report.rows import CELL
 from epsilometer.report.section import Section
+from epsilometer.report.table import NAMED, Table, record, records
 from epsilometer.report.wording import budget, confidence, metric_value, share
 from epsilometer.studies.texts.report.results import TextResults
-from epsilometer.studies.texts.tables import SIMILARITIES, SIMILARITY
+from epsilometer.studies.texts.tables import SIMILARITIES
 
 QUARTILES: Schema = {  # a row a cell, epsilon and quarter: the trial whose cosine stands there, and its texts
     "dataset": pl.String,
@@ -44,30 +44,31 @@ def section(results: TextResults) -> Section | None:
     each = results.table("data/similarities.parquet", SIMILARITIES)
     if each.is_empty():
         return None
-    alpha, mechanisms = results.params.audit.alpha, results.estimates["mechanism"]
-    summary = results.table("data/similarity.parquet", SIMILARITY)
-    leakage = results.table("data/leakage.parquet", LEAKAGE)
-    figures = {
-        name: Figure(
+    figures = [
+        Figure(
             f"kept-{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}",
             f"What the rewrites of data set {name} keep",
-            distributions(each, name, mechanisms),
+            distributions(each, name, results.estimates["mechanism"]),
+            heading=name,
         )
         for name in each["dataset"].unique().sort()
-    }
-    return Section(
-        id="kept",
-        link="What is kept",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "figures": figures,
-            "means": means(summary, each, alpha),
-            "leaks": list(leaks(leakage)),
-            "examples": examples(each, with_texts(quartiles(each), results)),
-            "confidence": confidence(alpha, sides=2),
-        },
-        figures=[*figures.values()],
+    ]
+    leakage = results.table("data/leakage.parquet", LEAKAGE)
+    survivors = [leak_sentence(str(name), part) for (name,), part in leakage.group_by("dataset", maintain_order=True)]
+    words = (
+        "Every text beside its rewrite: more is closer, but for changed (the share of words replaced, put in or left "
+        "out) and perplexity. A high value does not make a text good, and a low one no text private. Histograms stand "
+        "on their sides, a budget each, as wide as any other at their widest; line: the middle half of the texts, dot: "
+        "their median."
     )
+    means = closeness(each, results.params.audit.alpha)
+    blocks: list[Table | Figure] = [
+        *figures,
+        means,
+        *identifiers(leakage),
+        *examples(each, with_texts(quartiles(each), results)),
+    ]
+    return Section("kept", "Kept", "What the rewrites keep", [words, *survivors], blocks=blocks)
 
 
 def quartiles(each: pl.DataFrame) -> pl.DataFrame:
@@ -223,72 +224,60 @@ def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[st
     return shapes, marks
 
 
-def means(summary: pl.DataFrame, each: pl.DataFrame, alpha: float) -> dict[str, Any]:
-    """metrics, and a row a cell and epsilon: its mean and the reach of its interval for each of them."""
-    metrics = each["metric"].unique(maintain_order=True).to_list()
-    means: dict[tuple[Any, ...], dict[str, tuple[float, float]]] = {}
-    for (*cell, metric), part in each.drop_nulls("value").group_by(*CELL, "metric", maintain_order=True):
-        mean, low, high = mean_interval(part["value"], part["source"], alpha)
-        means.setdefault(tuple(cell), {})[str(metric)] = (mean, (high - low) / 2)
-    rows = [
-        {
-            **dict(zip(CELL, row[:3], strict=True)),
-            "texts": row[3],
-            "corpus_bleu": row[4],
-            "means": means.get(row[:3], {}),
-        }
-        for row in summary.sort(*CELL).select(*CELL, "texts", "corpus_bleu").iter_rows()
-    ]
-    return {"metrics": metrics, "rows": rows, "corpus": any(row["corpus_bleu"] is not None for row in rows)}
+def closeness(each: pl.DataFrame, alpha: float) -> Table:
+    """Means of every metric; the cosine's with its interval, in which rewrites of one text count as one."""
+    rows = []
+    for _, part in each.group_by(CELL, maintain_order=True):
+        row = record(part.row(0, named=True), NAMED)
+        for (metric,), values in part.drop_nulls("value").group_by("metric", maintain_order=True):
+            mean, low, high = mean_interval(values["value"], values["source"], alpha)
+            row[str(metric)] = f"{mean:.3f}" + (f" ({low:.3f} to {high:.3f})" if metric == "cosine" else "")
+        rows.append(row)
+    return Table("What rewrites keep", f"Means, with {confidence(alpha, 2)} intervals of the cosine.", rows)
 
 
-def leaks(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    """A table a data set: its kinds with how many identifiers there are, and a row a mechanism and epsilon."""
-    for (dataset,), part in table.sort("dataset", "mechanism", "epsilon").group_by("dataset", maintain_order=True):
-        counts = dict(part.select("kind", "identifiers").iter_rows())  # the same in every cell
-        kinds = sorted(counts, key=lambda kind: (kind == ALL, kind))
-        rows = [
-            {"mechanism": mechanism, "epsilon": epsilon, "kinds": {row["kind"]: row for row in some.to_dicts()}}
-            for (mechanism, epsilon), some in part.group_by("mechanism", "epsilon", maintain_order=True)
-        ]
-        recorded = int(part.filter(kind=ALL)["recorded"][0])
-        sentence = _leak_sentence(str(dataset), part.filter(kind=ALL))
-        yield {
-            "dataset": dataset, "kinds": kinds, "counts": counts, "rows": rows, "recorded": recorded,
-            "sentence": sentence,
-        }  # fmt: skip
+def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set: which share of its identifiers, by kind, survive as they were."""
+    for (dataset,), table in leakage.group_by("dataset", maintain_order=True):
+        rows = []
+        for _, cell in table.group_by(CELL[1:], maintain_order=True):
+            row = record(cell.row(0, named=True), "mechanism: {mechanism} | epsilon: {epsilon:budget}")
+            shares = records(cell, "of: {kind} ({identifiers}) | share: {share:.0%} ({low:.0%} to {high:.0%})")
+            rows.append(row | {each["of"]: each["share"] for each in shares})
+        yield Table(f"Identifiers that survive on {dataset}", "After each kind: how many there were.", rows)
 
 
-def _leak_sentence(dataset: str, every: pl.DataFrame) -> str:
+def leak_sentence(dataset: str, leakage: pl.DataFrame) -> str:
     """What survives of each mechanism, least and most; budgets of different mechanisms are not compared."""
-    parts = []
+    every, parts = leakage.filter(kind=ALL), []
     for (mechanism,), rows in every.sort("mechanism").group_by("mechanism", maintain_order=True):
         ends = rows["share"].sort()
         least, most = share(ends[0]), share(ends[-1])
         parts.append(f"{mechanism} {most}" if least == most else f"{mechanism} {least} to {most}")
-    return f"On {dataset}, of {every['identifiers'][0]:,} identifiers, over the budgets audited: {', '.join(parts)}."
+    return (
+        f"On {dataset}, of {every['identifiers'][0]:,} identifiers ({every['recorded'][0]:,} on the corpus's record, "
+        f"the others by patterns), so many survive over the budgets audited: {', '.join(parts)}."
+    )
 
 
-def examples(each: pl.DataFrame, quartiles: pl.DataFrame) -> list[dict[str, Any]]:
-    """Groups of one data set and mechanism: the texts at the quartiles of each budget, with all their values."""
-    values: dict[tuple[Any, ...], list[tuple[str, float | None]]] = {}
+def examples(each: pl.DataFrame, quartiles: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set and mechanism: the texts at the quartiles of each budget, with all their values."""
+    values: dict[tuple[Any, ...], list[str]] = {}
     for *key, metric, value in each.select(*CELL, "trial", "metric", "value").iter_rows():
-        values.setdefault(tuple(key), []).append((metric, value))
-    return [
-        {
-            "dataset": dataset,
-            "mechanism": mechanism,
-            "budgets": rows["epsilon"].n_unique(),
-            "rows": [
-                row | {"values": _listed(values.get((*(row[name] for name in CELL), row["trial"]), []))}
-                for row in rows.sort("epsilon", "quarter").to_dicts()
-            ],
-        }
-        for (dataset, mechanism), rows in quartiles.sort("dataset", "mechanism").group_by(
-            "dataset", "mechanism", maintain_order=True
-        )
-    ]
-
-
-def _listed(values: Sequence[tuple[str, float | None]]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {metric_value(value)}" for name, value in values)
+        values.setdefault(tuple(key), []).append(f"{metric.replace('_', ' ')} {metric_value(value)}")
+    columns = (
+        "epsilon: {epsilon:budget} | quarter: {quarter:.0%} | original: {original} | rewrite: {rewrite} | "
+        "values: {values}"
+    )
+    for (dataset, mechanism), part in quartiles.sort("dataset", "mechanism").group_by(
+        "dataset", "mechanism", maintain_order=True
+    ):
+        rows = [
+            row
+            | {"rewrite": row["rewrite"] or "(empty)"}
+            | {"values": ", ".join(values[(*(row[name] for name in CELL), row["trial"])])}
+            for row in part.sort("epsilon", "quarter").to_dicts()
+        ]
+        caption = "The texts below whose cosine a quarter, half and three quarters of the texts lie."
+        heading = f"Texts at the quartiles of the cosine: {mechanism} on {dataset}"
+        yield Table(heading, caption, records(rows, columns), folded=True, texts=True)

@@ -9,7 +9,7 @@ import polars as pl
 
 from epsilometer.auditing.results.diagnostics import STRONGEST_INSIDE
 from epsilometer.report.rows import CELL, averages, strongest, unread
-from epsilometer.report.section import Section
+from epsilometer.report.section import Fragment, Section
 from epsilometer.report.wording import listed, proved, share
 from epsilometer.studies.texts.report.datasets import datasets
 from epsilometer.studies.texts.report.results import TextResults
@@ -23,14 +23,21 @@ def section(results: TextResults) -> Section:
     estimates, described = results.estimates, datasets(results)
     return Section(
         id="strongest",
-        link="Strongest attacks",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "heat": heat(estimates, described, results.exact),
-            "unread": unread(results),
-            "length_sentence": length_sentence(estimates),
-            "few_sentence": few_sentence(described),
-        },
+        link="Strongest",
+        heading="The strongest attack",
+        words=[
+            "Large: the loss that the best attack **on what is released** proves, in nats, and darker where it is "
+            "more; the brown part of the bar is how much of it the length of a text proves alone. Equal length: the "
+            "same attack on trials whose candidates have equally many words; exact: the average loss between such "
+            "texts, by the mechanism's law; inside: an attack on something that is not released.",
+            " ".join(filter(None, (length_sentence(estimates), few_sentence(described)))),
+        ],
+        blocks=[
+            Fragment(
+                Path(__file__).with_suffix(".html.j2"),
+                {"heat": heat(estimates, described, results.exact), "unread": unread(results)},
+            )
+        ],
     )
 
 

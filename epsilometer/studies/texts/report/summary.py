@@ -6,10 +6,8 @@ for or against; one that breaks its claim is a fault of the audit, and said firs
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -22,8 +20,6 @@ from epsilometer.report.rows import (
     CELL,
     REACH,
     TAIL_ALLOWED,
-    averages,
-    by_equal_length,
     comparable,
     hardly_read,
     strongest,
@@ -37,59 +33,47 @@ from epsilometer.report.wording import (
     inflected,
     listed,
     odds,
-    proved,
     tail_words,
 )
-from epsilometer.studies.texts.report import exact_loss, known_loss
+from epsilometer.studies.texts.report import known_loss
 from epsilometer.studies.texts.report.results import TextResults
 
 OFTEN = 0.95  # the share of right guesses from which on a leak is named: 19 of 20
-_NAMED = 4  # mechanisms whose risk is put into words
 _FEW = 50  # trials below which nothing is said about those with candidates of equal length
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What the top of the page shows.
+    """What is said first.
 
-    alarm: whether a claim is violated or the known-loss check fails; parts: headings with their sentences; guesses: a
-    row a mechanism, controls last, and in it a cell a budget, smallest first.
+    alarm: whether a claim is violated or the known-loss check fails; parts: topics with their sentences; headlines: the
+    same in a sentence a topic, for the first screen.
     """
 
     alarm: bool
     parts: list[tuple[str, list[str]]]
-    guesses: list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class ByLaw:
-    """What laws prove. exact: schema `EXACT`; risks: schema `exact_loss.RISKS`."""
-
-    exact: pl.DataFrame
-    risks: pl.DataFrame
+    headlines: list[tuple[str, str]]
 
 
 def section(results: TextResults) -> Section:
-    """The sentences, how often the best attack was right, and what was counted."""
+    """What was found, in sentences."""
     estimates, params = results.estimates, results.params
+    overview = summary(
+        estimates,
+        results.verdicts,
+        params.utility.target,
+        results.table(known_loss.PATH, known_loss.INSTRUMENT),
+        outputs=results.table("data/outputs.parquet", OUTPUTS),
+        exact=results.exact,
+        compared=comparable(estimates, results.exact, params.audit.alpha),
+    )
     return Section(
         id="summary",
-        link="Summary",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "summary": summary(
-                estimates,
-                results.verdicts,
-                params.utility.target,
-                results.table(known_loss.PATH, known_loss.INSTRUMENT),
-                outputs=results.table("data/outputs.parquet", OUTPUTS),
-                by_law=ByLaw(results.exact, exact_loss.risks(results.exact_curves, exact_loss.texts(results))),
-                compared=comparable(estimates, results.exact, params.audit.alpha),
-            ),
-            "chance": odds(1 / params.trials.candidates),
-            "exact": len(results.exact.filter("released")) > 0,
-            "facts": facts(estimates),
-        },
+        link="Findings",
+        heading="What this audit shows",
+        words=[f"**{topic}.** {' '.join(sentences)}" for topic, sentences in overview.parts],
+        first_screen=overview.headlines,
+        alarm=overview.alarm,
     )
 
 
@@ -99,13 +83,14 @@ def summary(
     target: float,
     instrument: pl.DataFrame,
     outputs: pl.DataFrame,
-    by_law: ByLaw,
+    exact: pl.DataFrame,
     compared: pl.DataFrame,
 ) -> Summary:
     """Sum an audit up.
 
     estimates: schema `ESTIMATES`; verdicts: as `verdicts.overall` gives them; target: the loss at which to choose;
-    instrument: schema `known_loss.INSTRUMENT`; outputs: schema `OUTPUTS`; compared: as `rows.comparable` gives it.
+    instrument: schema `known_loss.INSTRUMENT`; outputs: schema `OUTPUTS`; exact: schema `EXACT`; compared: as
+    `rows.comparable` gives it.
     """
     best, inside = strongest(estimates), strongest(estimates, STRONGEST_INSIDE)
     check = known_loss.fault(instrument)
@@ -115,19 +100,65 @@ def summary(
     faults = verdicts.filter(theirs, verdict=VIOLATED).select("mechanism", "epsilon").rows()
     claimed = _of_audit(verdicts.filter(~theirs), estimates)
     hardly = hardly_read(outputs.filter(~theirs))
+    first, bounded = [*([check] if check else []), *_faults(faults)], _bounded(used, exact)
     parts = [
-        ("Look here first", [*([check] if check else []), *_faults(faults)]),
+        ("Look here first", first),
         ("What leaks", leaks(used, inside.filter(~pl.col("control")), hardly)),
-        ("In plain words", risk_in_words(by_equal_length(by_law.exact.filter(~theirs)), by_law.risks, target)),
         ("Claims", claims(claimed)),
         ("Not tested", [*_unchecked(instrument), *untested(claimed, estimates.filter(~pl.col("control")))]),
-        ("What to do", advice(_bounded(used, by_law.exact), compared, claimed, target, hardly=hardly)),
+        ("What to do", advice(bounded, compared, claimed, target, hardly=hardly)),
     ]
     return Summary(
         alarm=bool(check or faults) or VIOLATED in claimed["verdict"],
         parts=[(heading, sentences) for heading, sentences in parts if sentences],
-        guesses=guesses(best, hardly, by_law.exact),
+        headlines=[
+            *[("Look here first", sentence) for sentence in first],
+            *headlines(bounded, compared, claimed, target, hardly=hardly),
+        ],
     )
+
+
+def headlines(
+    best: pl.DataFrame,
+    compared: pl.DataFrame,
+    verdicts: pl.DataFrame,
+    target: float,
+    *,
+    hardly: Container[str],
+) -> list[tuple[str, str]]:
+    """What leaks, what to do, and which claims hold, in a sentence each; without a mechanism but controls none."""
+    if best.is_empty():
+        return [("What leaks", "No mechanism but controls was audited.")]
+    often = best.filter(pl.col("success_rate") >= OFTEN)["mechanism"].unique().sort().to_list()
+    names = f"Among {max(best['candidates'].to_list())} texts an adversary names the source of a rewrite"
+    met = _within(best, target, hardly)
+    alike = _within(compared.filter(pl.col("mechanism").is_in(best["mechanism"].to_list())), target, hardly)
+    limit = f"{target:g} {inflected(target, 'nat', 'nats')}"
+    tested = verdicts.filter(pl.col("verdict").is_in([VIOLATED, NOT_REFUTED]))
+    broken = tested.filter(verdict=VIOLATED)
+    claims = f"{broken.height} of {tested.height} claims tested {inflected(broken.height, 'is', 'are')} violated"
+    whose = (
+        f": {listed(broken['mechanism'].unique().sort().to_list(), 4)}"
+        if len(broken)
+        else ", which proves none of them"
+    )
+    return [
+        (
+            "What leaks",
+            f"{names} at least {odds(OFTEN)} times, at some budget of {listed(often)}."
+            if often
+            else f"{names} less than {odds(OFTEN)} times at every budget.",
+        ),
+        (
+            "What to do",
+            f"Under every attack here {listed([*met.values()], 3)} stayed within {limit}."
+            if met
+            else f"Between texts of equal length {listed([*alike.values()], 3)} stayed within {limit}; else none did."
+            if alike
+            else f"Use smaller budgets: none here stayed within {limit}.",
+        ),
+        ("Claims", f"{claims}{whose}." if len(tested) else "No claim could be tested."),
+    ]
 
 
 def _of_audit(verdicts: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
@@ -156,44 +187,6 @@ def _faults(cells: Sequence[tuple[str, float]]) -> list[str]:
     return [f"A control breaks its claim, which is known to hold: {at_budgets(cells, [])}. Trust no figure below."]
 
 
-def guesses(best: pl.DataFrame, hardly: Mapping[str, list[str]], exact: pl.DataFrame) -> list[dict[str, Any]]:
-    """For each mechanism, controls last: its budgets with the guesses of the best attack where that did best.
-
-    unread: what `hardly_read` says of it; exact: the average loss by the law of what is released, over pairs of equal
-    length, None where it is not known.
-    """
-    rows = []
-    by_law = averages(exact)
-    worst = best.sort("loss", "success_rate", "dataset", descending=[True, True, False])
-    worst = worst.unique(["mechanism", "epsilon"], keep="first", maintain_order=True)
-    for (control, mechanism), cells in worst.sort("control", "mechanism", "epsilon").group_by(
-        "control", "mechanism", maintain_order=True
-    ):
-        rows.append(
-            {"mechanism": mechanism, "control": control, "unread": hardly.get(str(mechanism), [])}
-            | {
-                "cells": [
-                    _guesses(c, by_law.get((c["dataset"], c["mechanism"], c["epsilon"]))) for c in cells.to_dicts()
-                ]
-            }
-        )
-    return rows
-
-
-def _guesses(row: dict[str, Any], exact: str | None) -> dict[str, Any]:
-    """equal: how often the same attack was right where all candidates are equally long; None where all or few are."""
-    some = _FEW <= row["equal_trials"] < row["trials"]
-    return {
-        "epsilon": row["epsilon"],
-        "right": odds(row["success_rate"]),
-        "where": f"{row['attack']} on {row['dataset']}",
-        "equal": odds(row["equal_successes"] / row["equal_trials"]) if some else None,
-        "exact": exact,
-        "proven": row["loss"] > 0,
-        "full": min(1.0, row["loss"] / row["ceiling"]) if row["ceiling"] else 0.0,
-    }
-
-
 def leaks(best: pl.DataFrame, inside: pl.DataFrame, hardly: Mapping[str, list[str]]) -> list[str]:
     """Against which mechanisms a guesser is nearly always right, against which nothing was found, what is inside.
 
@@ -210,7 +203,7 @@ def leaks(best: pl.DataFrame, inside: pl.DataFrame, hardly: Mapping[str, list[st
         if above:
             often.append(at_budgets(above, audited))
         nothing += [(str(mechanism), row["epsilon"]) for row in worst.to_dicts() if row["loss"] == 0]
-    beginning = f"Given what is released and {k} texts, one of them its source, a guesser finds the source"
+    beginning = f"Given what is released and {k} texts, one of them its source, an adversary names the source"
     sentences = [
         f"{beginning} at least {odds(OFTEN)} times (by chance: {odds(1 / k)}) against {listed(often)}."
         if often
@@ -263,46 +256,11 @@ def _inside(best: pl.DataFrame, inside: pl.DataFrame) -> list[str]:
         f"what is released: {odds(row['right'])})"
         for row in rows
     ]
-    return [f"What is not released must stay so. With it a guesser is right far more often: {listed(shown, 3)}."]
+    return [f"What is not released must stay so. With it an adversary is right far more often: {listed(shown, 3)}."]
 
 
 def _seen(sees: str) -> str:
     return "what a provider gets" if sees == "provider" else sees
-
-
-def risk_in_words(exact: pl.DataFrame, risks: pl.DataFrame, target: float) -> list[str]:
-    """How often anybody can name the source among so many texts, for the budgets that matter most.
-
-    These are, of each mechanism, the largest budget whose exact average is within the target on every data set, or else
-    the smallest. exact: a row a cell, of no control; risks: schema `exact_loss.RISKS`.
-    """
-    chances = risks.join(exact.select(*CELL, "pairs", "average"), on=[*CELL, "pairs"], nulls_equal=True)
-    if chances.is_empty():
-        return []
-    cells = []
-    for (mechanism,), rows in chances.group_by("mechanism", maintain_order=True):
-        worst = (
-            rows.sort("average", "dataset", descending=[True, False]).unique("epsilon", keep="first").sort("epsilon")
-        )
-        within = worst.filter(pl.col("average") <= target)
-        row = within.row(-1, named=True) if len(within) else worst.row(0, named=True)
-        cells.append((row["average"], str(mechanism), row["epsilon"], row["dataset"]))
-    sentences = []
-    for _, mechanism, epsilon, dataset in sorted(cells, key=lambda cell: cell[:2])[:_NAMED]:
-        of_cell = chances.filter(pl.col("epsilon").eq_missing(epsilon), dataset=dataset, mechanism=mechanism).select(
-            "candidates", "chance"
-        )
-        among = [f"{at_most(chance)} among {k:,}" for k, chance in of_cell.iter_rows()]
-        sentences.append(f"{at_budget(mechanism, epsilon)} on {dataset}: {listed(among)}.")
-    guessing = listed([f"{at_most(1 / k)} among {k:,}" for k in risks["candidates"].unique().sort()], most=9)
-    rest = len(cells) - _NAMED
-    more = f"; {rest} more {inflected(rest, 'is', 'are')} in the section on exact losses" if rest > 0 else ""
-    return [
-        "An adversary sees a rewrite, knows the mechanism, and has several texts of equal length, which differ from "
-        "each other as the pairs compared here do; one of them is the source. The adversary names the source at most "
-        f"this often (by guessing: {guessing}){more}:",
-        *sentences,
-    ]
 
 
 def claims(verdicts: pl.DataFrame) -> list[str]:
@@ -338,8 +296,8 @@ def untested(verdicts: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
         trials = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
         cells = beyond.select("mechanism", "epsilon")
         sentences.append(
-            f"{len(beyond)} of {len(claimed)} claims are too large to be tested with {trials} trials: a guesser who is "
-            f"right every time would not refute them ({at_budgets(cells.rows(), claimed)})."
+            f"{len(beyond)} of {len(claimed)} claims are too large to be tested with {trials} trials: an adversary "
+            f"who is right every time would not refute them ({at_budgets(cells.rows(), claimed)})."
         )
         tests = estimates.filter(~pl.col("attack").is_in(CHOSEN)).group_by("mechanism", "epsilon")
         least = cells.join(
@@ -399,7 +357,7 @@ def advice(
     fixed = [name for name in missed if name not in equal and best.filter(mechanism=name)["epsilon"].null_count()]
     beyond = [name for name in missed if name not in (*equal, *fixed)]
     most = at_most(success_bound(target, int(best["candidates"].min())))  # type: ignore[arg-type]
-    limit = f"{target:g} {inflected(target, 'nat', 'nats')} (a guesser right at most {most})"
+    limit = f"{target:g} {inflected(target, 'nat', 'nats')} (an adversary right at most {most})"
     if met:
         sentences.append(
             f"Under every attack and on every data set here, {listed([*met.values()])} stayed within {limit}. Other "
@@ -467,21 +425,4 @@ def _beyond_length(best: pl.DataFrame, beyond: Sequence[str]) -> list[str]:
     return [
         f"A smaller ε may not help {listed(left)}: at the smallest one length may be all that leaks, and what keeps "
         "the number of words shows it at any ε. `--match words` searches between texts of equal length."
-    ]
-
-
-def facts(estimates: pl.DataFrame) -> list[tuple[str, str]]:
-    """Number and what it counts."""
-    trials, ceilings = estimates["trials"].unique().sort(), estimates["ceiling"].unique().sort()
-
-    def span(values: Iterable[str]) -> str:
-        return " to ".join(dict.fromkeys(values))
-
-    return [
-        (f"{estimates.filter(~pl.col('control'))['mechanism'].n_unique()}", "mechanisms"),
-        (f"{estimates.filter('control')['mechanism'].n_unique()}", "controls"),
-        (f"{estimates['dataset'].n_unique()}", "data sets"),
-        (f"{estimates.filter(~pl.col('attack').is_in(CHOSEN))['attack'].n_unique()}", "attacks"),
-        (span(f"{t:,}" for t in (trials[0], trials[-1])), "trials each"),
-        (span(proved(c) for c in (ceilings[0], ceilings[-1])), "nats, the most that trials can show"),
     ]

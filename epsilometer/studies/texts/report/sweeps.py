@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -13,13 +12,13 @@ from epsilometer.auditing.schemas import SWEEPS
 from epsilometer.report.figures import COLOURS, WIDTH, Figure, Specification, joined, styles
 from epsilometer.report.rows import within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import budget
+from epsilometer.report.table import Table, records
+from epsilometer.report.wording import budget, loss_between
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import varied_path
 
 MEASURES = {"cosine": "cosine", "bertscore": "BERTScore", "point": "loss, embedding attack (nats)"}
 _ENDS = {"cosine": ("cosine_low", "cosine_high"), "bertscore": ("bertscore_low", "bertscore_high")}
-_SAME = 1e-9
 
 
 def section(results: TextResults) -> Section | None:
@@ -27,15 +26,25 @@ def section(results: TextResults) -> Section | None:
     table = results.tables([varied_path("sweeps", cell) for cell in results.params.sweeps], SWEEPS)
     if table.is_empty():
         return None
-    words = "Utility and loss when one setting of a mechanism is varied"
-    swept = Figure("sweeps", words, figure(table, results.estimates["mechanism"]))
-    return Section(
-        id="sweeps",
-        link="Sweeps",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={"swept": swept, "sentences": sentences(table)},
-        figures=[swept],
+    swept = Figure(
+        "sweeps",
+        "Utility and loss when one setting of a mechanism is varied",
+        figure(table, results.estimates["mechanism"]),
+        caption="All values of a setting have the same candidate sets, targets and noise. Dots: the mean similarity to "
+        "the original, and the loss under the embedding attack (plug-in); bars: intervals.",
     )
+    return Section("sweeps", "Sweeps", "What a mechanism's settings do", blocks=[swept, varied(table)])
+
+
+def varied(sweeps: pl.DataFrame) -> Table:
+    """Cosine and loss under the embedding attack when one setting of a mechanism is varied."""
+    columns = (
+        "data set: {dataset} | mechanism: {mechanism} | setting: {setting} | value: {value:number} | "
+        "cosine: {cosine:.3f} ({cosine_low:.3f} to {cosine_high:.3f}) | loss: {interval}"
+    )
+    rows = [{**row, "interval": loss_between(row)} for row in sweeps.to_dicts()]
+    caption = "The loss is that of the embedding attack."
+    return Table("One setting varied", caption, records(rows, columns), folded=True)
 
 
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
@@ -77,26 +86,3 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
     settings = shown["setting"].unique().sort().to_list()
     panels = [panel(setting, measure) for setting in settings for measure in MEASURES]
     return joined(panels, datasets, columns=len(MEASURES), spacing=30)
-
-
-def sentences(table: pl.DataFrame) -> list[str]:
-    """For each cell and setting: the value of the largest cosine, or that the setting changed nothing."""
-    sentences = []
-    for (dataset, mechanism, setting), rows in table.sort("dataset", "mechanism", "setting", "value").group_by(
-        "dataset", "mechanism", "setting", maintain_order=True
-    ):
-        if len(rows) < 2:
-            continue
-        cell = f"{mechanism} on {dataset}"
-        values, cosine = rows["value"].to_list(), rows["cosine"].to_list()
-        span = f"{budget(values[0])} to {budget(values[-1])}"
-        if max(cosine) - min(cosine) < _SAME and rows["point"].n_unique() == 1:
-            sentences.append(f"{cell}: {setting} from {span} changes nothing, on the same trials and noise.")
-            continue
-        best, worst = (int(pick(range(len(cosine)), key=cosine.__getitem__)) for pick in (max, min))
-        overlap = "; their intervals overlap" * (rows["cosine_high"][worst] >= rows["cosine_low"][best])
-        sentences.append(
-            f"{cell}: {setting} from {span}; the cosine is largest, {cosine[best]:.3f}, at {budget(values[best])} and "
-            f"smallest, {cosine[worst]:.3f}, at {budget(values[worst])}{overlap}."
-        )
-    return sentences

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -12,6 +12,7 @@ from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.schemas import CLAIMS, DENIABILITY
 from epsilometer.report.figures import Figure, Specification, by_name, epsilon_axis, specify, styles
 from epsilometer.report.section import Section
+from epsilometer.report.table import Table, records
 from epsilometer.report.wording import at_budget, listed
 from epsilometer.studies.texts.report.results import TextResults
 
@@ -19,28 +20,73 @@ from epsilometer.studies.texts.report.results import TextResults
 def section(results: TextResults) -> Section | None:
     """Each claim's least slack with its witness, violated claims first."""
     claims = results.table("data/claims.parquet", CLAIMS)
-    claimed = claims.filter(pl.col("verdict") != NO_CLAIM)
-    if claimed.is_empty():
+    if claims.filter(pl.col("verdict") != NO_CLAIM).is_empty():
         return None
-    claimed = claimed.with_columns(tested=pl.col("verdict").is_in([VIOLATED, NOT_REFUTED]))
-    words = results.table("data/deniability.parquet", DENIABILITY)
-    deniability = None
-    if len(words):
-        specification = figure(words, results.estimates["mechanism"])
-        deniability = Figure("deniability", "Plausible deniability of words", specification)
-    return Section(
-        id="worst",
-        link="Worst cases",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "worst": with_overall(claimed, results.verdicts)
-            .sort(pl.col("overall") != VIOLATED, "mechanism", "epsilon")
-            .to_dicts(),
-            "worst_sentence": sentence(claims),
-            "deniability": deniability,
-        },
-        figures=[deniability] if deniability else [],
+    judged = with_overall(claims, results.verdicts).filter(pl.col("verdict") != NO_CLAIM)
+    judged = judged.sort(pl.col("overall") != VIOLATED, maintain_order=True)
+    figures = []
+    if len(words := results.table("data/deniability.parquet", DENIABILITY)):
+        figures = [
+            Figure(
+                "deniability",
+                "Plausible deniability of words",
+                figure(words, results.estimates["mechanism"]),
+                heading="Plausible deniability of single words",
+                caption="How often a word is written as it is, and how many different words are written for it: means "
+                "over words, bands from the 5th to the 95th percentile. Many outputs are no proof of privacy.",
+            )
+        ]
+    blocks: list[Table | Figure] = [worst_cases(judged), nearest(judged), *figures]
+    return Section("worst", "Worst case", "The worst case of each claim", [sentence(claims)], blocks=blocks)
+
+
+def worst_cases(claims: pl.DataFrame) -> Table:
+    """Each claim against its worst case; claims: with the one verdict on each (`overall`)."""
+    columns = (
+        "mechanism: {mechanism} | epsilon: {epsilon:budget} | claim: {claim} | method: {method} | "
+        "claimed: {claimed:number} | worst: {worst:number} | audited: {yes} | verdict: {overall}"
     )
+    caption = (
+        "Over pairs of inputs and all outputs where the law is computed (at most `claims.vocabulary` inputs); by draws "
+        "elsewhere, where `worst` is a lower bound, and a budget that is not audited is one at which draws can refute."
+    )
+    audited = pl.when("audited").then(pl.lit("yes")).otherwise(pl.lit("no"))
+    return Table("Claims against their worst case", caption, records(claims.with_columns(yes=audited), columns))
+
+
+def nearest(claims: pl.DataFrame) -> Table:
+    """Where each claim is nearest to its limit or farthest beyond it, of claims that were tested, and how it is known.
+
+    Apart from `worst_cases`, since a witness may be a text.
+    """
+    columns = (
+        "mechanism: {mechanism} | epsilon: {epsilon:budget} | slack: {slack:beyond} | "
+        "witness: {output} for {x} rather than {other} | largest loss: {largest:beyond} ({largest_method}) | how: {how}"
+    )
+    tested = pl.col("verdict").is_in([VIOLATED, NOT_REFUTED])
+    shown = claims.with_columns(pl.when(tested).then(pl.col("slack", "x")))
+    rows = [{**row, "how": _how(row)} for row in shown.to_dicts()]
+    caption = (
+        "Slack: what the claim allows less what is lost, negative beyond it; the witness is the output for one input "
+        "rather than another. Largest loss: of one unit between any two inputs, or those compared."
+    )
+    heading = "Where each claim is nearest to its limit"
+    return Table(heading, caption, records(rows, columns), folded=True, page_only=True)
+
+
+def _how(row: Mapping[str, Any]) -> str:
+    """By what a worst case is known, over which inputs, and why not better."""
+    law = ", by its stated law" if row["method"] in ("exact", "largest found") else ""
+    counts = f", {row['inputs']:,} inputs" if row["inputs"] else ""
+    if row["draws"]:
+        counts = f", {row['draws']:,} draws for each of {row['inputs']} words"
+    parts = [f"{row['method']}{law}{counts}"]
+    if row["testable"] is not None:
+        parts.append(f"refutes claims up to {row['testable']:.2f}")
+    if row["method"] == "largest found" and (bound := row["bound"]) is not None:
+        within = f"at least {-bound:.2f} within" if bound <= 0 else f"at most {bound:.2f} beyond"
+        parts.append(f"over all words {within} the claim")
+    return "; ".join(filter(None, [*parts, row["reason"]]))
 
 
 def sentence(claims: pl.DataFrame) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import altair as alt
@@ -25,7 +24,8 @@ from epsilometer.report.figures import (
 )
 from epsilometer.report.rows import CELL, TAIL_ALLOWED, comparable, hardly_read, within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import at_budget, bounded, inflected, nats, proved, tail_words, unbounded
+from epsilometer.report.table import Table
+from epsilometer.report.wording import at_budget, bounded, budget, inflected, nats, proved, tail_words, unbounded
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import SIMILARITY, ceilings_path
 
@@ -46,22 +46,22 @@ def section(results: TextResults) -> Section | None:
     if points.is_empty():
         return None
     ceilings = results.table(ceilings_path(), CEILINGS)
-    specification = figure(points, levels(downstream), estimates["mechanism"], target, ceilings=ceilings)
-    tradeoff = Figure("tradeoff", "Utility against loss", specification)
-    outputs = results.table("data/outputs.parquet", OUTPUTS)
+    tradeoff = Figure(
+        "tradeoff",
+        "Utility against loss",
+        figure(points, levels(downstream), estimates["mechanism"], target, ceilings=ceilings),
+        caption="Up keeps more, left loses less; a line is a mechanism, its points are its budgets (hollow where "
+        "trials prove the loss and no law does), and bars are intervals. Rings: of the points whose δ at 4 nats a law "
+        f"shows to be at most {TAIL_ALLOWED:g}, none is worth more and leaks less; shaded: what no mechanism can have.",
+    )
+    hardly = hardly_read(results.table("data/outputs.parquet", OUTPUTS))
+    said = [tradeoff_sentence(points, target, hardly), attribute_sentence(downstream)]
     return Section(
         id="worth",
-        link="Worth at equal loss",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "tradeoff": tradeoff,
-            "exact": bool(points["exact"].any()),
-            "shaded": len(ceilings) > 0,
-            "tradeoff_sentence": tradeoff_sentence(points, target, hardly_read(outputs)),
-            "labels": labels(downstream),
-            "attribute_sentence": attribute_sentence(downstream),
-        },
-        figures=[tradeoff],
+        link="Worth",
+        heading="What a rewrite is worth at equal loss",
+        words=[*filter(None, said)],
+        blocks=[tradeoff, *learnt(downstream)],
     )
 
 
@@ -281,25 +281,18 @@ def _apart(levels: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=levels.schema)
 
 
-def labels(downstream: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """By role (task, attribute), for each data set and label: its baselines, and a row a mechanism and budget.
-
-    Scores are dicts of macro and binary: `0.71 ± 0.02` (mean and standard deviation over seeds), binary None where a
-    label has more than two classes. empty: the most empty rewrites that a row's classifiers met; texts: of how many.
-    """
-    tables: dict[str, list[dict[str, Any]]] = {"task": [], "attribute": []}
-    order = downstream.sort("dataset", "label", "mechanism", "epsilon", "seed")
-    for (dataset, label, role), table in order.group_by("dataset", "label", "role", maintain_order=True):
+def learnt(downstream: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set: macro F1 of classifiers, baselines first."""
+    for (dataset,), table in downstream.group_by("dataset", maintain_order=True):
         rows = []
-        for (mechanism, epsilon), scored in table.drop_nulls("mechanism").group_by(
-            "mechanism", "epsilon", maintain_order=True
-        ):
-            scores = {setting: _score(part) for (setting,), part in scored.group_by("setting", maintain_order=True)}
-            rows.append({"mechanism": mechanism, "epsilon": epsilon, "empty": scored["empty"].max(), **scores})
-        base = {setting: _score(table.filter(setting=setting)) for setting in ("majority", "clean")}
-        sizes = {"train": table["train"].max(), "test": table["test"].max(), "seeds": table["seed"].n_unique()}
-        tables[str(role)].append({"dataset": dataset, "label": label, **base, **sizes, "rows": rows})
-    return tables
+        for (mechanism, epsilon), cell in table.group_by(CELL[1:], maintain_order=True):
+            scores = {
+                f"{label}, {setting}": spread(seeds["macro_f1"])
+                for (label, setting), seeds in cell.group_by("label", "setting", maintain_order=True)
+            }
+            rows.append({"mechanism": mechanism or "baselines", "epsilon": budget(epsilon), **scores})
+        caption = "Macro F1: mean and standard deviation over seeds."
+        yield Table(f"What classifiers learn on {dataset}", caption, rows)
 
 
 def attribute_sentence(downstream: pl.DataFrame) -> str:
@@ -314,11 +307,6 @@ def attribute_sentence(downstream: pl.DataFrame) -> str:
         f"The adaptive attacker, trained on rewritten texts, beats the static one in {worse} of {len(both)} cases."
     )
     return sentence + (" What a classifier of clean texts no longer tells is not gone for that." if worse else "")
-
-
-def _score(seeds: pl.DataFrame) -> dict[str, str | None]:
-    """`0.71 ± 0.02`; without a spread where one seed ran."""
-    return {kind: spread(seeds[f"{kind}_f1"].drop_nulls()) for kind in ("macro", "binary")}
 
 
 def spread(values: pl.Series) -> str | None:

@@ -8,16 +8,19 @@ from typing import Any
 
 import altair as alt
 import polars as pl
+from markupsafe import Markup
 
 from epsilometer.accounting.statement import between
 from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.one_run.training import AUDITED
+from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.results.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
 from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, MEMBERSHIP_CURVES, RUNS
 from epsilometer.core.guarantees import budget_name
 from epsilometer.report.figures import COLOURS, INK, MUTED, WIDTH, Figure, Specification, joined, specify
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
+from epsilometer.report.table import NONE, Table, record, records
 from epsilometer.report.wording import bounded, confidence, inflected, listed, proved
 from epsilometer.studies.training import tables as paths
 from epsilometer.studies.training.curves import CURVES, PRIMARY
@@ -26,6 +29,7 @@ from epsilometer.studies.training.params import HEAD, Noised, TrainingParams
 from epsilometer.studies.training.reconstruction import BLIND
 from epsilometer.studies.training.tables import RECONSTRUCTED
 
+ACCOUNTANTS = ("loss distribution", "approximation", "Renyi", "pure", "published")
 SCORE = "mcc"  # of a head: 0 for one that always names one class, whatever the classes' shares
 RECONSTRUCTION = "rouge_l"
 _SHOWN = 4  # levels at which a text's reconstructions are shown
@@ -36,43 +40,78 @@ def section(results: Results[TrainingParams]) -> Section | None:
     params = results.params
     if not params.private_training:
         return None
-    budgets = results.table(paths.budgets_path(), BUDGETS)
     runs = of_entries(results, "private_training", paths.runs_path, RUNS)
     audited = results.tables(map(paths.one_run_path, params.one_run), AUDITED)
     membership = results.tables(map(paths.membership_path, params.membership), MEMBERSHIP)
     curves = results.table(paths.training_curves_path(), CURVES)
-    worth = utility_rows(params, runs, curves)
-    figures = list(
-        nonempty(
-            ("training-epsilons", "Proved, claimed and published epsilons", epsilon_figure(audited)),
-            ("training-utility", "Utility against reconstruction", utility_figure(worth)),
-            ("training-attacks", "Attacks against noise", curve_figure(curves)),
-            ("training-roc", "Who was in the training set", roc_figure(results)),
-        )
-    )
+    canaries, members = canary_sentence(audited), membership_sentence(membership, params.audit.alpha)
+    candidates = of_entries(results, "reconstruction", candidates_path, CANDIDATES)
+    pairs = results.table(paths.training_pairs_path(), PAIRS)
     return Section(
         id="training",
         link="Training",
-        template=Path(__file__).with_suffix(".html.j2"),
-        context={
-            "claims": claim_rows(budgets),
-            "pairs": results.table(paths.training_pairs_path(), PAIRS).to_dicts(),
-            "margin": f"{MARGIN:g} of {METRIC}",
-            "audited": audited.sort("cell", "level", "lower", descending=[False, True, True]).to_dicts(),
-            "runs": run_rows(runs),
-            "membership": membership.to_dicts(),
-            "curves": curves.sort("family", "cell", "attack", "measure").to_dicts(),
-            "candidates": of_entries(results, "reconstruction", candidates_path, CANDIDATES).to_dicts(),
-            "examples": examples(results),
-            "figures": figures,
-        },
-        figures=figures,
-        sentences=[
-            *canary_sentence(audited),
-            *membership_sentence(membership, params.audit.alpha),
-            *curve_sentence(curves),
+        heading="What training gives away",
+        words=[*canaries, *members, *curve_sentence(curves)],
+        blocks=[
+            *drawings(results, runs, audited, curves),
+            claimed(results.table(paths.budgets_path(), BUDGETS)),
+            scored(runs),
+            equally_loud(pairs),
+            proofs(audited),
+            memberships(membership),
+            guessed(candidates),
+            against_noise(curves),
+            *examples(results),
+        ],
+        first_screen=[
+            *[("Claims", sentence) for sentence in canaries],
+            *[("Membership", sentence) for sentence in members],
         ],
     )
+
+
+def drawings(
+    results: Results[TrainingParams], runs: pl.DataFrame, audited: pl.DataFrame, curves: pl.DataFrame
+) -> Iterator[Figure]:
+    """The figures that have anything to show."""
+    shown = (
+        (
+            "training-epsilons",
+            "Proved, claimed and published epsilons",
+            epsilon_figure(audited),
+            "Proved, exact, and published",
+            "For one example of the training set; grey bars are the loss distribution's bracket. A canary's bound "
+            "above that would refute the claim; far below it says only that these canaries show no more.",
+        ),
+        (
+            "training-utility",
+            "Utility against reconstruction",
+            utility_figure(utility_rows(results.params, runs, curves)),
+            "What the noise costs, at what it hides",
+            "Each mark is one noise at one level: what a head scores on other texts, and what an adversary reads off "
+            "one client's gradient. Rings: no other noise scores higher with no more reconstructed; bars: the range "
+            "over seeds, and intervals over texts.",
+        ),
+        (
+            "training-attacks",
+            "Attacks against noise",
+            curve_figure(curves),
+            "Does more noise help?",
+            "An attack can calibrate a noise only if it falls as noise grows; bars are intervals. What is said of "
+            "areas under curves holds for these models on further examples, not for other trainings at these levels.",
+        ),
+        (
+            "training-roc",
+            "Who was in the training set",
+            roc_figure(results),
+            "Who was in the training set",
+            "Of the first seed; dashes: guessing. What matters is the left: whom an attack names while it accuses "
+            "hardly anybody falsely.",
+        ),
+    )
+    for name, words, specification, heading, caption in shown:
+        if specification is not None:
+            yield Figure(name, words, specification, heading=heading, caption=caption)
 
 
 def of_entries(
@@ -90,37 +129,110 @@ def candidates_path(name: str) -> Path:
     return paths.reconstruction_path(name, "candidates")
 
 
-def nonempty(*figures: tuple[str, str, Specification | None]) -> Iterator[Figure]:
-    """The figures that have anything to show."""
-    return (Figure(name, words, what) for name, words, what in figures if what is not None)
-
-
-def claim_rows(budgets: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a cell and level: the epsilon of each accountant."""
+def claimed(budgets: pl.DataFrame) -> Table:
+    """The epsilon of each accountant, a row a cell and level."""
+    columns = (
+        "training: {cell} | level: {level:g} | as sigma: {effective_sigma:.3g} | neighbours: {neighbours} | "
+        "sampling: {sampling}"
+    )
     rows = []
-    keys = ["cell", "level", "effective_sigma", "neighbours", "sampling"]
-    for key, part in budgets.group_by(keys, maintain_order=True):
-        by = {row["accountant"]: row for row in part.to_dicts()}
-        of = dict(zip(keys, key, strict=True))
-        of["neighbours"] = between(of["neighbours"], of["sampling"])
-        rows.append({**of, "by": by, "delta": max(row["delta"] for row in by.values())})
-    return rows
+    for _, part in budgets.group_by("cell", "level", "neighbours", "sampling", maintain_order=True):
+        first = part.row(0, named=True)
+        row = record(first | {"neighbours": between(first["neighbours"], first["sampling"])}, columns)
+        by = {each["accountant"]: each for each in records(part, "accountant: {accountant} | exact: {lower:rough} to "
+              "{upper:rough} | upper: {upper:rough}")}  # fmt: skip
+        exact, *others = ACCOUNTANTS
+        row |= {"delta": f"{part['delta'].to_numpy().max():.1e}", exact: by[exact]["exact"] if exact in by else NONE}
+        rows.append(row | {name: by[name]["upper"] if name in by else NONE for name in others})
+    caption = (
+        "Epsilons of one example; `a to b` is the bracket of the exact one, of directional noise the ends that are "
+        "proved. The approximation, of an average of directional draws as of Gaussian noise, is no claim."
+    )
+    return Table("What trainings claim", caption, rows)
 
 
-def run_rows(runs: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a cell and level: each score on texts that were not trained on, its mean, least and largest over seeds.
+def scored(runs: pl.DataFrame) -> Table:
+    """What heads score on texts that were not trained on: each score's mean, least and largest over seeds.
 
     Scores on training texts are not shown: they are computed from private texts without noise.
     """
     tested = runs.filter(pl.col("split") != "train", pl.col("metric") != "loss")
     rows = []
-    for (entry, level), part in tested.group_by(["entry", "level"], maintain_order=True):
-        of = {
-            metric: (values["value"].mean(), values["value"].min(), values["value"].max(), len(values))
-            for (metric,), values in part.group_by(["metric"], maintain_order=True)
-        }
-        rows.append({"cell": entry, "level": level, "scores": of})
-    return rows
+    for _, part in tested.group_by(["entry", "level"], maintain_order=True):
+        scores = part.group_by("metric", maintain_order=True).agg(
+            pl.len(), mean=pl.mean("value"), least=pl.min("value"), most=pl.max("value")
+        )
+        row = record(part.row(0, named=True), "training: {entry} | level: {level:g}")
+        shown = zip(scores["metric"], records(scores, "of: {mean:.3f} ({least:.3f} to {most:.3f})"), strict=True)
+        rows.append({**row, "runs": scores["len"].to_numpy().max(), **{name: score["of"] for name, score in shown}})
+    return Table("What heads score", "On texts that were not trained on: mean over seeds, least and most.", rows)
+
+
+def equally_loud(pairs: pl.DataFrame) -> Table:
+    """Differences of heads under noises that are equally loud."""
+    columns = (
+        "training: {cell} | level: {level:g} | less: {other} | its level: {other_level:g} | equally loud on: {on} | "
+        "as sigma: {sigma:.3g} | seeds: {seeds} | difference: {difference:.3f} ({low:.3f} to {high:.3f}) | "
+        "verdict: {verdict}"
+    )
+    on = pl.when(seen="average").then(pl.lit("a step's sum")).otherwise(pl.lit("one gradient"))
+    caption = f"Seed by seed. Equivalent: surely within {MARGIN:g} of {METRIC}."
+    return Table("Equally loud noises", caption, records(pairs.with_columns(on=on), columns))
+
+
+def proofs(audited: pl.DataFrame) -> Table:
+    """What canaries prove, beside the claim."""
+    columns = (
+        "training: {cell} | level: {level:g} | canaries: {canaries:,} {kind} | score: {score} | bound by: {method} | "
+        "right: {right:,} of {guesses:,} | proved: {lower:rough} | ceiling: {ceiling:rough} | "
+        "claimed: {bracket_lower:rough} to {bracket_upper:rough} | sampling: {sampling} | "
+        "verdict: {verdict}"
+    )
+    return Table("What canaries prove", "", records(audited, columns))
+
+
+def memberships(membership: pl.DataFrame) -> Table:
+    """Each attack's area under the curve; a row a model."""
+    columns = "training: {training} | level: {level:g} | seed: {seed} | epochs x: {overfit}"
+    rows = []
+    for _, part in membership.group_by("training", "level", "seed", "overfit", maintain_order=True):
+        attacks = part.filter(pl.col("attack") != STRONGEST)
+        areas = records(attacks, "area: {auc:.3f} ({auc_low:.3f} to {auc_high:.3f})")
+        row = record(part.row(0, named=True), columns)
+        row |= {name: area["area"] for name, area in zip(attacks["attack"], areas, strict=True)}
+        for best in records(part.filter(attack=STRONGEST), "loss of the strongest: {loss:rough}"):
+            row |= best
+        rows.append(row)
+    return Table("Membership", "Areas under the curve; intervals are over examples, given the model.", rows)
+
+
+def guessed(candidates: pl.DataFrame) -> Table:
+    """Which of k texts a gradient came from: the share that is guessed right, and its law."""
+    columns = (
+        "sent: {entry} | level: {level:g} | k: {candidates} | right: {success_rate:.4f} | by its law: {law:.4f} | "
+        "loss: {loss:proved} to {end:bounded}"
+    )
+    rows = candidates.with_columns(end=pl.min_horizontal("upper", "ceiling"))
+    return Table("Which of k texts a gradient came from", "", records(rows, columns))
+
+
+def against_noise(curves: pl.DataFrame) -> Table:
+    """Every attack against noise, with its tests."""
+    columns = (
+        "cell: {cell} | attack: {attack} | measure: {measure} | levels: values: {shown} | p of the fall: {fall_p:.2g} "
+        "| least p: {least_p:.2g} | p of a rise: {rise_p:.2g} | verdict: {verdict}"
+    )
+    rows = []
+    for row in curves.sort("family", "cell", "attack", "size", "measure").to_dicts():
+        values = zip(row["levels"], row["values"], strict=True)
+        row["shown"] = ", ".join(f"{_level(level)}: {value:.3f}" for level, value in values)
+        row["attack"] += "" if row["size"] is None else f", {row['size']}"
+        rows.append(row | {"least_p": row["least_p"] or None})
+    caption = (
+        "p-values before the correction (Holm) over the curves with a verdict, one an attack, without those that are "
+        "not testable: the least p-value that their number of batches allows could not have been significant."
+    )
+    return Table("Attacks against noise", caption, records(rows, columns), folded=True)
 
 
 def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFrame) -> list[dict[str, Any]]:
@@ -358,22 +470,24 @@ def roc_figure(results: Results[TrainingParams]) -> Specification | None:
     return joined(panels, datasets, columns=3, spacing=24)
 
 
-def examples(results: Results[TrainingParams]) -> list[dict[str, Any]]:
-    """Of each attack on a public data set one text, with what was found at several levels.
-
-    The tokens of what was found are `right` (in their place), `elsewhere` in the text, or `wrong`.
-    """
-    groups = []
+def examples(results: Results[TrainingParams]) -> Iterator[Table]:
+    """Of each attack on a public data set one text, with what was found at several levels."""
     for name, entry in results.params.reconstruction.items():
         if results.params.sent[entry.sent].dataset not in results.public:
             continue
         table = results.table(paths.reconstruction_path(name, "texts"), RECONSTRUCTED).filter(pl.col("attack") != BLIND)
         for (attack,), part in table.group_by(["attack"], maintain_order=True):
-            row = part["row"][0]
-            of_row = part.filter(pl.col("row") == row, pl.col("size") == part["size"].min()).to_dicts()
-            levels = [{"level": each["level"], "parts": marked(each)} for each in of_row[:_SHOWN]]
-            groups.append({"cell": name, "attack": attack, "truth": of_row[0]["truth"], "levels": levels})
-    return groups
+            of_row = part.filter(pl.col("row") == part["row"][0], pl.col("size") == part["size"].min()).to_dicts()
+            rows = [{"level": "text", "words": of_row[0]["truth"]}]
+            for each in of_row[:_SHOWN]:
+                words = (_MARKS.get(kind, Markup("{}")).format(word) for kind, word in marked(each))
+                rows.append({"level": _level(each["level"]), "words": Markup(" ").join(words)})
+            heading = f"{name} · {attack}: one text and what the attack read off its gradient"
+            caption = "Bold: in its place; plain: elsewhere in the text; struck out: not in it."
+            yield Table(heading, caption, rows, folded=True, texts=True)
+
+
+_MARKS = {"right": Markup("<b>{}</b>"), "wrong": Markup('<s class="muted">{}</s>')}
 
 
 def marked(row: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -399,3 +513,7 @@ def _at(level: float | None) -> str:
 
 def _written(level: float | None) -> str:
     return "no noise" if level is None else budget_name(level)
+
+
+def _level(level: float | None) -> str:
+    return NONE if level is None else f"{level:g}"

@@ -15,7 +15,7 @@ def test_tokens_stand_with_their_probabilities_and_parts() -> None:
     text = text_of(ablations.section(results), results)
     assert "flights 50.0\N{NO-BREAK SPACE}%, " + HOSTILE + " 25.0\N{NO-BREAK SPACE}%" in text
     cut = text[text.index("How mechanisms cut a text of queries") :]
-    assert cut.index("3flights to unknown") < cut.index("4flights to bos " + HOSTILE)
+    assert cut.index("3flights · to · unknown") < cut.index("4flights · to · bos · " + HOSTILE)
 
 
 @pytest.mark.parametrize("name", ["first_tokens", "tokens"])

@@ -31,7 +31,7 @@ def test_what_cannot_be_compared_is_hollow_and_named() -> None:
     assert len([name for name in one_group if name.startswith("points")]) == 2  # no panel that repeats another
     beyond = frame(rows[0], validated=False)
     assert not curves.figure(beyond, "queries")["datasets"]["points 0"][0]["solid"]
-    assert "embedding beyond its validated k" in _numbers(beyond)
+    assert "embedding, beyond its validated k" in _numbers(beyond)
     assert "beyond its validated k" not in _numbers(frame(rows[0]))
     assert "latents, not released" in _numbers(frame(*rows))
 

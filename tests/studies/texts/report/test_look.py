@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
 from epsilometer.core.errors import UserError
 from epsilometer.studies.texts.report import look
-from tests.support.audited import HOSTILE, audit, bare, estimates, tables_of_all, text_of
+from tests.support.audited import audit, bare, estimates, text_of
 
 
 def test_what_was_found_stands_above_its_tables() -> None:
@@ -17,17 +16,7 @@ def test_what_was_found_stands_above_its_tables() -> None:
     assert "dp_bart on queries: no attack does better than chance at the largest budget, ε = 2500" in sentences
     assert "differ by 0.35 nats in the median" in tables
     assert "T = 100" in tables
-    assert "judge: asked 2,000, at random 3, cost 0.25" in tables
-
-
-def test_a_dispute_shows_one_trial_of_public_texts() -> None:
-    results = audit()
-    (row,) = look.disputes(results)
-    assert (row["right"], row["wrong"], row["trials"]) == ("embedding", "length", 12)
-    assert (row["source"], row["rewrite"], row["other"]) == ("play jazz", HOSTILE, HOSTILE)
-    assert "embedding, not length" in text_of(look.section(results), results)
-    private = tables_of_all()["disagreements"].with_columns(dataset=pl.lit("letters"))
-    assert look.disputes(audit(disagreements=private)) == []
+    assert "judgeasked2,000judgeat random3judgecost0.25" in tables.replace("\n", "")
 
 
 def test_texts_and_rewrites_of_private_data_are_refused() -> None:

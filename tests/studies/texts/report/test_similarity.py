@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
-import pytest
 
 from epsilometer.auditing.worth.intervals import mean_interval
 from epsilometer.report.wording import metric_value
 from epsilometer.studies.texts.report import similarity
-from epsilometer.studies.texts.report.similarity import distributions, examples, leaks, means, quartiles, with_texts
+from epsilometer.studies.texts.report.similarity import (
+    closeness,
+    distributions,
+    examples,
+    leak_sentence,
+    quartiles,
+    with_texts,
+)
 from tests.support.audited import HOSTILE, audit, settings, shown, text_of
 from tests.support.html import Elements
 from tests.support.similarities import COSINES, each, leakage, similarity_tables
-from tests.support.similarities import similarity as summary
 
 
 def test_quartiles_are_trials() -> None:
@@ -55,31 +58,29 @@ def test_many_mechanisms_stand_in_several_rows() -> None:
 
 
 def test_means_have_their_intervals() -> None:
-    context = means(summary(), each(), 0.01)
-    assert context["metrics"] == ["cosine", "perplexity"]
-    row = next(row for row in context["rows"] if row["mechanism"] == HOSTILE)
+    table = closeness(each(), 0.01)
+    row = next(row for row in table.rows if row["mechanism"] == HOSTILE)
     mean, low, high = mean_interval(COSINES, range(5), 0.01)
-    assert row["means"]["cosine"] == pytest.approx((mean, (high - low) / 2))
-    assert context["corpus"]
+    assert row["cosine"] == f"{mean:.3f} ({low:.3f} to {high:.3f})"
+    assert "99 %" in table.caption
+    assert table.columns[-1] == "perplexity"
 
 
 def test_leaks_are_tables_by_data_set() -> None:
-    (context,) = leaks(leakage())
-    assert (context["kinds"], context["counts"], context["recorded"]) == (["name", "all"], {"name": 20, "all": 20}, 15)
-    assert context["sentence"] == (
-        f"On queries, of 20 identifiers, over the budgets audited: {HOSTILE} 0.0\N{NO-BREAK SPACE}% to "
-        "25.0\N{NO-BREAK SPACE}%, identity 100.0\N{NO-BREAK SPACE}%."
-    )
-    assert context["rows"][0]["kinds"]["name"]["survived"] == 0
-    assert list(leaks(leakage().clear())) == []
+    (table,) = similarity.identifiers(leakage())
+    assert [row["name (20)"].split()[0] for row in table.rows] == ["0%", "25%", "100%"]
+    said = leak_sentence("queries", leakage())
+    assert "of 20 identifiers (15 on the corpus's record" in said
+    assert f"{HOSTILE} 0.0 % to 25.0 %, identity 100.0 %." in said.replace("\N{NO-BREAK SPACE}", " ")
+    assert list(similarity.identifiers(leakage().clear())) == []
 
 
-def test_examples_carry_all_values() -> None:
-    first = examples(each(), with_texts(quartiles(each()), audit()))[0]
-    assert first["budgets"] == 2
-    assert first["rows"][0]["values"] == "cosine 0.30, perplexity 10,000"
+def test_examples_carry_all_values_and_stay_on_the_page() -> None:
+    first, *others = examples(each(), with_texts(quartiles(each()), audit()))
+    assert {row["epsilon"] for row in first.rows} == {"0.5", "5"}
+    assert first.rows[0]["values"] == "cosine 0.30, perplexity 10,000"
+    assert not any(table.in_markdown for table in (first, *others)), "they hold texts"
     assert [metric_value(value) for value in (None, 0.5, -0.25, 12345.6)] == ["–", "0.50", "-0.25", "12,346"]
-    assert not math.isnan(first["rows"][0]["epsilon"])
 
 
 def test_the_section_trusts_no_text_and_shows_all() -> None:
@@ -92,9 +93,8 @@ def test_the_section_trusts_no_text_and_shows_all() -> None:
     assert HOSTILE in text
     assert not any("onerror" in attributes for _, attributes in page.tags)
     assert "(empty)" in text
-    assert "cosine, perplexity" in text
-    assert "25 % (" in text
-    assert "15 of 20 are on the corpus's record" in text
+    assert "25% (" in text
+    assert "15 on the corpus's record" in text
     assert [figure.name for figure in section.figures] == ["kept-queries"]
 
 

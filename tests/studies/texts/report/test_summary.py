@@ -13,11 +13,10 @@ from epsilometer.report.rows import comparable
 from epsilometer.studies.texts.params import Utility
 from epsilometer.studies.texts.report import look, numbers, strongest
 from epsilometer.studies.texts.report import summary as top
-from epsilometer.studies.texts.report.exact_loss import risks
 from epsilometer.studies.texts.report.known_loss import INSTRUMENT
-from epsilometer.studies.texts.report.summary import ByLaw, Summary, summary
+from epsilometer.studies.texts.report.summary import Summary, summary
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, checks, frame, settings, shown, tables_of_all, text_of
-from tests.support.exact_losses import curves, losses
+from tests.support.exact_losses import losses
 
 NOTHING = pl.DataFrame(schema=dict(OUTPUTS))
 NO_EXACT = pl.DataFrame(schema=dict(EXACT))
@@ -38,14 +37,13 @@ def of(
 ) -> Summary:
     verdicts = overall(estimates, checks() if claims is None else claims, exact)
     check = measured(0.9) if instrument is None else instrument
-    chances = risks(curves(exact), {"queries": 500, "reviews": 8})
     return summary(
         estimates,
         verdicts,
         target,
         check,
         outputs=left,
-        by_law=ByLaw(exact, chances),
+        exact=exact,
         compared=comparable(estimates, exact, 0.01),
     )
 
@@ -67,7 +65,7 @@ def test_what_leaks_names_budgets_and_what_was_not_found() -> None:
         )
     )
     assert sentences["What leaks"] == (
-        "Given what is released and 2 texts, one of them its source, a guesser finds the source at least 19 of 20 "
+        "Given what is released and 2 texts, one of them its source, an adversary names the source at least 19 of 20 "
         "times (by chance: 10 of 20) against mvc at ε = 10. No attack found evidence of a leak against dp_bart at "
         "ε = 10; that does not prove privacy."
     )
@@ -90,7 +88,7 @@ def outputs(*rows: tuple[str, str, float | None, float | None]) -> pl.DataFrame:
 
 
 def test_no_loss_of_zero_stands_alone_where_the_texts_are_hardly_read() -> None:
-    """Beside the guesses, in what leaks, and in what to do, where it is not within the target."""
+    """In what leaks, and in what to do, where it is not within the target."""
     table = frame(
         ("queries", "tem", 1.0, "embedding", 500, None, NO_CLAIM),
         ("queries", "mvc", 1.0, "embedding", 500, None, NO_CLAIM),
@@ -107,12 +105,6 @@ def test_no_loss_of_zero_stands_alone_where_the_texts_are_hardly_read() -> None:
     within = "Under every attack and on every data set here, mvc up to ε = 1 stayed within 1 nat"
     assert said(overview)["What to do"].startswith(within)
     assert "Audit dp_prompt and tem again with vectors of the texts' language" in said(overview)["What to do"]
-    assert {row["mechanism"]: row["unread"] for row in overview.guesses} == {
-        "tem": ["queries: 100.0% of the words unknown"],
-        "dp_prompt": ["queries: 20.0% of the texts cut"],
-        "mvc": [],
-        "identity": [],
-    }
     little = of(table, left=outputs(("queries", "tem", 0.1, 0.1), ("queries", "mvc", None, None)))
     assert "not read" not in said(little)["What leaks"]
     assert "again" not in said(little)["What to do"]
@@ -125,7 +117,7 @@ def test_what_is_hardly_read_is_said_beside_every_loss() -> None:
     )
     results = audit(outputs=left)
     said_first = text_of(top.section(results), results)
-    assert said_first.count("queries: 80.0% of the words unknown") == 2  # in a sentence and beside the guesses
+    assert said_first.count("queries: 80.0% of the words unknown") == 1
     assert "little of mvc (queries: 80.0%" in said_first
     page, tables = text_of(look.section(results), results).split("What the rewrites look like")
     assert "mvc on queries: 80.0% of the words unknown, so a low loss says little" in page
@@ -133,9 +125,9 @@ def test_what_is_hardly_read_is_said_beside_every_loss() -> None:
     heat = shown(strongest.section(results), results)
     marked = [row for row in heat.split("<tr>")[1:] if "<small>80.0% of the words unknown</small>" in row]
     assert [re.search(r"</svg>(\w+)", row)[1] for row in marked] == ["mvc"]  # type: ignore[index]
-    rows = shown(numbers.section(results), results).split('<table id="table">')[1].split("<tr")[2:]
-    hardly = ["hardly read</span>" in row for row in rows]
-    assert hardly == ["</svg>mvc" in row and "<td>queries</td>" in row for row in rows]
+    (table,) = numbers.section(results).tables
+    hardly = ["hardly read" in row["loss"] for row in table.rows]
+    assert hardly == [(row["mechanism"], row["data set"]) == ("mvc", "queries") for row in table.rows]
     assert any(hardly)
 
 
@@ -163,8 +155,6 @@ def test_released_and_inside_are_two_groups() -> None:
     assert "No attack found evidence of a leak against dp_bart at ε = 2,500" in leaks
     assert "right far more often: dp_bart at ε = 2,500 (latents: every time; what is released: 10 of 20)." in leaks
     assert "No audited budget of dp_mlm stayed" in said(of(table))["What to do"]
-    cells = {row["mechanism"]: row["cells"][0]["right"] for row in of(table).guesses}
-    assert cells == {"dp_bart": "10 of 20", "dp_mlm": "99 of 100"}
     released = table.filter(pl.col("attack") != "internal").with_columns(released=True)
     assert "not released" not in said(of(released))["What leaks"]
 
@@ -201,7 +191,7 @@ def test_what_could_not_be_tested_says_from_when_it_can() -> None:
     )
     needed = table.filter(pl.col("epsilon") == 5.0)["trials_needed"][0]
     assert said(of(table))["Not tested"] == (
-        "2 of 3 claims are too large to be tested with 1,000 trials: a guesser who is right every time would not "
+        "2 of 3 claims are too large to be tested with 1,000 trials: an adversary who is right every time would not "
         f"refute them (tem at ε = 5 and 8). The first of them, tem at ε = 5, can be tested from {needed:,} trials on; "
         "1 needs more than 10,000,000 trials, or no number of trials suffices as every guess may be right."
     )
@@ -230,7 +220,7 @@ def test_budgets_within_the_target_are_the_advice() -> None:
         ("reviews", "dp_bart", 5.0, "length", 990, None, NO_CLAIM),  # one data set is enough
     )
     advice = said(of(table))["What to do"]
-    assert "mvc up to ε = 1 stayed within 1 nat (a guesser right at most 15 of 20 times)." in advice
+    assert "mvc up to ε = 1 stayed within 1 nat (an adversary right at most 15 of 20 times)." in advice
     assert "No audited budget of dp_bart stayed within 1 nat" in advice
     assert "No audited budget of any mechanism" in said(of(table, target=0.1))["What to do"]
 
@@ -272,29 +262,6 @@ def test_a_smaller_budget_is_not_all_that_is_advised_where_length_leaks() -> Non
     assert "may not help" not in said(of(larger, target=1.5))["What to do"]
 
 
-def test_the_risk_stands_in_words_at_the_budget_that_matters() -> None:
-    """The largest within the target on every data set, else the smallest; of no control."""
-    table = frame(
-        *(("queries", "mvc", epsilon, "embedding", 600, None, NO_CLAIM) for epsilon in (1.0, 5.0, 9.0)),
-        ("queries", "tem", 1.0, "embedding", 1000, None, NO_CLAIM),
-        ("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM),
-    )
-    mvc = {("queries", "mvc", epsilon): loss for epsilon, loss in ((1.0, 0.25), (5.0, 0.75), (9.0, 5.0))}
-    laws = losses(mvc | {("queries", "tem", 1.0): 30.0, ("queries", "identity", 1.0): 30.0})
-    lead, first, second = dict(of(table, exact=laws).parts)["In plain words"]
-    assert "by guessing: 10 of 20 times among 2, 2 of 20 times among 10 and 1 in 500 among 500" in lead
-    # e^.75 / (e^.75 + k - 1) is .679, .190 and .0042.
-    assert first == "mvc at ε = 5 on queries: 14 of 20 times among 2, 4 of 20 times among 10 and 1 in 236 among 500."
-    assert second.startswith("tem at ε = 1 on queries: every time among 2")
-    cells = {
-        (row["mechanism"], cell["epsilon"]): cell["exact"]
-        for row in of(table, exact=laws).guesses
-        for cell in row["cells"]
-    }
-    assert cells["mvc", 9.0] == "5.00 ± 0.01"
-    assert "In plain words" not in said(of(table))
-
-
 def test_no_budget_is_advised_at_which_the_law_loses_more() -> None:
     """An attack may be weak where the law is known to give more away."""
     table = frame(*(("queries", "mvc", epsilon, "embedding", 500, None, NO_CLAIM) for epsilon in (1.0, 5.0)))
@@ -316,11 +283,8 @@ def test_controls_are_drawn_and_never_counted_ranked_or_advised() -> None:
     assert "identity" not in text
     assert "randomized_response" not in text
     assert "Nothing refutes the one claim that could be tested" in said(overview)["Claims"]
-    assert [(row["mechanism"], row["control"]) for row in overview.guesses] == [
-        ("mvc", False),
-        ("identity", True),
-        ("randomized_response", True),
-    ]
+    assert "identity" not in str(overview.headlines)
+    assert "randomized_response" not in str(overview.headlines)
     broken = frame(("queries", "randomized_response", 0.1, "embedding", 900, 520.0, VIOLATED))
     assert said(of(broken))["Look here first"].startswith("A control breaks its claim")
     assert of(broken).alarm
@@ -330,6 +294,7 @@ def test_a_failed_known_loss_check_comes_first() -> None:
     table = frame(("queries", "mvc", 1.0, "embedding", 800, None, NO_CLAIM))
     overview = of(table, instrument=measured(1.1))
     assert overview.parts[0] == ("Look here first", ["The audit reported more than the truth at 1 nats."])
+    assert overview.headlines[0] == ("Look here first", "The audit reported more than the truth at 1 nats.")
     assert overview.alarm
 
 
@@ -349,11 +314,31 @@ def test_who_was_spared_the_optimal_adversary_is_said() -> None:
 def test_the_top_of_the_page() -> None:
     results = audit(settings(utility=Utility(target=0.1)))
     html, text = shown(top.section(results), results), text_of(top.section(results), results)
-    assert text.index("What leaks") < text.index("What to do") < text.index("How often the best attack")
+    assert text.index("What leaks") < text.index("What to do")
     assert "`" not in text
     assert "<code>epsilometer calibrate --target 0.1</code>" in html
     assert HOSTILE in text
-    assert "identity control" in " ".join(text.split())
+
+
+def test_the_first_screen_names_what_leaks_what_stays_within_the_target_and_what_is_violated() -> None:
+    """By the intervals and laws of the sentences below it; no mechanism is advised whose texts are hardly read."""
+    table = frame(
+        ("queries", "mvc", 1.0, "embedding", 600, 900.0, NOT_REFUTED),
+        ("queries", "mvc", 5.0, "embedding", 990, 900.0, VIOLATED),
+        ("queries", "tem", 1.0, "embedding", 500, None, NO_CLAIM),
+    )
+    first = dict(of(table, left=outputs(("queries", "tem", 1.0, None))).headlines)
+    assert first["What leaks"].endswith("at least 19 of 20 times, at some budget of mvc.")
+    assert "mvc up to ε = 1 stayed within 1 nat" in first["What to do"]
+    assert "tem" not in first["What to do"]
+    assert first["Claims"] == "1 of 2 claims tested is violated: mvc."
+    alone = table.filter(pl.col("epsilon") > 1)
+    assert "Use smaller budgets" in dict(of(alone).headlines)["What to do"]
+    laws = losses({("queries", "mvc", 5.0): 0.5})
+    assert dict(of(alone, exact=laws).headlines)["What to do"].startswith("Between texts of equal length mvc up to")
+    quiet = dict(of(frame(("queries", "mvc", 1.0, "embedding", 600, None, NO_CLAIM))).headlines)
+    assert "less than 19 of 20 times" in quiet["What leaks"]
+    assert quiet["Claims"] == "No claim could be tested."
 
 
 def test_an_audit_of_a_control_alone_that_was_not_checked() -> None:

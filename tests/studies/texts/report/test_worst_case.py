@@ -15,7 +15,7 @@ def test_worst_cases_name_their_witness() -> None:
     assert "∞" in worst
     assert "Monte Carlo, 4,000 draws for each of 24 words; refutes claims up to 4.58; no draw could refute it" in worst
     assert "bird for cat rather than dog" not in worst  # a witness of a claim that was not tested shows nothing
-    assert "17.00 draws" in worst
+    assert "17.00 (draws)" in worst
     assert "−∞" in worst  # the slack where an output is possible under one input only
     assert "largest found, by its stated law, 200 inputs; over all words at least 1.00 within the claim" in worst
     assert "exact, by its stated law, 1,000 inputs" in worst

@@ -1,6 +1,8 @@
-"""What the page says of training: facts, by tables made for the purpose."""
+"""What is said of training: facts, by tables made for the purpose."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import polars as pl
 import pytest
@@ -8,7 +10,8 @@ import pytest
 from epsilometer.auditing.claims.verdicts import NOT_REFUTED, NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.one_run.training import AUDITED
 from epsilometer.auditing.results.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
-from epsilometer.auditing.schemas import BUDGETS, MEMBERSHIP, RUNS
+from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, RUNS
+from epsilometer.report.table import Table
 from epsilometer.studies.training.curves import CURVES
 from epsilometer.studies.training.report import section as training
 from tests.support.audited import audit
@@ -100,25 +103,84 @@ def test_words_of_a_reconstruction_are_right_elsewhere_or_wrong(word: str, kind:
     assert (kind, word) in training.marked({"truth": "book me a flight", "found": "book a car"})
 
 
-def test_scores_on_training_texts_are_not_shown() -> None:
-    """They are computed from private texts without noise."""
+def only(table: Table) -> Mapping[str, object]:
+    (row,) = table.rows
+    return row
+
+
+def test_a_claim_is_a_bracket_and_what_was_not_computed_is_left_out() -> None:
+    budget = {
+        "cell": "songs", "level": 0.5, "effective_sigma": 0.5, "neighbours": "replaced", "sampling": "poisson",
+        "delta": 1e-4,
+    }  # fmt: skip
     rows = [
-        {"level": 0.5, "seed": seed, "split": split, "metric": "mcc", "value": value + seed / 10, "entry": "songs"}
+        budget | {"accountant": "loss distribution", "lower": 1.9, "upper": 2.0},
+        budget | {"accountant": "Renyi", "lower": 0.0, "upper": 1234.5},
+    ]
+    row = only(training.claimed(pl.DataFrame(rows, schema=dict(BUDGETS))))
+    assert (row["loss distribution"], row["Renyi"], row["pure"]) == ("1.90 to 2.00", "1,234", "–")
+
+
+def test_a_claim_of_fixed_batches_says_whose_place_is_empty_and_an_approximation_is_none_of_the_ends() -> None:
+    budget = {
+        "cell": "songs", "level": 0.5, "effective_sigma": 0.5, "neighbours": "added or removed", "sampling": "shuffled",
+        "delta": 1e-4,
+    }  # fmt: skip
+    rows = [
+        budget | {"accountant": "loss distribution", "lower": 1.9, "upper": 200.0},
+        budget | {"accountant": "approximation", "lower": None, "upper": 2.0},
+    ]
+    row = only(training.claimed(pl.DataFrame(rows, schema=dict(BUDGETS))))
+    assert (row["neighbours"], row["sampling"]) == ("added or removed (place left empty)", "shuffled")
+    assert (row["loss distribution"], row["approximation"]) == ("1.90 to 200", "2.00")
+
+
+def test_scores_are_of_other_texts_alone() -> None:
+    """Those on training texts are computed from private texts without noise."""
+    rows = [
+        {"level": None, "seed": seed, "split": split, "metric": "mcc", "value": value + seed / 10, "entry": "songs"}
         for seed in (0, 1)
         for split, value in (("train", 0.9), ("test", 0.5))
     ]
-    (row,) = training.run_rows(pl.DataFrame(rows, schema={**RUNS, "entry": pl.String}))
-    assert row["scores"]["mcc"] == (pytest.approx(0.55), 0.5, 0.6, 2)
+    row = only(training.scored(pl.DataFrame(rows, schema={**RUNS, "entry": pl.String})))
+    assert (row["level"], row["runs"], row["mcc"]) == ("–", 2, "0.550 (0.500 to 0.600)")
 
 
-def test_claims_stand_in_one_row_a_level() -> None:
+def test_what_canaries_prove_stands_beside_its_ceiling_and_the_claim() -> None:
+    proof = {
+        "cell": "songs", "level": 1.0, "kind": "gradient", "score": "sum", "method": "f-dp", "canaries": 1000,
+        "guesses": 400, "right": 323, "lower": 0.83, "ceiling": 4.2, "verdict": NOT_REFUTED, "sampling": "poisson",
+    }  # fmt: skip
+    row = only(training.proofs(pl.DataFrame([proof], schema=AUDITED)))
+    assert (row["right"], row["proved"], row["ceiling"], row["claimed"]) == ("323 of 400", "0.83", "4.20", "–")
+    assert row["sampling"] == "poisson"
+
+
+def test_a_model_has_one_row_of_all_its_attacks() -> None:
+    model = {"training": "songs", "seed": 0, "overfit": 10, "auc_low": 0.5, "auc_high": 0.7, "level": None}
     rows = [
-        {
-            "cell": "songs", "level": 0.5, "effective_sigma": 0.5, "neighbours": "added or removed",
-            "sampling": "poisson", "accountant": name, "delta": 1e-4, "lower": upper - 0.1, "upper": upper,
-        }
-        for name, upper in (("loss distribution", 2.0), ("Renyi", 2.5))
-    ]  # fmt: skip
-    (row,) = training.claim_rows(pl.DataFrame(rows, schema=dict(BUDGETS)))
-    assert row["by"]["Renyi"]["upper"] == 2.5
-    assert row["delta"] == 1e-4
+        model | {"attack": "rmia", "auc": 0.61, "loss": 0.0},
+        model | {"attack": "lira", "auc": 0.62, "loss": 0.2},
+        model | {"attack": "strongest", "auc": 0.62, "loss": 0.1},
+    ]
+    row = only(training.memberships(pl.DataFrame(rows, schema=dict(MEMBERSHIP))))
+    assert (row["rmia"], row["lira"]) == ("0.610 (0.500 to 0.700)", "0.620 (0.500 to 0.700)")
+    assert row["loss of the strongest"] == "0.10"
+
+
+def test_guesses_stand_beside_their_law_where_it_is_known() -> None:
+    guess = {"entry": "songs", "level": 1.0, "candidates": 2, "success_rate": 0.66, "law": 0.657, "loss": 0.6}
+    rows = [guess | {"upper": 0.7, "ceiling": 8.2}, guess | {"law": None, "upper": 9.9, "ceiling": 8.2}]
+    table = training.guessed(pl.DataFrame(rows, schema={**CANDIDATES, "entry": pl.String}))
+    assert [row["by its law"] for row in table.rows] == ["0.6570", "–"]
+    assert [row["loss"] for row in table.rows] == ["0.60 to 0.70", "0.60 to 8.20"]
+
+
+def test_a_curve_names_its_levels_and_its_verdict() -> None:
+    curve = {
+        "cell": "sent", "family": "reconstruction", "noise": "gaussian", "attack": "lamp", "measure": "rouge_l",
+        "size": 8, "levels": [0.1, 1.0], "values": [0.8, 0.2], "verdict": FALLS, "fall_p": 0.001, "rise_p": 0.9,
+    }  # fmt: skip
+    row = only(training.against_noise(pl.DataFrame([curve], schema=dict(CURVES))))
+    assert (row["attack"], row["levels: values"]) == ("lamp, 8", "0.1: 0.800, 1: 0.200")
+    assert (row["p of the fall"], row["verdict"]) == ("0.001", FALLS)

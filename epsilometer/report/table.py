@@ -1,0 +1,142 @@
+"""A table of a section: written once, shown on the page and in the Markdown file of a run.
+
+What stands in a row is said by its columns, a heading and a format each, in a line:
+
+    "mechanism: {mechanism} | epsilon: {epsilon:budget} | right: {right:,} of {guesses:,}"
+
+A format is one of Python's or of `FORMATS`; a cell in which a value is missing is a dash.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import polars as pl
+from markupsafe import Markup, escape
+
+from epsilometer.auditing.claims.verdicts import VIOLATED
+from epsilometer.core.rounding import written
+from epsilometer.report import wording
+from epsilometer.report.export import markup
+
+FORMATS: Mapping[str, Callable[[Any], str]] = {
+    "beyond": wording.unbounded,
+    "bounded": wording.bounded,
+    "budget": wording.budget,
+    "low_share": wording.share_proved,
+    "number": wording.as_number,
+    "p": wording.p_value,
+    "proved": wording.proved,
+    "rough": wording.rough,
+    "share": wording.share,
+}
+NONE = "–"
+NAMED = "data set: {dataset} | mechanism: {mechanism} | epsilon: {epsilon:budget}"
+_NUMBER = re.compile(r"[≤≥<~+−-]? ?[\d∞–]|above \d|exact: |at (least|most) \d|not testable$|ceiling$|$")
+_WIDE = 28  # letters from which on a cell is words, which wrap
+_LESS = re.compile(r" (\(|± |to |of )")  # where what is said beside a number begins
+
+
+@dataclass(frozen=True)
+class Table:
+    """A heading, a caption of one or two sentences, and rows.
+
+    rows: records, each of which says by the heading of a column what stands there (`records`); what a row lacks is
+    empty. A column `mechanism` shows how that is drawn, and a row with a violated claim stands out.
+    folded: until a reader opens it. page_only: not in the Markdown file. texts: it holds texts of public data sets,
+    which are wide, and in no Markdown file; a part that is marked up is `Markup`.
+    """
+
+    heading: str
+    caption: str
+    rows: Sequence[Mapping[str, Any]]
+    folded: bool = False
+    page_only: bool = False
+    texts: bool = False
+    kind: ClassVar[str] = "table"
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of all rows."""
+        return [*dict.fromkeys(name for row in self.rows for name in row)]
+
+    @property
+    def in_markdown(self) -> bool:
+        """Whether the Markdown file has it; a table without rows is left out, and so is any text of a data set."""
+        return bool(self.rows) and not (self.page_only or self.texts)
+
+    def markdown(self) -> str:
+        """The table in Markdown."""
+        frame = markup(pl.DataFrame(self.rows, infer_schema_length=None)).rstrip("\n")
+        return "\n\n".join(filter(None, (f"## {self.heading}", self.caption, frame)))
+
+    def html(self) -> dict[str, Any]:
+        """What `section.html.j2` shows: heads with their classes, and rows with theirs and their cells."""
+        cells = {name: [_text(name, row.get(name)) for row in self.rows] for name in self.columns}
+        heads = [(_head(name), _class(shown)) for name, shown in cells.items()]
+        styles = [style for _, style in heads]
+        rows = []
+        for row in zip(*cells.values(), strict=True):
+            shown = [(name, text, _cell(text), style) for name, text, style in zip(cells, row, styles, strict=True)]
+            rows.append({"violated": VIOLATED in row, "cells": shown})
+        return {"heads": heads, "rows": rows}
+
+
+def records(rows: pl.DataFrame | Iterable[Mapping[str, Any]], columns: str) -> list[dict[str, str]]:
+    """A record a row, by the headings and formats of these columns."""
+    every = rows.iter_rows(named=True) if isinstance(rows, pl.DataFrame) else rows
+    return [record(row, columns) for row in every]
+
+
+def record(row: Mapping[str, Any], columns: str) -> dict[str, str]:
+    """What stands in these columns of a row."""
+    cells = {}
+    for column in columns.split(" | "):
+        heading, _, before = column[: column.index("{")].rpartition(": ")
+        form = before + column[column.index("{") :]
+        missing = any(row[name] is None for _, name, _, _ in string.Formatter().parse(form) if name)
+        cells[heading] = NONE if missing else _FORMATTER.vformat(form, (), row)
+    return cells
+
+
+class _Formatter(string.Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return FORMATS[format_spec](value) if format_spec in FORMATS else format(value, format_spec)
+
+
+_FORMATTER = _Formatter()
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, float):
+        return written(name, value)
+    return NONE if value is None else value if isinstance(value, str) else f"{value:,}"
+
+
+def _head(name: str) -> str:
+    """A column's name as the page writes it: `Nominal ε`, `δ at 4 nats`."""
+    name = name.replace("_", " ").replace("delta", "δ").replace(" epsilon", " ε")
+    return "Nominal ε" if name == "epsilon" else name if name.startswith("δ") else name[:1].upper() + name[1:]
+
+
+def _class(shown: Sequence[str]) -> str:
+    """`number` for a column of numbers, `wide` for one of words that wrap."""
+    if max(map(len, shown), default=0) > _WIDE:
+        return "words"
+    return "number" if all(map(_NUMBER.match, shown)) and any(re.search(r"\d", text) for text in shown) else ""
+
+
+def _cell(text: str) -> Markup:
+    """The cell, where what is said beside a number is muted; a violated claim is marked without its colour, too."""
+    if isinstance(text, Markup):
+        return text
+    if text == VIOLATED:
+        return Markup("✕ {}").format(text)
+    aside = _LESS.search(text) if _NUMBER.match(text) else None
+    if aside is None:
+        return escape(text)
+    return Markup('{}<span class="muted">{}</span>').format(text[: aside.start()], text[aside.start() :])
