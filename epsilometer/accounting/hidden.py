@@ -32,7 +32,7 @@ Both ends hold up to floating point; t, B, l, e and k are chosen for the largest
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -57,7 +57,8 @@ _LEAST = 1e-11  # of a cell, in probability
 _REACH = 9.0  # deviations
 _DECAY = 9.0  # inverse deviations up to which a characteristic function is computed: e^-40 of a normal one is left
 _NODES = 400  # of T's quadrature
-_CHUNK = 1 << 12  # frequencies at a time
+_CHUNK = 1 << 10  # frequencies at a time
+_NOTHING = 1e-17  # of a characteristic function that only falls from there on
 _SHOWN_AT = np.linspace(0.3, 0.95, 14)  # t over A
 _LARGE_AT = (1.5, 2.0, 3.0)  # deviations of the batch size up to which B lets it grow
 
@@ -69,10 +70,12 @@ def lower_end(release: VonMisesFisher, schedule: Poisson, delta: float) -> float
     """
     ends = [0.0]
     for dimension in sorted({d for d in release.dimensions if d > 2}):
+        ends.append(by_shown_steps(release.kappa, dimension, schedule, delta))
+        if ends[-1] > -math.log(_LEAST) * schedule.steps:  # more than cells could show
+            continue
         pair = pair_along(release.kappa, dimension, schedule)
         if pair is not None:
             ends.append(bracket([Step((pair,))], schedule.steps, delta).lower)
-        ends.append(by_shown_steps(release.kappa, dimension, schedule, delta))
     return max(ends)
 
 
@@ -90,9 +93,14 @@ def pair_along(kappa: float, dimension: int, schedule: Poisson) -> Atoms | None:
     size = next_fast_len(2 * half + 1, real=True)
     frequencies = 2 * math.pi / (size * step) * np.arange(size // 2 + 1)
     frequencies = frequencies[frequencies < _DECAY / min(own, aside)]
-    hidden = (1 - rate + rate * _characteristic(frequencies, *_aside(kappa, dimension)).real) ** others
-    empty = (1 - rate) ** schedule.texts
-    law = hidden * (1 - rate + rate * _characteristic(frequencies, cosines, weights)) - empty
+    empty, beside, laws = (1 - rate) ** schedule.texts, _aside(kappa, dimension), []
+    for part in (frequencies[i : i + _CHUNK] for i in range(0, len(frequencies), _CHUNK)):
+        hidden = (1 - rate + rate * _characteristic(part, *beside).real) ** others
+        laws.append(hidden * (1 - rate + rate * _characteristic(part, cosines, weights)) - empty)
+        if np.abs(hidden).max() < _NOTHING:
+            break
+    law = np.concatenate(laws)
+    frequencies = frequencies[: len(law)]
     masses = irfft(np.pad(law * np.sinc(frequencies * step / (2 * math.pi)), (0, size // 2 + 1 - len(law))), size)
     masses[0] += empty
     places = np.arange(-half, half + 1)
@@ -172,8 +180,7 @@ def _atoms(first: Array, second: Array, least: float) -> Atoms:
 
 def _characteristic(frequencies: Array, values: Array, weights: Array) -> NDArray[np.complex128]:
     """E e^(i f X) at frequencies [f], of X with these values [n] and weights [n]."""
-    parts: Iterator[Array] = (frequencies[i : i + _CHUNK] for i in range(0, len(frequencies), _CHUNK))
-    return np.concatenate([np.exp(1j * np.outer(part, values)) @ weights for part in parts])
+    return np.asarray(np.exp(1j * np.outer(frequencies, values)) @ weights)
 
 
 def _aside(kappa: float, dimension: int) -> tuple[Array, Array]:

@@ -152,7 +152,7 @@ def _ours(release: Release, schedule: Schedule, delta: float, relation: Neighbou
         said.append(Statement(RENYI, relation, schedule.sampling, delta, lower=None, upper=upper))
         if isinstance(release, VonMisesFisher) and schedule.expected_batch > 1:
             alike = steps_of(as_gaussian(release, schedule), schedule, relation)
-            upper = bracket(alike.directions, alike.count, delta).upper
+            upper = min(bracket(alike.directions, alike.count, delta).upper, ends.upper)
             said.append(Statement(APPROXIMATION, relation, schedule.sampling, delta, lower=None, upper=upper))
     largest = max(steps.count * sum(pair.largest for pair in step.pairs) for step in steps.directions)
     if math.isfinite(largest):
