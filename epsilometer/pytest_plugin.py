@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture
 def assert_leaks_at_most() -> Callable[..., None]:
-    """Returns a check that fails where a rewriter leaks more than `loss` or `delta_at_4` allow, or it is not settled."""
+    """Returns a check that fails where a rewriter leaks more than it may, or where that is not settled."""
     from epsilometer.auditing.gate import PASSED, STANDARD
     from epsilometer.auditing.gating import Rules, gate, subject
     from epsilometer.auditing.text_audit import Named
