@@ -7,25 +7,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-import numpy as np
 import polars as pl
 
 from epsilometer.auditing.schemas import ABLATIONS, FIRST_TOKENS
-from epsilometer.auditing.text_audit import Pool, attacked
+from epsilometer.auditing.text_audit import attacked
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core import tables
-from epsilometer.core.attack import Embedded
 from epsilometer.core.mechanism import HasFirstTokens
 from epsilometer.core.randomness import Noise
-from epsilometer.project.paths import audited, audited_texts
+from epsilometer.project.paths import audited_texts
 from epsilometer.runtime.scaling import run
 from epsilometer.studies.texts.adversaries import attacks
 from epsilometer.studies.texts.cells import mechanism
 from epsilometer.studies.texts.params import Ablation, TextsParams
 from epsilometer.studies.texts.params import read as read_params
 from epsilometer.studies.texts.tables import varied_path
+from epsilometer.studies.texts.varying import pool
 
 SHOWN = 5  # tokens: the likeliest
 
@@ -79,21 +78,14 @@ def _run(
     """The rows of one variation of a cell, one an attack."""
     cell = params.ablations[name]
     epsilon, count = cell.epsilon, cell.trials
-    table = audited(params, cell.dataset)
-    texts = table["text"].to_list()
-    embedded = Embedded(
-        params.embedding.model, params.embedding.precision, np.load(f"data/embeddings/{cell.dataset}.npy")
-    )
-    groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
+    among, vectors = pool(params, cell.dataset)
     stream = (params.audit.seed, params.audit.round, "ablation", cell.dataset, seed)
-    sampled = sample(embedded.vectors, count, candidates, temperature, seed="/".join(map(str, stream)), groups=groups)
+    sampled = sample(vectors, count, candidates, temperature, seed="/".join(map(str, stream)), groups=among.groups)
     noise = Noise.named(count, *stream, cell.mechanism, epsilon)
     built = mechanism(params, name)
-    (rewrites,) = rewrite_all(built, Job(texts, sampled.source, [epsilon], [noise]))
+    (rewrites,) = rewrite_all(built, Job(among.texts, sampled.source, [epsilon], [noise]))
     design = Design(alpha=params.audit.alpha, seed=params.audit.seed + seed)
-    estimates = attacked(
-        Pool(texts, embedded), sampled, {epsilon: rewrites}, attacks(params), mechanism=built, design=design
-    )
+    estimates = attacked(among, sampled, {epsilon: rewrites}, attacks(params), mechanism=built, design=design)
     columns = ("epsilon", "attack", "validated", "trials", "success_rate", "loss", "point", "upper", "ceiling")
     return estimates.select(
         *columns,

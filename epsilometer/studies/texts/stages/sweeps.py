@@ -8,26 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from epsilometer.attacks.identification import KIND
 from epsilometer.auditing.schemas import SWEEPS
-from epsilometer.auditing.text_audit import Pool, attacked
+from epsilometer.auditing.text_audit import attacked
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import sample
 from epsilometer.auditing.worth.intervals import mean_interval
 from epsilometer.auditing.worth.similarity import measure, metric
 from epsilometer.core import tables
-from epsilometer.core.attack import Embedded
 from epsilometer.core.component import build, find
 from epsilometer.core.mechanism import build_mechanism
 from epsilometer.core.randomness import Noise
-from epsilometer.project.paths import audited
 from epsilometer.runtime.progress import track
 from epsilometer.studies.texts.params import TextsParams, read
 from epsilometer.studies.texts.tables import varied_path
+from epsilometer.studies.texts.varying import pool
 
 ATTACK = "embedding"
 
@@ -43,27 +41,21 @@ def main(name: str) -> None:
 def _rows(params: TextsParams, name: str) -> Iterator[dict[str, Any]]:
     """A row a setting and value."""
     cell = params.sweeps[name]
-    table = audited(params, cell.dataset)
-    texts = table["text"].to_list()
-    embedded = Embedded(
-        params.embedding.model, params.embedding.precision, np.load(f"data/embeddings/{cell.dataset}.npy")
-    )
-    groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
+    among, vectors = pool(params, cell.dataset)
     stream = (params.audit.seed, params.audit.round, "sweep", cell.dataset)
     sampled = sample(
-        embedded.vectors, cell.trials, params.trials.candidates, params.trials.temperature,
-        seed="/".join(map(str, stream)), groups=groups,
+        vectors, cell.trials, params.trials.candidates, params.trials.temperature,
+        seed="/".join(map(str, stream)), groups=among.groups,
     )  # fmt: skip
     metrics = {"cosine": metric("cosine", params.embedding.model_dump()), "bertscore": metric("bertscore", {})}
     attack = build(find(KIND, ATTACK, "guess"), params.attacks.get(ATTACK, {}), f"attacks.{ATTACK}")
     noise = Noise.named(cell.trials, *stream, "rewrite")
     for setting, value, epsilon, settings in params.variations(name):
         built = build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
-        (rewrites,) = rewrite_all(built, Job(texts, sampled.source, [epsilon], [noise]))
+        (rewrites,) = rewrite_all(built, Job(among.texts, sampled.source, [epsilon], [noise]))
         design = Design(alpha=params.audit.alpha, seed=params.audit.seed)
-        pool = Pool(texts, embedded)
-        estimates = attacked(pool, sampled, {epsilon: rewrites}, {ATTACK: attack}, mechanism=built, design=design)
-        similarities = measure([texts[i] for i in sampled.source], rewrites.texts, metrics)
+        estimates = attacked(among, sampled, {epsilon: rewrites}, {ATTACK: attack}, mechanism=built, design=design)
+        similarities = measure([among.texts[i] for i in sampled.source], rewrites.texts, metrics)
         row: dict[str, Any] = {"dataset": cell.dataset, "mechanism": cell.mechanism, "setting": setting, "value": value}
         row |= estimates.select("epsilon", "trials", "loss", "point", "upper", "ceiling").row(0, named=True)
         for metric_name in metrics:

@@ -1,0 +1,19 @@
+"""What variations of a cell share: the texts from which candidates are drawn, and what these agree in."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.text_audit import Pool
+from epsilometer.core.attack import Embedded
+from epsilometer.project.paths import audited
+from epsilometer.studies.texts.params import TextsParams
+
+
+def pool(params: TextsParams, dataset: str) -> tuple[Pool, NDArray[np.float32]]:
+    """The audited texts of a data set, in groups where candidates have as many words, and their embeddings."""
+    table, vectors = audited(params, dataset), np.load(f"data/embeddings/{dataset}.npy")
+    groups = table["words"].to_numpy() if params.match(dataset) == "words" else None
+    embedded = Embedded(params.embedding.model, params.embedding.precision, vectors)
+    return Pool(table["text"].to_list(), embedded, groups), vectors
