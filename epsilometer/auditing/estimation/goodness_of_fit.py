@@ -69,8 +69,8 @@ def outputs_fit(
 
 def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
     """law: [rows, outputs]; counted: [rows, outputs], the draws of each."""
-    drawn = np.nonzero(counted)
-    if not (law[drawn] > 0).all():
+    came = np.nonzero(counted)
+    if not (law[came] > 0).all():
         return 0.0
     order = np.argsort(-law, axis=1)
     mass = np.take_along_axis(law, order, axis=1)
@@ -79,7 +79,7 @@ def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
     cells = place + size * np.arange(len(law))[:, None]
     of_places = np.bincount(cells.ravel(), law.ravel(), len(law) * size).reshape(-1, size)  # [rows, places]
     draws, count = counted.sum(axis=1), int(counted.sum())
-    seen = np.bincount(cells[drawn], counted[drawn], len(law) * size).astype(np.int64).reshape(-1, size)
+    seen = np.bincount(cells[came], counted[came], len(law) * size).astype(np.int64).reshape(-1, size)
     expected = draws @ law
     often = np.flatnonzero(expected >= _SHARE * count)
     draws_of_cells = np.repeat(draws, size)
