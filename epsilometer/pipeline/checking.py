@@ -124,8 +124,10 @@ def _check_reconstruction(params: Params) -> None:
     if params.reconstruction:
         from epsilometer.studies.training import sending
 
-        for name in params.reconstruction:
-            sending.built(params, name)
+        for name in params.searching:
+            sending.searching(params, name)
+        for name in params.choosing:
+            sending.choosing(params, name)
 
 
 def _check_rewriters(params: Params) -> None:

@@ -90,10 +90,10 @@ def _changed(path: str, md5: str) -> list[str]:
     if path.startswith("data/code/"):
         return _changed_code(path, md5, json.loads(Path(path).read_bytes()))
     if _is_resources(path):
-        now, old = json.loads(Path(path).read_bytes())["files"], (dvc_files.cached(md5) or {}).get("files", {})
-        return [
-            f"input {name} has changed" for name, _ in _pairs(old, now)
-        ]  # changed settings of the cell are listed separately
+        now, old = json.loads(Path(path).read_bytes()), dvc_files.cached(md5) or {}
+        changed = [f"input {name} has changed" for name, _ in _pairs(old.get("files", {}), now["files"])]
+        # Changed settings of a cell are listed separately; an excerpt is all that a stage has of an entry.
+        return [*changed, *_differences(now["of"], old.get("cell"), now["cell"])] if "of" in now else changed
     if md5.endswith(".dir") and Path(path).is_dir() and (entries := dvc_files.cached(md5)) is not None:
         return _changed_folder(path, {entry["relpath"]: entry["md5"] for entry in entries})
     return [f"input {path} has changed"]

@@ -106,6 +106,10 @@ class ProjectParams(Section):
             if isinstance(entries, Mapping) and any(isinstance(entry, Cell) for entry in entries.values()):
                 yield section, entries
 
+    def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """The name of a record, the entry that it is of, as a.b, and what some stages depend on of it: nothing here."""
+        return iter(())
+
     def path(self, of: str) -> str:
         """The path of a source or mechanism file, from the run's folder."""
         return str(Path(self.root) / of)

@@ -18,9 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,12 +32,14 @@ from epsilometer.models.bounds import weights_hash
 from epsilometer.models.devices import resolved
 from epsilometer.models.locate import quiet_loading
 from epsilometer.runtime.progress import track
+from epsilometer.runtime.resuming import Parts
 from epsilometer.training.heads import BERT, GPT2, last_layers
 from epsilometer.training.tokens import Tokens, attention, last_place, padding, window
 
 BLOCK = 512  # texts between two writes: what a kill costs at most
 ROWS = {"cpu": 8, "cuda": 1024}  # texts of every batch that transformers sees, where memory holds them
 MULTIPLE = 8  # tokens that a batch's width is a multiple of
+_STATES = "states.npy"  # of a block
 LAYERS, ABOUT = "last_layers.safetensors", "about.json"  # in a folder of features, beside SPLIT.npy
 
 
@@ -67,25 +67,17 @@ class Frozen(Tokens):
             raise UserError(f"the model in {self.folder} gives states that are not finite; use precision: float32")
         return states
 
-    def fingerprint(self) -> str:
-        """What the states depend on besides the texts: weights, configuration, tokeniser and settings."""
-        return f"{_of_model(self)} {self.length} {self.precision} {self.device}"
 
-
-def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, key: str = "") -> None:
+def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, begun: Parts) -> None:
     """Write a folder of features: SPLIT.npy with the states float32 [n, width] of each split, LAYERS and ABOUT.
 
     ABOUT has kind, width and length, the tensors that the checkpoint has of a head, and how many texts a split has and
     how many of them were cut. A split without texts gets no file.
 
-    States go to disk block by block, beside the folder's parent, of which DVC may watch all; after a kill the work
-    continues with the block that was under way, and ends in the same bytes. key: what the states depend on besides
-    texts, weights and settings, a record of the code say; where it differs, what an earlier run has left is thrown
-    away. Raises UserError for a text of no tokens before any work.
+    States go to disk block by block. begun: the blocks that an earlier run of the same texts, weights and settings
+    finished. Raises UserError for a text of no tokens before any work.
     """
     measured = {split: frozen.lengths(texts, f" of {split}") for split, texts in splits.items()}
-    unfinished = folder.parent.with_name(f"{folder.parent.name}.unfinished") / folder.name
-    _claim(unfinished, _digest(frozen, splits, key))
     layers = last_layers(frozen.folder)
     layers.save(folder / LAYERS)
     counts = {}
@@ -94,13 +86,10 @@ def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, key
         counts[split] = {"texts": len(texts), "cut": int(cut.sum())}
         order = np.argsort(lengths, kind="stable")  # texts of about one length fill batches
         with tables.ArrayWriter(folder / f"{split}.npy", len(texts)) as writer:
-            for rows, states in _blocks(frozen, texts, order, unfinished / split):
+            for rows, states in _blocks(frozen, texts, order, begun=begun, split=split):
                 writer.write(rows, states)
     about = {"kind": frozen.kind, "width": frozen.width, "length": frozen.length, "tensors": sorted(layers.tensors)}
     tables.write_json(about | {"splits": counts}, folder / ABOUT)
-    shutil.rmtree(unfinished)
-    with suppress(OSError):  # work of others is in there
-        unfinished.parent.rmdir()
 
 
 def write_tokens(tokens: Tokens, splits: Mapping[str, Sequence[str]], folder: Path) -> None:
@@ -137,32 +126,16 @@ def _of_model(tokens: Tokens) -> str:
 
 
 def _blocks(
-    frozen: Frozen, texts: Sequence[str], order: NDArray[np.int64], unfinished: Path
+    frozen: Frozen, texts: Sequence[str], order: NDArray[np.int64], *, begun: Parts, split: str
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Rows and their states, block by block; those that an earlier run has left are read."""
+    """Rows and their states, block by block; those that an earlier run finished are read."""
     starts = range(0, len(order), BLOCK)
     for start in track(starts, len(starts), "states"):
-        rows, path = order[start : start + BLOCK], unfinished / f"{start}.npy"
-        if not path.exists():
-            tables.write_array(frozen.states([texts[i] for i in rows]), path)
-        yield rows, np.load(path, allow_pickle=False)
-
-
-def _claim(unfinished: Path, digest: str) -> None:
-    """Empty the folder of unfinished work, unless it is of the same texts, weights and settings."""
-    stamp = unfinished / "digest"
-    if not (stamp.is_file() and stamp.read_text() == digest):
-        shutil.rmtree(unfinished, ignore_errors=True)
-        tables.write_text(digest, stamp)
-
-
-def _digest(frozen: Frozen, splits: Mapping[str, Sequence[str]], key: str) -> str:
-    every = hashlib.sha256(json.dumps([key, frozen.fingerprint(), BLOCK]).encode())
-    for split, texts in splits.items():
-        every.update(json.dumps([split, len(texts)]).encode())
-        for text in texts:
-            every.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-    return every.hexdigest()
+        rows, name = order[start : start + BLOCK], f"{split}-{start}"
+        if name not in begun:
+            with begun.part(name) as folder:
+                tables.write_array(frozen.states([texts[i] for i in rows]), folder / _STATES)
+        yield rows, np.load(begun.folder / name / _STATES, allow_pickle=False)
 
 
 class _BertStates:

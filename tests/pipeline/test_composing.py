@@ -37,7 +37,8 @@ def test_the_committed_file_is_the_composed_one() -> None:
 
 def test_a_run_of_one_study_has_the_stages_of_no_other() -> None:
     names = set(stages(composing.compose(Params.model_validate(TRAINING))))
-    assert names == {"code", "prepare", "model", "features", "budgets", "private_training", "training_curves", "report"}
+    shared = {"code", "resources", "prepare", "model", "report"}
+    assert names == shared | {"features", "private_training", "training_curves"}
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)
@@ -109,7 +110,7 @@ def _outs(stage: Mapping[str, Any]) -> list[str]:
     outs = [out if isinstance(out, str) else next(iter(out)) for out in listed]
     if not isinstance(entries := stage.get("foreach"), dict):
         return outs
-    return [out.replace("${item.section}", entry["section"]) for out in outs for entry in entries.values()]
+    return [out.replace("${item.section}", entry.get("section", "")) for out in outs for entry in entries.values()]
 
 
 def _fixed(path: str) -> str:

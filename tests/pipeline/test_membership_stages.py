@@ -19,10 +19,12 @@ from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline import checking
 from epsilometer.pipeline.params import read
+from epsilometer.runtime import resuming
 from epsilometer.studies.training import members as entries
-from epsilometer.studies.training.stages import membership, private_training, references
+from epsilometer.studies.training.stages import membership, references
 from epsilometer.studies.training.trainings import FEATURED
 from epsilometer.training.heads import LastLayers
+from tests.support.featured import train
 from tests.support.places import ROOT
 from tests.support.tiny_models import save_roberta, save_word_bert
 
@@ -92,7 +94,7 @@ def test_who_learnt_by_heart_is_told(project: Path) -> None:
     .01 an attack.
     """
     for cell in ("long", "noisy"):
-        private_training.main(cell)
+        train(cell)
     references.main("halves")
     for name in ("long", "noisy"):
         membership.main(name)
@@ -128,29 +130,26 @@ def test_who_learnt_by_heart_is_told(project: Path) -> None:
     areas = tables.read("data/membership/long.areas.parquet", MEMBERSHIP_AREAS)
     assert areas["attack"].to_list() == [name for name in long["attack"] if name != "strongest"]
     assert areas["auc"].to_list() == pytest.approx(long["auc"].to_list()[:-1])
-    assert not list(Path("data/inferring").glob("*"))
+    assert not list(Path("data/begun").glob("*"))
 
 
-def test_a_level_that_is_added_trains_no_reference_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_params({("references", "halves", "training"): "noisy", ("membership",): {}})
-    references.main("halves")
-    before = answers()
-    levels = ("private_training", "noisy", "levels")
-    write_params({("references", "halves", "training"): "noisy", ("membership",): {}, levels: [2, 4]})
-    with monkeypatch.context() as patched:
-        patched.setattr(references, "train_together", None)
-        references.main("halves")
-    assert (answers() == before).all()
-    write_params({("references", "halves", "training"): "noisy", ("membership",): {}, (*levels[:2], "rate"): 0.5})
-    references.main("halves")
-    assert np.abs(answers() - before).max() > 0.1
+def test_a_level_that_is_added_changes_nothing_that_references_depend_on(project: Path) -> None:
+    write_params()
+    before = {name: excerpt for name, _, excerpt in read().excerpts()}
+    noisy = ("private_training", "noisy")
+    write_params({(*noisy, "levels"): [2, 4], (*noisy, "seeds"): 3, (*noisy, "test"): "train"})
+    after = {name: excerpt for name, _, excerpt in read().excerpts()}
+    assert [name for name in after if after[name] != before[name]] == ["private_training/noisy"]
+    write_params({(*noisy, "rate"): 0.5})
+    after = {name: excerpt for name, _, excerpt in read().excerpts()}
+    assert [name for name in after if after[name] != before[name]] == ["private_training/noisy", "recipes/noisy"]
 
 
-def test_a_killed_run_continues_to_the_same_bytes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_references_continue_to_the_same_bytes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     references.main("halves")
     whole = answers()
-    (project / "data/references/halves/record.json").unlink()
-    trained, real = [], references.train_together
+    trained: list[int] = []
+    real = references.train_together
 
     def once(*arguments: Any, settings: Any) -> Any:
         if trained:
@@ -158,21 +157,54 @@ def test_a_killed_run_continues_to_the_same_bytes(project: Path, monkeypatch: py
         trained.append(len(arguments[3]))
         return real(*arguments, settings=settings)
 
-    monkeypatch.setattr(references, "train_together", once)
-    with pytest.raises(KeyboardInterrupt):
-        references.main("halves")
-    assert trained == [references.BLOCK]
-    trained.clear()
-
     def again(*arguments: Any, settings: Any) -> Any:
         trained.append(len(arguments[3]))
         return real(*arguments, settings=settings)
 
-    monkeypatch.setattr(references, "train_together", again)
-    references.main("halves")
+    with resuming.running("references", "halves", lambda: "same"):
+        monkeypatch.setattr(references, "train_together", once)
+        with pytest.raises(KeyboardInterrupt):
+            references.main("halves")
+        assert trained == [references.BLOCK]
+        trained.clear()
+        monkeypatch.setattr(references, "train_together", again)
+        references.main("halves")
     assert sum(trained) == 20 - references.BLOCK
     assert answers().tobytes() == whole.tobytes()
-    assert not list(Path("data/referencing").glob("*"))
+    assert not Path("data/begun").exists()
+
+
+def test_a_killed_game_goes_on_with_the_next_attack(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train("long")
+    references.main("halves")
+    membership.main("long")
+    paths = sorted(Path("data/membership").iterdir())
+    whole = [path.read_bytes() for path in paths]
+    scored: list[str] = []
+    real = membership.attacks
+
+    class Noted:
+        def __init__(self, name: str, attack: Any) -> None:
+            self.name, self.attack = name, attack
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.attack, name)
+
+        def score(self, evidence: Any) -> Any:
+            scored.append(self.name)
+            if len(scored) == 2:
+                raise KeyboardInterrupt
+            return self.attack.score(evidence)
+
+    monkeypatch.setattr(
+        membership, "attacks", lambda *of: {name: Noted(name, attack) for name, attack in real(*of).items()}
+    )
+    with resuming.running("membership", "long", lambda: "same"):
+        with pytest.raises(KeyboardInterrupt):
+            membership.main("long")
+        membership.main("long")
+    assert scored == ["lira", "lira_offline", "lira_offline", "population", "reference", "rmia"]
+    assert [path.read_bytes() for path in paths] == whole
 
 
 def test_private_references_have_the_noise_of_the_recipe(project: Path) -> None:
@@ -217,7 +249,7 @@ def test_targets_are_asked_about_other_texts(project: Path, monkeypatch: pytest.
             return np.array([[len(text)] * WIDTH for text in texts], np.float32)
 
     monkeypatch.setattr(entries, "Frozen", Frozen)
-    private_training.main("long")
+    train("long")
     references.main("halves")
     game = entries.game(read("params.yaml"), "long")
     answered = game.evidence.answers(["a", "bb", "a"])
@@ -274,7 +306,7 @@ def test_a_model_without_masks_is_refused_before_references_are_trained(
     with pytest.raises(UserError, match=f"{place}.*({message})"):
         references.main("halves")
     assert not Path("data/references").exists()
-    assert not Path("data/referencing").exists()
+    assert not Path("data/begun").exists()
 
 
 def test_a_model_that_a_stage_has_still_to_make_is_not_looked_at(project: Path) -> None:

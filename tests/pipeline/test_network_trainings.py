@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from epsilometer.auditing.schemas import BUDGETS, RUNS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.params import read
-from epsilometer.studies.training.stages import budgets, features, private_training
-from epsilometer.studies.training.tables import budgets_path, features_path, runs_path, trained_path
+from epsilometer.runtime import resuming
+from epsilometer.studies.training.budgets import budgets
+from epsilometer.studies.training.stages import features
+from epsilometer.studies.training.tables import features_path, head_path, trained_path
 from epsilometer.training import private
-from tests.support.featured import CELL, write_params
+from tests.support.featured import CELL, runs, train, write_params
 from tests.support.tiny_classifiers import SAVE
 
 LORA = {"bert": {"lora": {"rank": 2, "targets": ["query"]}}, "gpt2": {"lora": {"rank": 2, "targets": ["c_attn"]}}}
@@ -47,7 +49,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def weights(level: float = 0.5) -> bytes:
-    return (trained_path("songs", level, 0) / "head.safetensors").read_bytes()
+    return head_path("songs", level, 0).read_bytes()
 
 
 @pytest.mark.parametrize("kind", [*SAVE])
@@ -56,28 +58,26 @@ def test_adapters_are_trained_with_noise_and_accounted_for(kind: str, project: P
     cells(project, LORA[kind])
     features.main("songs")
     assert np.load(features_path("songs") / "train.npy").shape == (16, 12)
-    private_training.main("songs")
-    runs = tables.read(runs_path("songs"), RUNS)
-    assert runs.height == 2 * 4  # splits, metrics
-    assert np.isfinite(runs["value"].to_list()).all()
+    train()
+    table = runs()
+    assert table.height == 2 * 4  # splits, metrics
+    assert np.isfinite(table["value"].to_list()).all()
     from safetensors.numpy import load
 
     trained = load(weights())
     parts = {"bert": {"bert", "classifier"}, "gpt2": {"transformer", "score"}}[kind]
     assert {name.partition(".")[0] for name in trained} == parts
     assert all(tensor.any() for tensor in trained.values())  # B began at 0
-    budgets.main()
-    assert tables.read(budgets_path(), BUDGETS)["upper"].min() > 0
+    assert budgets(read())["upper"].min() > 0
 
 
-def test_parts_by_name_killed_or_at_another_level(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A level that is added trains nothing again; one that was killed in the middle ends in the same bytes."""
+def test_parts_by_name_that_were_killed_end_in_the_same_bytes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     SAVE["bert"](project / "data/models/minilm-mlm")
     cells(project, PARTS["bert"])
     features.main("songs")
-    private_training.main("songs")
-    before, stamp = weights(), (trained_path("songs", 0.5, 0) / "head.safetensors").stat().st_mtime_ns
-    cells(project, PARTS["bert"], levels=[0.5, 2])
+    train()
+    whole = weights()
+    shutil.rmtree(trained_path("songs", 0.5))
     steps: list[int] = []
     real = private._Run.move
 
@@ -87,21 +87,16 @@ def test_parts_by_name_killed_or_at_another_level(project: Path, monkeypatch: py
         steps.append(run.step)
         real(run, *arguments)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(private, "SECONDS", 0.0)
-        patch.setattr(private._Run, "move", killed)
-        with pytest.raises(KeyboardInterrupt):
-            private_training.main("songs")
-    assert steps == [0, 1, 2]
-    assert (trained_path("songs", 2, 0) / "checkpoint.safetensors").is_file()
-    private_training.main("songs")
-    resumed = weights(2)
-    assert weights() == before
-    assert (trained_path("songs", 0.5, 0) / "head.safetensors").stat().st_mtime_ns == stamp
-    for path in trained_path("songs", 2, 0).iterdir():
-        path.unlink()
-    private_training.main("songs")
-    assert weights(2) == resumed != before
+    with resuming.running("private_training", "songs-0.5", lambda: "same"):
+        with monkeypatch.context() as patch:
+            patch.setattr(private, "SECONDS", 0.0)
+            patch.setattr(private._Run, "move", killed)
+            with pytest.raises(KeyboardInterrupt):
+                train()
+        assert steps == [0, 1, 2]
+        assert [*Path("data/begun").rglob("checkpoint.safetensors")]
+        train()
+    assert weights() == whole
 
 
 def test_another_model_trains_anew(project: Path) -> None:
@@ -111,13 +106,13 @@ def test_another_model_trains_anew(project: Path) -> None:
     SAVE["gpt2"](project / "data/models/minilm-mlm")
     cells(project, PARTS["gpt2"])
     features.main("songs")
-    private_training.main("songs")
+    train()
     before, ids = weights(), (features_path("songs") / "train.npy").read_bytes()
     path = project / "data/models/minilm-mlm/model.safetensors"
     save_file({name: 1.5 * tensor for name, tensor in load_file(path).items()}, path, {"format": "pt"})
     features.main("songs")
     assert (features_path("songs") / "train.npy").read_bytes() == ids
-    private_training.main("songs")
+    train()
     assert weights() != before
 
 
@@ -136,8 +131,8 @@ def test_parts_that_the_model_lacks_are_refused_before_any_training(trains: Any,
     cells(project, trains)
     features.main("songs")
     with pytest.raises(UserError, match=message):
-        private_training.main("songs")
-    assert not list(trained_path("songs").glob("*/head.safetensors"))
+        train()
+    assert not list(Path("data/trained").rglob("head.safetensors"))
 
 
 @pytest.mark.parametrize(

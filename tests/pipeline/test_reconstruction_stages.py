@@ -15,14 +15,15 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.params import read
+from epsilometer.runtime import resuming
 from epsilometer.studies.texts.stages import embed, trials
+from epsilometer.studies.training import searching
 from epsilometer.studies.training.sending import texts
-from epsilometer.studies.training.stages import reconstruction, sent
+from epsilometer.studies.training.stages import candidates, reconstruction, searches, sent
 from epsilometer.studies.training.tables import (
     RECONSTRUCTED,
     RECONSTRUCTION,
     reconstruction_path,
-    searched_path,
     sent_path,
 )
 from tests.support.places import ROOT
@@ -92,12 +93,24 @@ def project(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     write()
 
 
+def reconstruct() -> None:
+    """The stages of all entries of `reconstruction`, in DVC's order."""
+    params = read()
+    for stage, names in (
+        (searches, params.searches),
+        (candidates, params.choosing),
+        (reconstruction, params.searching),
+    ):
+        for name in names:
+            stage.main(name)
+
+
 def calls() -> int:
     return len(Path("asked.txt").read_text()) if Path("asked.txt").exists() else 0
 
 
 def written() -> list[bytes]:
-    return [reconstruction_path("songs", what).read_bytes() for what in (None, "texts", "candidates")]
+    return [reconstruction_path("songs", what).read_bytes() for what in (None, "texts")]
 
 
 def read_texts() -> pl.DataFrame:
@@ -129,7 +142,7 @@ def test_what_is_sent_and_what_is_found() -> None:
     assert pool["label"].n_unique() == 1
     grams = np.load(sent_path("songs") / "gram.npy")
     assert grams.shape == (1, 12, 12)
-    reconstruction.main("songs")
+    reconstruct()
     every = tables.read(reconstruction_path("songs", "texts"), RECONSTRUCTED)
     # 4 texts at 2 sizes: blind once, each of 2 attacks at 2 levels
     assert len(every) == 4 * 2 * (1 + 2 * 2)
@@ -147,26 +160,21 @@ def test_what_is_sent_and_what_is_found() -> None:
 
 
 @pytest.mark.usefixtures("project")
-def test_a_level_that_is_added_searches_no_other_again() -> None:
-    """And a run from nothing has the same bytes."""
+def test_a_level_or_size_that_is_added_is_a_search_of_its_own() -> None:
+    """And changes nothing that texts and inner products depend on; nor does other noise, but draws by parts do."""
     entry = SENT | {"levels": [0.1], "sizes": [2]}
-    attacks = {"sent": "songs", "attacks": {name: of for name, of in ATTACKS.items() if name != "candidates"}}
-    write(sent={"songs": entry}, reconstruction={"songs": attacks})
-    sent.main("songs")
-    before = (sent_path("songs") / "gram.npy").stat().st_mtime_ns
-    reconstruction.main("songs")
-    assert calls() == 2  # batches of two
-    write(sent={"songs": entry | {"levels": [0.1, 5]}}, reconstruction={"songs": attacks})
-    sent.main("songs")
-    assert (sent_path("songs") / "gram.npy").stat().st_mtime_ns == before
-    reconstruction.main("songs")
-    assert calls() == 4
-    added = written()
-    for path in (searched_path("songs", "guesser.py", 2, 0.1), searched_path("songs", "likelihood", 2, 5)):
-        path.unlink()
-    reconstruction.main("songs")
-    assert calls() == 6
-    assert written() == added
+    write(sent={"songs": entry})
+    before, excerpts = read().searches, [*read().excerpts()]
+    assert [*before] == ["songs-2-0.1"]
+    write(sent={"songs": SENT})
+    assert [*read().searches] == ["songs-1-0.1", "songs-1-5", "songs-2-0.1", "songs-2-5"]
+    assert read().searches["songs-2-0.1"] == before["songs-2-0.1"]
+    assert [*read().excerpts()] == excerpts
+    write(sent={"songs": SENT | {"noise": "vmf", "levels": [50.0]}})
+    assert [*read().excerpts()] == excerpts
+    for change in ({"length": SENT["length"] + 1}, {"noise": {"kind": "vmf", "parts": True}, "tensors": "head"}):
+        write(sent={"songs": SENT | change})
+        assert [*read().excerpts()] != excerpts
 
 
 @pytest.mark.usefixtures("project")
@@ -178,7 +186,7 @@ def test_a_killed_search_goes_on_after_its_last_batch(monkeypatch: pytest.Monkey
         reconstruction={"songs": {"sent": "songs", "attacks": attacks}},
     )
     sent.main("songs")
-    send, sends = reconstruction.send, []
+    send, sends = searching.send, []
 
     def killed(*arguments: Any, **how: Any) -> Any:
         sends.append(arguments)
@@ -186,37 +194,27 @@ def test_a_killed_search_goes_on_after_its_last_batch(monkeypatch: pytest.Monkey
             raise KeyboardInterrupt
         return send(*arguments, **how)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(reconstruction, "send", killed)
+    with monkeypatch.context() as patch, resuming.running("searches", "songs-2-0.1", lambda: "same"):
+        patch.setattr(searching, "send", killed)
         with pytest.raises(KeyboardInterrupt):
-            reconstruction.main("songs")
-        reconstruction.main("songs")
+            reconstruct()
+        reconstruct()
     assert len(sends) == 5  # four batches in all, one of them twice
     assert calls() == 2
     resumed = written()
-    for attack in attacks:
-        searched_path("songs", attack, 2, 0.1).unlink()
-    reconstruction.main("songs")
+    reconstruct()
     assert calls() == 4
     assert written() == resumed
 
 
 @pytest.mark.usefixtures("project")
-def test_an_entry_of_another_noise_takes_over_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts and inner products know no noise; draws by tensors and other lengths of texts are other files."""
-    more = {"other": {**SENT, "noise": "vmf", "levels": [50.0]}, "long": {**SENT, "length": SENT["length"] + 1}}
-    more["parts"] = {**SENT, "noise": {"kind": "vmf", "parts": True}, "levels": [50.0], "tensors": "head"}
-    write(sent={"songs": SENT, **more})
-    sent.main("songs")
-    own = {path.name: path.read_bytes() for path in sent_path("songs").iterdir()}
+def test_entries_that_differ_in_noise_alone_have_the_same_texts_and_products() -> None:
+    write(sent={"songs": SENT, "other": {**SENT, "noise": "vmf", "levels": [50.0]}})
+    for name in ("songs", "other"):
+        sent.main(name)
+    own, other = ({path.name: path.read_bytes() for path in sent_path(n).iterdir()} for n in ("songs", "other"))
     assert len(own) == 3
-    with monkeypatch.context() as patch:
-        patch.setattr(sent, "model", None)  # would fail if it were called
-        sent.main("other")
-        for name in ("long", "parts"):
-            with pytest.raises(TypeError):
-                sent.main(name)
-    assert {path.name: path.read_bytes() for path in sent_path("other").iterdir()} == own
+    assert own == other
 
 
 @pytest.mark.usefixtures("project")
@@ -226,7 +224,7 @@ def test_a_model_that_an_attack_cannot_use_is_refused_before_any_searches(prior:
     write(reconstruction={"songs": {"sent": "songs", "attacks": attacks}})
     sent.main("songs")
     with pytest.raises(UserError, match=r"give a|there is no|no folder"):
-        reconstruction.main("songs")
+        reconstruct()
     assert not calls()
 
 
@@ -245,10 +243,13 @@ def test_other_noises(noise: Any, levels: list[float] | None) -> None:
     )
     write(sent={"songs": entry}, reconstruction={"songs": {"sent": "songs", "attacks": attacks}})
     sent.main("songs")
-    reconstruction.main("songs")
-    assert bool(len(read_texts())) == ("candidates" not in attacks)  # without a search no baseline either
-    rows = tables.read(reconstruction_path("songs", "candidates"), CANDIDATES)
-    assert rows["level"].unique().sort().to_list() == ((levels or [None]) if "candidates" in attacks else [])
+    reconstruct()
+    if "candidates" in attacks:
+        rows = tables.read(reconstruction_path("songs", "candidates"), CANDIDATES)
+        assert rows["level"].unique().sort().to_list() == (levels or [None])
+        assert not reconstruction_path("songs", "texts").exists()  # without a search no baseline either
+    else:
+        assert {*read_texts()["level"].drop_nulls()} == {*(levels or [])}
 
 
 @pytest.mark.usefixtures("project")
@@ -260,7 +261,7 @@ def test_parts_have_products_of_their_own() -> None:
     write(sent={"songs": SENT | head | {"texts": 2, "sizes": [1]}}, reconstruction={"songs": entry})
     sent.main("songs")
     assert np.load(sent_path("songs") / "gram.npy").shape == (4, 12, 12)
-    reconstruction.main("songs")
+    reconstruct()
     assert tables.read(reconstruction_path("songs", "candidates"), CANDIDATES)["law"].to_list() == [None, None]
 
 
@@ -290,7 +291,7 @@ def test_bad_input_is_refused(changes: dict[str, Any], attacks: dict[str, Any], 
     def run() -> None:
         read()
         sent.main("songs")
-        reconstruction.main("songs")
+        reconstruct()
 
     with pytest.raises(UserError, match=message):
         run()

@@ -1,4 +1,4 @@
-"""Stages features, budgets and private_training: from prepared texts to trained heads, level by level."""
+"""Stages features and private_training, and what trainings claim: from prepared texts to trained heads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 import yaml
 
 from epsilometer.accounting.schedule import Poisson, Shuffled
-from epsilometer.auditing.schemas import BUDGETS, RUNS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.params import read
-from epsilometer.studies.training.stages import budgets, features, private_training
-from epsilometer.studies.training.tables import budgets_path, featured_path, features_path, runs_path, trained_path
+from epsilometer.runtime import resuming
+from epsilometer.studies.training.budgets import budgets
+from epsilometer.studies.training.stages import features, private_training
+from epsilometer.studies.training.tables import featured_path, features_path, head_path, runs_path, trained_path
 from epsilometer.studies.training.trainings import (
     FEATURED,
     check_cells,
@@ -27,9 +28,12 @@ from epsilometer.studies.training.trainings import (
     texts_tested_on,
     training_texts,
 )
+from epsilometer.training import private
 from epsilometer.training.heads import load
-from tests.support.featured import CELL, write_features, write_params
+from tests.support.featured import CELL, runs, train, write_features, write_params
 from tests.support.tiny_classifiers import save_bert_classifier
+
+HEADS = Path("data/trained/songs")
 
 
 @pytest.fixture
@@ -45,109 +49,80 @@ def cells(folder: Path, **changes: Any) -> None:
 
 
 def stamps() -> dict[str, int]:
-    """When each head was written."""
-    return {path.parent.name: path.stat().st_mtime_ns for path in trained_path("songs").glob("*/head.safetensors")}
+    """When each head was written, by level and seed."""
+    return {"-".join(path.parts[-3:-1]): path.stat().st_mtime_ns for path in HEADS.glob("*/*/head.safetensors")}
 
 
-def folders() -> list[Path]:
-    return [path for path in trained_path("songs").iterdir() if path.is_dir()]
+def heads() -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in HEADS.rglob("head.safetensors")}
 
 
 def test_a_head_is_trained_at_every_level_and_seed(project: Path) -> None:
     cells(project, seeds=2, noise="gaussian")
-    private_training.main("songs")
-    runs = tables.read(runs_path("songs"), RUNS)
-    assert runs.height == 2 * 2 * 2 * 4  # levels, seeds, splits, metrics
-    assert runs.select(pl.struct("level", "seed", "split", "metric").n_unique()).item() == runs.height
-    assert {*runs["metric"]} == {"accuracy", "f1", "mcc", "loss"}
+    train()
+    table = runs()
+    assert table.height == 2 * 2 * 2 * 4  # levels, seeds, splits, metrics
+    assert table.select(pl.struct("level", "seed", "split", "metric").n_unique()).item() == table.height
+    assert {*table["metric"]} == {"accuracy", "f1", "mcc", "loss"}
     assert {*stamps()} == {"0.5-0", "0.5-1", "2-0", "2-1"}
-    heads = {name: load(trained_path("songs") / name / "head.safetensors").vector.tobytes() for name in stamps()}
-    assert len({*heads.values()}) == 4
+    assert len({load(head_path("songs", level, seed)).vector.tobytes() for level in (0.5, 2) for seed in (0, 1)}) == 4
     steps = tables.read(trained_path("songs", 2, 1) / "steps.parquet", private_training.STEPS)
     assert len(steps) == 3 * 4
-    assert not [*trained_path("songs").glob("*/begun.json"), *trained_path("songs").glob("*/checkpoint*")]
+    files = {"head.safetensors", "losses.npy", "scores.json", "steps.parquet"}
+    assert {path.name for path in trained_path("songs", 2, 1).iterdir()} == files
+    assert not [*Path("data/begun").iterdir()]
 
 
 def test_without_noise_there_is_one_level_without_a_name(project: Path) -> None:
     write_params(project, private_training={"songs": {**CELL, "noise": "none", "rate": 0.1}})
-    private_training.main("songs")
-    runs = tables.read(runs_path("songs"), RUNS)
-    assert runs["level"].null_count() == len(runs) == 8
-    assert runs.filter(split="test", metric="mcc")["value"].item() > 0.6
+    train()
+    table = runs()
+    assert table["level"].null_count() == len(table) == 8
+    assert table.filter(split="test", metric="mcc")["value"].item() > 0.6
     assert {*stamps()} == {"none-0"}
 
 
-def test_adding_a_level_retrains_that_level_alone(project: Path) -> None:
-    cells(project)
-    private_training.main("songs")
-    before, table = stamps(), runs_path("songs").read_bytes()
-    cells(project, levels=[0.5, 1, 2], seeds=2)
-    private_training.main("songs")
-    after = stamps()
-    assert {name: after[name] for name in before} == before
-    assert {*after} == {"0.5-0", "0.5-1", "1-0", "1-1", "2-0", "2-1"}
-    cells(project)
-    private_training.main("songs")
-    assert stamps() == before  # what is no longer asked for is gone
-    assert runs_path("songs").read_bytes() == table
+def test_a_stopped_training_ends_in_the_same_bytes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the seed that it had finished, from the last checkpoint of the other."""
+    cells(project, seeds=2, levels=[2])
+    train()
+    whole, table = heads(), runs_path("songs", 2).read_bytes()
+    shutil.rmtree(HEADS)
+    real, steps = private._Run.move, []
 
+    def killed(run: Any, *arguments: Any) -> None:
+        if len(steps) == 15:
+            raise KeyboardInterrupt
+        steps.append(run.step)
+        real(run, *arguments)
 
-@pytest.mark.parametrize("changes", [{"rate": 0.02}, {"epochs": 4}, {"overfit": 2}, {"sampling": "shuffled"}])
-def test_another_setting_retrains_all(changes: dict[str, Any], project: Path) -> None:
-    cells(project)
-    private_training.main("songs")
-    before = stamps()
-    cells(project, **changes)
-    private_training.main("songs")
-    assert all(stamps()[name] != before[name] for name in before)
-
-
-def test_other_states_retrain_all(project: Path) -> None:
-    cells(project)
-    private_training.main("songs")
-    before = stamps()
-    states = np.load(features_path("songs") / "train.npy")
-    tables.write_array(-states, features_path("songs") / "train.npy")
-    private_training.main("songs")
-    assert all(stamps()[name] != before[name] for name in before)
-
-
-def test_a_stopped_stage_ends_in_the_same_bytes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells(project)
-    private_training.main("songs")
-    heads = {name: (trained_path("songs") / name / "head.safetensors").read_bytes() for name in stamps()}
-    for path in trained_path("songs", 2, 0).iterdir():
-        path.unlink()
-    real = private_training.train
-
-    def stop(*arguments: Any, checkpoint: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(private_training, "train", stop)
+    with resuming.running("private_training", "songs-2", lambda: "same"), monkeypatch.context() as patch:
+        patch.setattr(private, "SECONDS", 0.0)
+        patch.setattr(private._Run, "move", killed)
         with pytest.raises(KeyboardInterrupt):
-            private_training.main("songs")
-    assert private_training.train is real
-    assert not (trained_path("songs", 2, 0) / "head.safetensors").exists()
-    private_training.main("songs")
-    assert {name: (trained_path("songs") / name / "head.safetensors").read_bytes() for name in stamps()} == heads
+            train()
+        assert not HEADS.exists()
+        steps.clear()
+        train()
+    assert steps == [*range(3, 12)]
+    assert heads() == whole
+    assert runs_path("songs", 2).read_bytes() == table
+    assert not Path("data/begun").exists()
 
 
 def test_processes_write_the_bytes_of_one(project: Path) -> None:
     """Eight trainings are four for each of two processes."""
-    cells(project, seeds=4)
-    private_training.main("songs")
-    before, heads = stamps(), {path.name: (path / "head.safetensors").read_bytes() for path in folders()}
-    table = runs_path("songs").read_bytes()
-    shutil.rmtree(trained_path("songs"))
-    cells(project, seeds=4)
+    cells(project, seeds=8, levels=[2])
+    train()
+    before, whole, table = stamps(), heads(), runs_path("songs", 2).read_bytes()
+    shutil.rmtree(HEADS)
     raw = yaml.safe_load((project / "params.yaml").read_text())
     (project / "params.yaml").write_text(yaml.safe_dump(raw | {"runtime": {"workers": 2}}))
-    private_training.main("songs")
-    assert len(heads) == 8
-    assert {path.name: (path / "head.safetensors").read_bytes() for path in folders()} == heads
-    assert all(stamps()[name] != before[name] for name in heads)
-    assert runs_path("songs").read_bytes() == table
+    train()
+    assert len(whole) == 8
+    assert heads() == whole
+    assert all(stamps()[name] != before[name] for name in before)
+    assert runs_path("songs", 2).read_bytes() == table
 
 
 def test_texts_are_balanced_and_counted_as_asked(project: Path) -> None:
@@ -189,8 +164,8 @@ def test_what_cannot_be_trained_is_refused_before_any_work(
 ) -> None:
     cells(project, **changes)
     with pytest.raises(UserError, match=message):
-        private_training.main("songs")
-    assert not trained_path("songs").exists()
+        train()
+    assert not HEADS.exists()
 
 
 @pytest.mark.parametrize(
@@ -217,11 +192,11 @@ def test_labels_of_one_class_or_none_are_refused(project: Path) -> None:
                           (pl.lit(None, pl.String), "got no classes")):  # fmt: skip
         tables.write(table.with_columns(mood=mood), featured_path("songs"), FEATURED)
         with pytest.raises(UserError, match=message):
-            private_training.main("songs")
+            train()
     odd = pl.when(pl.col("id") == "test3").then(pl.lit("angry")).otherwise("mood")
     tables.write(table.with_columns(mood=odd), featured_path("songs"), FEATURED)
     with pytest.raises(UserError, match="split 'test' has texts of class 'angry' of 'mood', which no training text"):
-        private_training.main("songs")
+        train()
 
 
 def test_features_hold_states_and_labels_in_one_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,8 +229,7 @@ BUDGETED = {
 
 def test_every_epsilon_says_neighbours_sampling_accountant_and_delta(project: Path) -> None:
     write_params(project, private_training=BUDGETED)
-    budgets.main()
-    table = tables.read(budgets_path(), BUDGETS)
+    table = budgets(read())
     assert {*table["cell"]} == {*BUDGETED} - {"plain"}
     said = table.drop("lower", "effective_sigma")
     assert said.null_count().sum_horizontal().item() == 0
@@ -270,8 +244,7 @@ def test_every_epsilon_says_neighbours_sampling_accountant_and_delta(project: Pa
 def test_the_accountant_counts_what_the_sampler_draws(project: Path) -> None:
     """The same noise costs more where batches are fixed; the cell alone says how, so that nobody can mix them up."""
     write_params(project, private_training=BUDGETED)
-    budgets.main()
-    table = tables.read(budgets_path(), BUDGETS).filter(level=0.7, accountant="loss distribution")
+    table = budgets(read()).filter(level=0.7, accountant="loss distribution")
     losses = {row["cell"]: row for row in table.filter(neighbours="replaced").to_dicts()}
     assert losses["shuffled"]["lower"] > losses["gaussian"]["upper"]
     assert losses["shuffled"]["sampling"] == "shuffled"

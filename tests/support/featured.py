@@ -9,8 +9,11 @@ import numpy as np
 import polars as pl
 import yaml
 
+from epsilometer.auditing.schemas import RUNS
 from epsilometer.core import tables
-from epsilometer.studies.training.tables import featured_path, features_path
+from epsilometer.pipeline.params import read
+from epsilometer.studies.training.stages import private_training
+from epsilometer.studies.training.tables import featured_path, features_path, runs_path
 from epsilometer.studies.training.trainings import FEATURED
 from epsilometer.training.features import LAYERS
 from epsilometer.training.heads import LastLayers
@@ -43,6 +46,19 @@ def write_features(name: str = "songs", sizes: dict[str, int] | None = None, kin
         features_path(name) / LAYERS
     )
     tables.write(pl.concat(parts), featured_path(name), FEATURED)
+
+
+def train(cell: str = "songs") -> None:
+    """Run stage private_training for every level of a cell."""
+    for name, training in read().trainings.items():
+        if training.cell == cell:
+            private_training.main(name)
+
+
+def runs(cell: str = "songs") -> pl.DataFrame:
+    """How well the heads of a cell do, at all levels (schema RUNS)."""
+    levels = read().private_training[cell].steps
+    return pl.concat([tables.read(runs_path(cell, level), RUNS) for level in levels])
 
 
 def _norm(kind: str) -> dict[str, np.ndarray]:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from epsilometer.core import tables
 from epsilometer.pipeline.params import read
-from epsilometer.studies.training.sending import described
 from epsilometer.studies.training.tables import RECONSTRUCTED, reconstruction_path, sent_path
 
 
@@ -20,8 +19,8 @@ def write_sent(name: str, gradients: NDArray[np.float64], parts: tuple[int, ...]
     sizes = parts or (gradients.shape[1],)
     every = np.split(gradients, np.cumsum(sizes)[:-1], axis=1)
     tables.write_array(np.stack([gradients @ gradients.T for gradients in every]), sent_path(name) / "gram.npy")
-    record = {"entry": described(read().sent[name])}
-    tables.write_json({"size": sum(sizes), "parts": sizes, "of": record}, sent_path(name) / "about.json")
+    about = {"size": sum(sizes), "parts": sizes, "of": read().sent[name].texts_and_model}
+    tables.write_json(about, sent_path(name) / "about.json")
 
 
 def write_scores(name: str, scores: dict[float, NDArray[np.float64]]) -> None:

@@ -8,18 +8,24 @@ read. Both raise an error here, and nothing is recorded.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.dvc_files import digest, dvc_pauses, files, keep_listing, listed, lookup, recorded, settings
-from epsilometer.runtime import checksums
+from epsilometer.runtime import checksums, resuming
 
 _NAMED = 5  # edited inputs in one message
 RECORDS = ("data/code/", "data/resources/")  # of stages `code` and `resources`: lists of files that a stage reads
+
+Trace = tuple[int, int, int]
+"""inode, size and time of change of a file"""
 
 
 @contextmanager
@@ -32,9 +38,9 @@ def guarded() -> Iterator[None]:
     if "DVC_STAGE" not in os.environ:
         yield
         return
-    before = settings()
-    deps, params = listed(os.environ["DVC_STAGE"].rpartition(":")[2], before)
-    deps += _named_in_records(deps, str(before.get("root", ".")))
+    before, (stage, _, entry) = settings(), os.environ["DVC_STAGE"].rpartition(":")[2].partition("@")
+    compared, params = listed(f"{stage}@{entry}" if entry else stage, before)
+    deps = compared + _named_in_records(compared, str(before.get("root", ".")))
     with dvc_pauses():
         outs = recorded("outs")
     for path, md5 in outs.items():
@@ -48,15 +54,28 @@ def guarded() -> Iterator[None]:
         if Path(dep).is_dir() and dep not in outs:
             keep_listing(dep, outs)
     seen = {file: _trace(file) for file in files(deps)}
-    yield
+    check = partial(_check_unedited, seen, {key: lookup(before, key) for key in params})
+    with resuming.running(stage, entry, partial(_fingerprint, compared, params, before), check):
+        yield
+    check()
+
+
+def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]) -> None:
+    """Raises UserError where a file or a setting is another than when the stage began."""
     changed = [str(file) for file, trace in seen.items() if _trace(file) != trace]
     after = settings()
-    changed += [f"params.yaml: {key}" for key in params if lookup(before, key) != lookup(after, key)]
+    changed += [f"params.yaml: {key}" for key, value in params.items() if lookup(after, key) != value]
     if changed:
         raise UserError(
             f"edited while this stage was running: {', '.join(changed[:_NAMED])}; what it made may be of the old or of "
             "the new, so it is not kept: run again"
         )
+
+
+def _fingerprint(deps: Sequence[str], params: Sequence[str], settings: dict[str, Any]) -> str:
+    """A name for all that DVC compares: the bytes of the deps, and the settings as params.yaml has them."""
+    compared = {dep: digest(dep) for dep in deps}, {key: lookup(settings, key) for key in params}
+    return hashlib.blake2b(json.dumps(compared, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _named_in_records(deps: Sequence[str], root: str) -> list[str]:
@@ -70,7 +89,7 @@ def _named_in_records(deps: Sequence[str], root: str) -> list[str]:
     return [path for path in paths if Path(path).exists()]
 
 
-def _trace(file: Path) -> tuple[int, int, int] | None:
+def _trace(file: Path) -> Trace | None:
     try:
         status = file.stat()
     except FileNotFoundError:

@@ -19,6 +19,7 @@ from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.project import code
 from epsilometer.project.remembered import remembered
+from epsilometer.studies.training.params import CANDIDATES
 
 FOLDER = Path("data/code")
 
@@ -78,9 +79,11 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
     elif kind == "membership attacks":
         yield from dict.fromkeys(file(membership.KIND, module) for module, _ in entry.modules.values())
     elif kind == "reconstruction attacks":
+        attacks = params.reconstruction[entry.entry].attacks
+        yield from (file(reconstruction.KIND, name) for name in attacks if name != CANDIDATES)
+    elif kind == "measures of reconstruction":
         from epsilometer.studies.training.reconstruction import METRICS  # which loads scipy
 
-        yield from (file(reconstruction.KIND, name) for name in entry.attacks)
         yield from (file("metrics", name) for name in METRICS)
     elif kind == "metrics":
         yield from (file(kind, name) for name in ("cosine", *params.utility.metrics))

@@ -21,7 +21,10 @@ FOLDER = Path("data/resources")
 
 
 def main() -> None:
-    """Write data/resources/<section>/<cell>.json: `files`, hash by path, and `cell`, its entry in params.yaml."""
+    """Write data/resources/<section>/<cell>.json: `files`, hash by path, and `cell`, its entry in params.yaml.
+
+    Also excerpts of entries of which stages depend on some settings alone: `of`, their place in params.yaml.
+    """
     params = read_params()
     with dvc_files.dvc_pauses():
         outs = dvc_files.recorded("outs")
@@ -30,6 +33,8 @@ def main() -> None:
         for name, cell in cells.items():
             record = {"files": _hashes(cell, outs), "cell": cell.model_dump(mode="json")}
             atomic.write_json(record, FOLDER / section / f"{name}.json")
+    for name, setting, excerpt in params.excerpts():
+        atomic.write_json({"files": {}, "of": setting, "cell": excerpt}, FOLDER / f"{name}.json")
 
 
 def _hashes(cell: MechanismEntry, outs: dict[str, str]) -> dict[str, str]:

@@ -53,7 +53,6 @@ from epsilometer.core.von_mises_fisher import mean_cosine
 from epsilometer.studies.training import trainings
 from epsilometer.studies.training.params import NoiseEntry, TrainingParams
 from epsilometer.studies.training.reconstruction import BLIND
-from epsilometer.studies.training.sending import described
 from epsilometer.studies.training.tables import RECONSTRUCTED, reconstruction_path, sent_path
 from epsilometer.training.noise import DirectionalNoise, TrainingNoise
 
@@ -226,7 +225,7 @@ def _sent(params: TrainingParams, name: str) -> Gradients:
     if not (folder / "about.json").is_file():
         raise UserError(f"--training {name} needs the gradients of stage sent; run dvc repro sent@{name} first")
     about = tables.read_json(folder / "about.json")
-    if about["of"]["entry"] != described(entry):
+    if about["of"] != entry.texts_and_model:
         raise UserError(
             f"--training {name}: sent.{name} was edited since its stage ran; run dvc repro sent@{name} first"
         )
@@ -270,14 +269,14 @@ def _searched(params: TrainingParams, name: str) -> pl.DataFrame:
             f"--training {name}: it attacks sent.{of}, whose noise 'none' has no levels to choose from; name an entry "
             "whose noise has levels"
         )
-    if not path.is_file():
-        raise UserError(f"--training {name} needs what attacks found; run dvc repro reconstruction@{name} first")
-    table = tables.read(path, RECONSTRUCTED).filter(pl.col("attack") != BLIND)
-    if set(params.reconstruction[name].attacks) <= {ATTACK}:
+    if name not in params.searching:
         raise UserError(
             f"--training {name}: none of its attacks searches for the text, so that nothing has a ROUGE-L; add one, "
             f"decepticons say, or give {of} and --measure {SAMPLED}"
         )
+    if not path.is_file():
+        raise UserError(f"--training {name} needs what attacks found; run dvc repro reconstruction@{name} first")
+    table = tables.read(path, RECONSTRUCTED).filter(pl.col("attack") != BLIND)
     if missing := sorted({*levels} - {*table["level"]}):
         raise UserError(
             f"--training {name} has no results at the level {missing[0]:g}; run dvc repro reconstruction@{name} first"

@@ -61,7 +61,7 @@ def _membership(params: TrainingParams) -> Iterator[Row]:
 
 def _candidates(params: TrainingParams) -> Iterator[Row]:
     """Losses of guessing among candidates, up to what so many trials can show."""
-    for name, entry in params.reconstruction.items():
+    for name, entry in params.choosing.items():
         sent = params.sent[entry.sent]
         table = tables.read(reconstruction_path(name, "candidates"), CANDIDATES).with_columns(
             pl.min_horizontal("point", "ceiling"), pl.min_horizontal("upper", "ceiling")
@@ -79,7 +79,7 @@ def _candidates(params: TrainingParams) -> Iterator[Row]:
 
 def _reconstruction(params: TrainingParams) -> Iterator[Row]:
     """Means over texts, each attacked at every level."""
-    for name, entry in params.reconstruction.items():
+    for name, entry in params.searching.items():
         sent = params.sent[entry.sent]
         table = tables.read(reconstruction_path(name, "texts"), RECONSTRUCTED).filter(pl.col("attack") != BLIND)
         for (attack, size), part in table.group_by(["attack", "size"], maintain_order=True):

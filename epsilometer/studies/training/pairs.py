@@ -48,7 +48,7 @@ Row = dict[str, Any]
 
 
 def pairs(params: TrainingParams) -> pl.DataFrame:
-    """All pairs of a project (schema `PAIRS`), of what the stages budgets and private_training have written."""
+    """All pairs of a project (schema `PAIRS`), of what stage private_training has written, and of its budgets."""
     rows = list(_loud_alike(params))
     for row in rows:
         own, other = _scores(params, row["cell"], row["level"]), _scores(params, row["other"], row["other_level"])
@@ -99,5 +99,5 @@ def _same_but_noise(left: TrainingCell, other: TrainingCell) -> bool:
 def _scores(params: TrainingParams, name: str, level: float) -> dict[int, float]:
     """The metric on the texts that a cell is tested on, by seed."""
     split = params.private_training[name].test
-    runs = tables.read(runs_path(name), RUNS).filter(level=level, split=split, metric=METRIC)
+    runs = tables.read(runs_path(name, level), RUNS).filter(split=split, metric=METRIC)
     return dict(runs.select("seed", "value").iter_rows())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -140,7 +141,7 @@ Trains = Annotated[
 class TrainingCell(Noised):
     """A head, or more of a network, trained on features at every level of a noise.
 
-    It is what DVC reruns as a whole, and the stage level by level.
+    DVC reruns it level by level.
     """
 
     features: str = Field(description="An entry of `features`.")
@@ -284,6 +285,11 @@ class SentEntry(Noised):
             raise ValueError("candidates of draws by parts need tensors: head, whose parts' products are closed forms")
         return self
 
+    @property
+    def texts_and_model(self) -> dict[str, Any]:
+        """All that gradients depend on without noise, in batches of one: of the noise, whether it is drawn by parts."""
+        return self.model_dump(mode="json", exclude={"levels", "noise", "sizes"}) | {"parts": self.noise.parts}
+
 
 class ReconstructionEntry(Section):
     """Attacks that read texts off what is sent: modules of `epsilometer.attacks.reconstruction`, and their settings."""
@@ -299,6 +305,37 @@ class ReconstructionEntry(Section):
     def _settings(cls, value: Any) -> Any:
         """An attack without settings may be written as a bare key."""
         return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
+
+
+@dataclass(frozen=True)
+class TrainingAt:
+    """What DVC reruns of a training: a cell at one level of its noise, by all its seeds; `place` in data/trained."""
+
+    cell: str
+    level: float | None
+    features: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """An entry of `sent`, by its name, and its model."""
+
+    sent: str
+    model: str
+
+
+@dataclass(frozen=True)
+class SearchAt(Attacked):
+    """What DVC reruns of an entry of `reconstruction`: its searches at one size and level; `place` in data/searched."""
+
+    entry: str
+    size: int
+    level: float | None
+    place: str
+
+
+CANDIDATES = "candidates"  # the attack that searches for no text, but chooses among some
 
 
 class TrainingParams(ProjectParams):
@@ -324,6 +361,54 @@ class TrainingParams(ProjectParams):
     def _entries_fit(self) -> TrainingParams:
         _check_entries(self)
         return self
+
+    @property
+    def trainings(self) -> dict[str, TrainingAt]:
+        """Every cell of `private_training` at every level."""
+        return {
+            f"{name}-{budget_name(level)}": TrainingAt(name, level, cell.features, f"{name}/{budget_name(level)}")
+            for name, cell in self.private_training.items()
+            for level in cell.steps
+        }
+
+    @property
+    def searching(self) -> dict[str, Attacked]:
+        """The entries of `reconstruction` with an attack that searches for texts."""
+        return {
+            name: self._attacked(name) for name, entry in self.reconstruction.items() if {*entry.attacks} - {CANDIDATES}
+        }
+
+    @property
+    def choosing(self) -> dict[str, Attacked]:
+        """The entries of `reconstruction` with the attack that chooses among candidates."""
+        return {
+            name: self._attacked(name) for name, entry in self.reconstruction.items() if CANDIDATES in entry.attacks
+        }
+
+    @property
+    def searches(self) -> dict[str, SearchAt]:
+        """Every entry of `searching` at every size and level."""
+        return {
+            f"{name}-{size}-{budget_name(level)}": SearchAt(
+                of.sent, of.model, entry=name, size=size, level=level, place=f"{name}/{size}-{budget_name(level)}"
+            )
+            for name, of in self.searching.items()
+            for size in self.sent[of.sent].sizes
+            for level in self.sent[of.sent].steps
+        }
+
+    def _attacked(self, name: str) -> Attacked:
+        sent = self.reconstruction[name].sent
+        return Attacked(sent, self.sent[sent].model)
+
+    def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """As `ProjectParams.excerpts`; of trainings, and of what is sent, all but the levels."""
+        yield from super().excerpts()
+        for name, cell in self.private_training.items():
+            for record, apart in (("private_training", {"levels"}), ("recipes", {"levels", "seeds", "test"})):
+                yield f"{record}/{name}", f"private_training.{name}", cell.model_dump(mode="json", exclude=apart)
+        for name, sent in self.sent.items():
+            yield f"sent/{name}", f"sent.{name}", sent.texts_and_model
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
         """As `ProjectParams.code_paths`; also the attacks on trainings and on gradients."""

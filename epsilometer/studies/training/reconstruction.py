@@ -23,10 +23,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from epsilometer.auditing.claims.reconstruction_bounds import information
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.worth.leakage import Identifier, survives
 from epsilometer.auditing.worth.similarity import measure, metric
-from epsilometer.studies.training.tables import RECONSTRUCTED
+from epsilometer.core import tables
+from epsilometer.studies.training.params import TrainingParams
+from epsilometer.studies.training.sending import noise
+from epsilometer.studies.training.tables import RECONSTRUCTED, sent_path
 from epsilometer.text.words import words
 
 BLIND = "blind"  # the attack that sees no gradient
@@ -87,6 +91,20 @@ def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
                 value, low, high = bounded_mean(name, batches, alpha)
                 named = {"level": level, "size": size, "attack": attack, "measure": name}
                 yield named | {"texts": len(present), "value": value, "low": low, "high": high}
+
+
+def bounds(params: TrainingParams, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the most nats that one text's gradient tells, a row a level of an entry of `reconstruction`.
+
+    None where the noise has no law that bounds it.
+    """
+    of = params.reconstruction[name].sent
+    entry, parts = params.sent[of], tables.read_json(sent_path(of) / "about.json")["parts"]
+    for level in entry.steps:
+        release = noise(entry.noise, level).release(parts)
+        if release is not None:
+            shared = {"level": level, "size": 1, "attack": "bound", "measure": "information", "texts": None}
+            yield shared | {"value": information(release), "low": None, "high": None}
 
 
 def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, float, float]:

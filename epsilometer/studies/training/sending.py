@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -17,7 +16,7 @@ from epsilometer.core.file_names import listed
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import audited
 from epsilometer.studies.training import trainings
-from epsilometer.studies.training.params import SentEntry, SentNoise, TrainingParams
+from epsilometer.studies.training.params import CANDIDATES, SentEntry, SentNoise, TrainingParams
 from epsilometer.studies.training.tables import sent_path
 from epsilometer.training.noise import TrainingNoise
 from epsilometer.training.sent import OnMean
@@ -76,11 +75,6 @@ def model(params: TrainingParams, name: str, classes: int) -> SharedModel:
     return SharedModel(Path(entry.model), classes, tensors=entry.tensors, longest=entry.length, seed=seed)
 
 
-def described(entry: SentEntry) -> dict[str, Any]:
-    """All that an entry's gradients depend on: not the levels, nor the noise but for whether parts are drawn apart."""
-    return entry.model_dump(mode="json", exclude={"levels", "noise"}) | {"parts": entry.noise.parts}
-
-
 def noise(entry: SentNoise, level: float | None) -> TrainingNoise:
     """The noise of an entry at a level."""
     if entry.kind == "published":
@@ -93,23 +87,24 @@ def mechanism(entry: SentEntry) -> str:
     return f"gradient_{entry.noise.kind}"
 
 
-def built(params: TrainingParams, name: str) -> tuple[dict[str, Attack], Candidates | None]:
-    """The attacks of an entry of `reconstruction` in its order, and `candidates` apart if it is among them.
+def searching(params: TrainingParams, name: str) -> dict[str, Attack]:
+    """The attacks of an entry of `reconstruction` that search for texts, in its order.
 
-    Raises UserError for unknown attacks and settings, and for `candidates` without a pool.
+    Raises UserError for unknown attacks and settings.
     """
-    entry = params.reconstruction[name]
-    attacks: dict[str, Any] = {}
-    candidates = None
-    for attack, settings in entry.attacks.items():
-        place = f"reconstruction.{name}.attacks.{attack}"
-        if attack == "candidates":
-            candidates = build(Candidates, settings, place)
-            if not params.sent[entry.sent].pool:
-                raise UserError(f"{place} chooses among the texts of a pool; set sent.{entry.sent}.pool, 1024 say")
-        else:
-            attacks[attack] = build(find(KIND, attack, "prepare"), settings, place)
-    return attacks, candidates
+    return {
+        attack: build(find(KIND, attack, "prepare"), settings, f"reconstruction.{name}.attacks.{attack}")
+        for attack, settings in params.reconstruction[name].attacks.items()
+        if attack != CANDIDATES
+    }
+
+
+def choosing(params: TrainingParams, name: str) -> Candidates:
+    """The attack of an entry of `choosing`. Raises UserError for unknown settings, and without a pool."""
+    entry, place = params.reconstruction[name], f"reconstruction.{name}.attacks.{CANDIDATES}"
+    if not params.sent[entry.sent].pool:
+        raise UserError(f"{place} chooses among the texts of a pool; set sent.{entry.sent}.pool, 1024 say")
+    return build(Candidates, entry.attacks[CANDIDATES], place)
 
 
 def texts(name: str) -> pl.DataFrame:

@@ -55,20 +55,23 @@ def featured_path(name: str) -> Path:
     return features_path(name) / "texts.parquet"
 
 
-def trained_path(cell: str, level: float | None = None, seed: int | None = None) -> Path:
-    """The folder of a cell of `private_training`; with a seed, that of one training at one level (None: no level)."""
-    folder = Path(f"data/trained/{cell}")
-    return folder if seed is None else folder / f"{budget_name(level)}-{seed}"
+def trained_path(cell: str, level: float | None, seed: int | None = None) -> Path:
+    """The folder of a cell of `private_training` at one level (None: no level), or of one of its trainings."""
+    folder = Path(f"data/trained/{cell}/{budget_name(level)}")
+    return folder if seed is None else folder / str(seed)
+
+
+HEAD_FILE = "head.safetensors"  # in the folder of a training
 
 
 def head_path(cell: str, level: float | None, seed: int) -> Path:
     """The trained head of a cell at one level, by one seed."""
-    return trained_path(cell, level, seed) / "head.safetensors"
+    return trained_path(cell, level, seed) / HEAD_FILE
 
 
-def runs_path(cell: str) -> Path:
-    """How well the heads of a cell do: level, seed, split, metric, value."""
-    return trained_path(cell) / "runs.parquet"
+def runs_path(cell: str, level: float | None) -> Path:
+    """How well the heads of a cell at one level do: level, seed, split, metric, value."""
+    return trained_path(cell, level) / "runs.parquet"
 
 
 def budgets_path() -> Path:
@@ -103,9 +106,9 @@ def reconstruction_path(name: str, what: str | None = None) -> Path:
     return _table("reconstruction", name, what)
 
 
-def searched_path(name: str, attack: str, size: int, level: float | None) -> Path:
-    """What one attack found in all batches of one size at one level (None: without noise), before it is measured."""
-    return Path(f"data/reconstruction/{name}/{Path(attack).stem}-{size}-{budget_name(level)}.json")
+def searched_path(name: str, size: int, level: float | None) -> Path:
+    """What the attacks of an entry found in all batches of one size at one level, before it is measured."""
+    return Path(f"data/searched/{name}/{size}-{budget_name(level)}.json")
 
 
 def training_pairs_path() -> Path:

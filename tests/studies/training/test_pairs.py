@@ -52,7 +52,8 @@ def test_pairs_and_their_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             for split in ("train", "test")
             if of == name
         ]
-        tables.write(pl.DataFrame(rows, schema=dict(RUNS)), runs_path(name), RUNS)
+        for level, of_level in pl.DataFrame(rows, schema=dict(RUNS)).group_by("level"):
+            tables.write(of_level, runs_path(name, *level), RUNS)
     params: Any = SimpleNamespace(private_training=cells, audit=SimpleNamespace(alpha=0.01))
     verdicts = {
         (row["cell"], row["other"], row["other_level"], row["seen"]): (row["seeds"], row["verdict"])

@@ -40,12 +40,12 @@ def section(results: Results[TrainingParams]) -> Section | None:
     params = results.params
     if not params.private_training:
         return None
-    runs = of_entries(results, "private_training", paths.runs_path, RUNS)
+    runs = runs_of(results)
     audited = results.tables(map(paths.one_run_path, params.one_run), AUDITED)
     membership = results.tables(map(paths.membership_path, params.membership), MEMBERSHIP)
     curves = results.table(paths.training_curves_path(), CURVES)
     canaries, members = canary_sentence(audited), membership_sentence(membership, params.audit.alpha)
-    candidates = of_entries(results, "reconstruction", candidates_path, CANDIDATES)
+    candidates = of_entries(results, "choosing", candidates_path, CANDIDATES)
     pairs = results.table(paths.training_pairs_path(), PAIRS)
     return Section(
         id="training",
@@ -117,11 +117,20 @@ def drawings(
 def of_entries(
     results: Results[TrainingParams], kind: str, path: Callable[[str], Path], schema: Mapping[str, Any]
 ) -> pl.DataFrame:
-    """The tables of all entries of a section of params.yaml as one, with their names in the column `entry`."""
+    """The tables of all entries of a property of `TrainingParams` as one, with their names in the column `entry`."""
     parts = [
         results.table(path(name), schema).with_columns(entry=pl.lit(name)) for name in getattr(results.params, kind)
     ]
     return pl.concat(parts) if parts else pl.DataFrame(schema={**schema, "entry": pl.String})
+
+
+def runs_of(results: Results[TrainingParams]) -> pl.DataFrame:
+    """How well all heads do (schema RUNS), with their cells in the column `entry`."""
+    every = [
+        results.table(paths.runs_path(of.cell, of.level), RUNS).with_columns(entry=pl.lit(of.cell))
+        for of in results.params.trainings.values()
+    ]
+    return pl.concat(every) if every else pl.DataFrame(schema={**RUNS, "entry": pl.String})
 
 
 def candidates_path(name: str) -> Path:
@@ -472,7 +481,7 @@ def roc_figure(results: Results[TrainingParams]) -> Specification | None:
 
 def examples(results: Results[TrainingParams]) -> Iterator[Table]:
     """Of each attack on a public data set one text, with what was found at several levels."""
-    for name, entry in results.params.reconstruction.items():
+    for name, entry in results.params.searching.items():
         if results.params.sent[entry.sent].dataset not in results.public:
             continue
         table = results.table(paths.reconstruction_path(name, "texts"), RECONSTRUCTED).filter(pl.col("attack") != BLIND)

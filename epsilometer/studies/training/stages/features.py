@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
-
 import polars as pl
 
 from epsilometer.core import tables
@@ -13,13 +10,12 @@ from epsilometer.core.file_names import listed
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.confinement import NAME
 from epsilometer.project.paths import prepared
+from epsilometer.runtime.resuming import parts
 from epsilometer.studies.training.params import read as read_params
 from epsilometer.studies.training.tables import featured_path, features_path
 from epsilometer.studies.training.trainings import FEATURED
 from epsilometer.training.features import Frozen, write, write_tokens
 from epsilometer.training.tokens import Tokens
-
-CODE = Path("data/code/features.json")
 
 
 def main(name: str) -> None:
@@ -34,13 +30,12 @@ def main(name: str) -> None:
                 f"files are named after splits, and {listed([split], 'split')} of {entry.dataset} cannot be one; "
                 "rename it"
             )
-    parts = {split: table.filter(split=split) for split in splits}
-    texts = {split: part["text"].to_list() for split, part in parts.items()}
+    by_split = {split: table.filter(split=split) for split in splits}
+    texts = {split: part["text"].to_list() for split, part in by_split.items()}
     if entry.what == "tokens":
         write_tokens(Tokens(entry.model, entry.length), texts, features_path(name))
     else:
-        # What a killed run has left is of use only as long as the code is the same.
-        key = hashlib.sha256(CODE.read_bytes()).hexdigest() if CODE.is_file() else ""
-        write(Frozen(entry.model, entry.length), texts, features_path(name), key)
+        with parts() as begun:
+            write(Frozen(entry.model, entry.length), texts, features_path(name), begun)
     labels = [column for column in table.columns if column not in PREPARED and table.schema[column] == pl.String]
-    tables.write(pl.concat(parts.values()).select(*FEATURED, *labels), featured_path(name), FEATURED)
+    tables.write(pl.concat(by_split.values()).select(*FEATURED, *labels), featured_path(name), FEATURED)

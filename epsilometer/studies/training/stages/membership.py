@@ -1,16 +1,11 @@
 """Stage membership@name: what membership attacks achieve on every model of a cell.
 
-Attacks look at all models at once, for they share work between them. The scores of an attack stay under data/inferring
-until all are there, so that a stopped run continues with the next attack.
+Attacks look at all models at once, for they share work between them.
 """
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,6 +17,7 @@ from epsilometer.core import tables
 from epsilometer.core.membership import Decides, Evidence, MembershipAttack
 from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import track
+from epsilometer.runtime.resuming import Parts, parts
 from epsilometer.studies.training.members import Game, attacks, check_references, game
 from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.params import read as read_params
@@ -35,23 +31,23 @@ def main(name: str) -> None:
     built = attacks(entry, f"membership.{name}")
     check_references(params.references[entry.references], built, f"membership.{name}")
     played = game(params, name)
-    unfinished = Path("data/inferring") / name
     scores, thresholds = {}, {}
-    for attack, built_attack in track(built.items(), len(built), name):
-        stream = params.audit.seed, params.audit.round, "membership", name, attack
-        evidence = replace(played.evidence, noise=Noise.named(len(played.evidence.asked), *stream))
-        scores[attack] = _scores(built_attack, evidence, unfinished / f"{_digest(params, name, attack, evidence)}.npy")
-        if isinstance(built_attack, Decides):
-            thresholds[attack] = built_attack.thresholds(evidence)
-    _write(params, name, _targets(params, name, played, scores, thresholds=thresholds))
-    shutil.rmtree(unfinished, ignore_errors=True)
+    with parts() as begun:
+        for number, (attack, built_attack) in enumerate(track(built.items(), len(built), name)):
+            stream = params.audit.seed, params.audit.round, "membership", name, attack
+            evidence = replace(played.evidence, noise=Noise.named(len(played.evidence.asked), *stream))
+            scores[attack] = _scores(built_attack, evidence, begun, str(number))
+            if isinstance(built_attack, Decides):
+                thresholds[attack] = built_attack.thresholds(evidence)
+        _write(params, name, _targets(params, name, played, scores, thresholds=thresholds))
 
 
-def _scores(attack: MembershipAttack, evidence: Evidence, path: Path) -> NDArray[np.float64]:
-    """The attack's scores, from the file that an earlier run has left if there is one."""
-    if not path.exists():
-        tables.write_array(attack.score(evidence), path)
-    scores: NDArray[np.float64] = np.load(path, allow_pickle=False)
+def _scores(attack: MembershipAttack, evidence: Evidence, begun: Parts, number: str) -> NDArray[np.float64]:
+    """The attack's scores, of a run that was killed if they were there."""
+    if number not in begun:
+        with begun.part(number) as folder:
+            tables.write_array(attack.score(evidence), folder / "scores.npy")
+    scores: NDArray[np.float64] = np.load(begun.folder / number / "scores.npy", allow_pickle=False)
     return scores
 
 
@@ -99,16 +95,3 @@ def _write(params: TrainingParams, name: str, targets: list[Target]) -> None:
         (areas, MEMBERSHIP_AREAS, "areas"),
     ):
         tables.write(pl.DataFrame(lines, schema=dict(schema)), membership_path(name, what), schema)
-
-
-def _digest(params: TrainingParams, name: str, attack: str, evidence: Evidence) -> str:
-    """A name for all that an attack's scores depend on."""
-    code = Path("data/code/membership") / f"{name}.json"
-    digest = hashlib.blake2b(code.read_bytes() if code.is_file() else b"", digest_size=16)
-    settings: Any = params.membership[name].attacks[attack], attack, evidence.noise.key, len(evidence.asked)
-    digest.update(repr(settings).encode())
-    for array in (evidence.targets, evidence.references, evidence.members, evidence.asked, evidence.labels):
-        digest.update(b"" if array is None else array.tobytes())
-    for text in evidence.texts:
-        digest.update(f"{len(text)} {text}".encode())
-    return digest.hexdigest()

@@ -1,17 +1,10 @@
 """Stage sent@name: whose texts clients send gradients of, what the server knows, and the gradients' inner products.
 
 The gradients themselves, millions of numbers each, are computed where they are attacked: a malicious server changes the
-model first. What is here already, and would be the same again, is left alone: a level that is added costs nothing, and
-another entry that differs in its noise alone costs a copy.
+model first. So neither levels nor sizes of batches matter here.
 """
 
 from __future__ import annotations
-
-import hashlib
-import json
-import shutil
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,12 +12,10 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.worth.leakage import identifiers
 from epsilometer.core import tables
-from epsilometer.core.atomic import whole
-from epsilometer.models.bounds import weights_hash
 from epsilometer.project.paths import audited
 from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.params import read as read_params
-from epsilometer.studies.training.sending import ATTACKED, POOL, TEXTS, chosen, described, model
+from epsilometer.studies.training.sending import ATTACKED, POOL, TEXTS, chosen, model
 from epsilometer.studies.training.tables import sent_path
 from epsilometer.training.gram import gram, head_of, states
 from epsilometer.training.shared_model import SharedModel
@@ -34,32 +25,13 @@ def main(name: str) -> None:
     """Write data/sent/<name>/texts.parquet, gram.npy [parts, n, n] of the pool, and about.json."""
     params = read_params()
     table, classes = chosen(params, name)
-    record = _record(params, name, table)
     folder = sent_path(name)
-    if (about := folder / "about.json").is_file() and tables.read_json(about)["of"] == record:
-        return
-    about.unlink(missing_ok=True)  # said last: until then the files are of nothing
-    if (same := _same(params, record)) is not None:
-        for file in ("texts.parquet", "gram.npy"):
-            with whole(folder / file) as out, (same / file).open("rb") as copied:
-                shutil.copyfileobj(copied, out)
-        tables.write_json(tables.read_json(same / "about.json"), about)
-        return
     shared = model(params, name, len(classes))
     shared.encode(table["text"].to_list())  # refuses texts of no tokens before any work
     tables.write(_with_identifiers(params, name, table), folder / "texts.parquet", TEXTS)
     tables.write_array(_gram(params, name, shared, table.filter(use=POOL)), folder / "gram.npy")
     facts = {"classes": classes, "size": shared.size, "parts": shared.parts, "tensors": shared.names}
-    tables.write_json(facts | {"of": record}, about)
-
-
-def _same(params: TrainingParams, record: dict[str, Any]) -> Path | None:
-    """The folder of an entry that has these files already, as one has that differs in its noise alone."""
-    for name in params.sent:
-        about = sent_path(name) / "about.json"
-        if about.is_file() and tables.read_json(about)["of"] == record:
-            return about.parent
-    return None
+    tables.write_json(facts | {"of": params.sent[name].texts_and_model}, folder / "about.json")
 
 
 def _gram(params: TrainingParams, name: str, shared: SharedModel, pool: pl.DataFrame) -> NDArray[np.float64]:
@@ -82,17 +54,3 @@ def _with_identifiers(params: TrainingParams, name: str, table: pl.DataFrame) ->
         kinds=pl.Series([[identifier.kind for identifier in some] for some in every], dtype=pl.List(pl.String)),
         identifiers=pl.Series([[identifier.text for identifier in some] for some in every], dtype=pl.List(pl.String)),
     ).select(list(TEXTS))
-
-
-def _record(params: TrainingParams, name: str, table: pl.DataFrame) -> dict[str, Any]:
-    """All that this stage's files depend on."""
-    entry = params.sent[name]
-    texts = hashlib.blake2b(json.dumps(table.rows()).encode(), digest_size=16).hexdigest()
-    code = Path("data/code/sent.json")
-    return {
-        "entry": described(entry),
-        "seed": params.audit.seed,
-        "texts": texts,
-        "weights": weights_hash(Path(entry.model)),
-        "code": hashlib.blake2b(code.read_bytes() if code.is_file() else b"", digest_size=16).hexdigest(),
-    }

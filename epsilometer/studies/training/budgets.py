@@ -1,4 +1,4 @@
-"""Stage budgets: what every training claims, by every accountant that applies, for neighbours that are named."""
+"""What every training claims, by every accountant that applies, for neighbours that are named."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import polars as pl
 from epsilometer.accounting.releases import Gaussian
 from epsilometer.accounting.statement import account, effective_noise
 from epsilometer.auditing.schemas import BUDGETS
-from epsilometer.core import tables
 from epsilometer.runtime.progress import track
-from epsilometer.studies.training.params import read as read_params
-from epsilometer.studies.training.tables import budgets_path
+from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.trainings import first_head, noise, schedule, training_count
 
 
-def main() -> None:
-    """Write data/budgets.parquet; delta is 1 / N for N training texts. A cell without noise has no row."""
-    params = read_params()
+def budgets(params: TrainingParams) -> pl.DataFrame:
+    """All claims of a project (schema BUDGETS), at delta 1 / N for N training texts; a cell without noise has none."""
     account_once = cache(account)  # cells of other models or kinds may have the same noise
     parts = cache(lambda name: first_head(params, name, 0).parts)  # which may load a network
     rows = []
@@ -43,4 +40,4 @@ def main() -> None:
             }
             for statement in account_once(release, steps)
         ]
-    tables.write(pl.DataFrame(rows, schema=dict(BUDGETS)), budgets_path(), BUDGETS)
+    return pl.DataFrame(rows, schema=dict(BUDGETS))

@@ -1,5 +1,0 @@
-"""What every training claims, by every accountant that applies."""
-
-from epsilometer.pipeline.flows.reproduce import stage
-
-budgets = stage("budgets")

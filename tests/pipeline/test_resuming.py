@@ -1,0 +1,92 @@
+"""DVC alone says what is stale: a level is an entry of its own, and a killed stage goes on only with its own."""
+
+from __future__ import annotations
+
+from contextlib import chdir
+
+import pytest
+
+from tests.support.featured import CELL, write_features
+from tests.support.toy import Toy
+
+COUNTED = """        with Path("parts.txt").open("a") as log:
+            log.write(f"{part.name} ")
+        if Path("kill").exists():
+            __import__("os").kill(__import__("os").getpid(), 9)
+"""
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """Heads and references on features that are there, and a log of the parts that stages finish.
+
+    After each of these a stage is killed where there is a file `kill`. What runs stages is in no record of code.
+    """
+    toy = Toy(tmp_path_factory.mktemp("resuming"), stages=("code", "resources", "private_training", "references"))
+    file = toy.folder / "epsilometer/runtime/resuming.py"
+    ended = "        checksums.write(part)\n"
+    assert file.read_text().count(ended) == 1
+    file.write_text(file.read_text().replace(ended, ended + COUNTED))
+    with chdir(toy.folder):
+        write_features()
+    toy.params["datasets"]["songs"] |= {"labels": ["mood"]}
+    toy.params["features"] = {"songs": {"dataset": "songs", "model": "data/models/none"}}
+    toy.params["models"] = {"none": "none"}
+    toy.params["private_training"] = {"songs": {**CELL, "noise": "gaussian", "levels": [0.5, 2]}}
+    toy.params["references"] = {"halves": {"training": "songs", "features": "songs", "count": 20}}
+    toy.write_params()
+    return toy
+
+
+def repro(toy: Toy) -> set[str]:
+    """The entries that ran."""
+    process = toy.start("dvc", "repro")
+    said, _ = process.communicate(timeout=300)
+    lines = [line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage")]
+    assert lines, said
+    return {*lines} - {"code", "resources"}
+
+
+def finished(toy: Toy) -> list[str]:
+    """The parts that stages finished since this was last asked."""
+    log = toy.folder / "parts.txt"
+    parts = log.read_text().split() if log.exists() else []
+    log.unlink(missing_ok=True)
+    return parts
+
+
+def test_a_level_is_an_entry_and_a_killed_stage_goes_on(toy: Toy) -> None:
+    trainings = {"private_training@songs-0.5", "private_training@songs-2"}
+    assert repro(toy) == {*trainings, "references@halves"}
+    assert sorted(finished(toy)) == ["0", "0", "0", "16", "8"]  # a seed each, and references by eight
+    answers = toy.folder / "data/references/halves/answers.npy"
+    whole = answers.read_bytes()
+    head = toy.folder / "data/trained/songs/2/0/head.safetensors"
+    stamp = head.stat().st_mtime_ns
+
+    toy.params["private_training"]["songs"]["levels"] = [0.5, 1, 2]
+    toy.write_params()  # dvc.yaml is composed anew
+    assert repro(toy) == {"private_training@songs-1"}
+    assert head.stat().st_mtime_ns == stamp
+    finished(toy)
+
+    references = toy.params["references"]["halves"]
+    (toy.folder / "kill").touch()
+    for level in (0.5, 2):  # of which neither reads anything of the other
+        references["level"] = level
+        toy.write_params()
+        assert repro(toy) == {"references@halves"}
+        assert finished(toy) == ["0"]
+    references["level"] = 0.5
+    toy.write_params()
+    (toy.folder / "kill").unlink()
+    assert repro(toy) == {"references@halves"}
+    assert finished(toy) == ["8", "16"]
+    assert answers.read_bytes() != whole
+    assert not (toy.folder / "data/begun").exists()
+
+    toy.params["private_training"]["songs"]["rate"] = 0.5
+    toy.write_params()
+    toy.run("epsilometer", "stage", "resources")
+    said = toy.run("epsilometer", "why", "references@halves")
+    assert "setting private_training.songs.rate: 0.01 before, 0.5 now" in said
