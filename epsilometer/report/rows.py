@@ -12,10 +12,8 @@ from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
 from epsilometer.auditing.exact_loss.rows import EQUAL
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
-from epsilometer.auditing.schemas import OUTPUTS
 from epsilometer.auditing.trials.unread import much
 from epsilometer.core.rounding import DOWN, NEAREST, UP, rounded
-from epsilometer.report.results import Results
 from epsilometer.report.wording import unbounded
 
 CELL = ["dataset", "mechanism", "epsilon"]
@@ -124,7 +122,7 @@ def within_ceiling(estimates: pl.DataFrame) -> pl.DataFrame:
     return estimates.with_columns(pl.min_horizontal(c, "ceiling").alias(c) for c in ("loss", "point", "upper"))
 
 
-def hardly_read_cells(outputs: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
+def unread(outputs: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
     """For each data set and mechanism that hardly takes in its texts: `80.0% of the words unknown`."""
     cells = outputs.sort("mechanism", "dataset").unique(["dataset", "mechanism"], keep="first", maintain_order=True)
     shares = {
@@ -136,13 +134,6 @@ def hardly_read_cells(outputs: pl.DataFrame) -> dict[tuple[str, str], list[str]]
 def hardly_read(outputs: pl.DataFrame) -> dict[str, list[str]]:
     """The same for each mechanism, over the data sets: `queries: 80.0% of the words unknown`."""
     shares: dict[str, list[str]] = {}
-    for (dataset, mechanism), parts in hardly_read_cells(outputs).items():
+    for (dataset, mechanism), parts in unread(outputs).items():
         shares.setdefault(mechanism, []).extend(f"{dataset}: {what}" for what in parts)
     return shares
-
-
-def unread(results: Results) -> dict[tuple[str, str], list[str]]:
-    """`hardly_read_cells` of all mechanisms but controls."""
-    controls = results.estimates.filter("control")["mechanism"].unique().to_list()
-    outputs = results.table("data/outputs.parquet", OUTPUTS)
-    return hardly_read_cells(outputs.filter(~pl.col("mechanism").is_in(controls)))

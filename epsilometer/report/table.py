@@ -36,7 +36,7 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
 }
 NONE = "–"
 NAMED = "data set: {dataset} | mechanism: {mechanism} | epsilon: {epsilon:budget}"
-_NUMBER = re.compile(r"[≤≥<~+−-]? ?[\d∞–]|above \d|exact: |at (least|most) \d|not testable$|ceiling$|$")
+_NUMBER = re.compile(r"[≤≥<~+−-]? ?[\d∞–]|above \d|exact: |at (least|most) \d|not testable$|ceiling$|every time$|$")
 _WIDE = 28  # letters from which on a cell is words, which wrap
 _LESS = re.compile(r" (\(|± |to |of )")  # where what is said beside a number begins
 
@@ -81,7 +81,9 @@ class Table:
         styles = [style for _, style in heads]
         rows = []
         for row in zip(*cells.values(), strict=True):
-            shown = [(name, text, _cell(text), style) for name, text, style in zip(cells, row, styles, strict=True)]
+            shown = [
+                (name, text, _cell(text, style), style) for name, text, style in zip(cells, row, styles, strict=True)
+            ]
             rows.append({"violated": VIOLATED in row, "cells": shown})
         return {"heads": heads, "rows": rows}
 
@@ -127,16 +129,16 @@ def _class(shown: Sequence[str]) -> str:
     """`number` for a column of numbers, `wide` for one of words that wrap."""
     if max(map(len, shown), default=0) > _WIDE:
         return "words"
-    return "number" if all(map(_NUMBER.match, shown)) and any(re.search(r"\d", text) for text in shown) else ""
+    return "number" if all(map(_NUMBER.match, shown)) else ""
 
 
-def _cell(text: str) -> Markup:
+def _cell(text: str, style: str) -> Markup:
     """The cell, where what is said beside a number is muted; a violated claim is marked without its colour, too."""
     if isinstance(text, Markup):
         return text
     if text == VIOLATED:
         return Markup("✕ {}").format(text)
-    aside = _LESS.search(text) if _NUMBER.match(text) else None
+    aside = _LESS.search(text) if style == "number" else None
     if aside is None:
         return escape(text)
     return Markup('{}<span class="muted">{}</span>').format(text[: aside.start()], text[aside.start() :])

@@ -67,10 +67,10 @@ def test_columns_of_numbers_are_told_from_words() -> None:
             "levels: values": "0.1: 0.800, 0.2: 0.700, 0.3: 0.600",
             "sees": "text",
         },
-        {"loss": "ceiling", "shares": "< 10⁻⁶", "levels: values": "1: 2", "sees": "3 of them"},
+        {"loss": "ceiling", "shares": "< 10⁻⁶", "levels: values": "1: 2", "sees": "3 of them", "none": "–"},
     ]
     heads = dict(Table("", "", rows).html()["heads"])
-    assert heads == {"Loss": "number", "Shares": "number", "Levels: values": "words", "Sees": ""}
+    assert heads == {"Loss": "number", "Shares": "number", "Levels: values": "words", "Sees": "", "None": "number"}
 
 
 def test_what_is_marked_up_stays_so_and_nothing_else() -> None:

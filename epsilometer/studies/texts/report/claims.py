@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import polars as pl
 
 from epsilometer.auditing.claims.verdicts import (
@@ -25,100 +22,61 @@ from epsilometer.studies.texts.report.results import TextResults
 
 
 def section(results: TextResults) -> Section:
-    """The claims that were tested, those that no test could refute, and who claims nothing."""
-    estimates, verdicts = results.estimates, results.verdicts
-    judged = tested(estimates, verdicts, results.params.audit.alpha)
-    beyond = untestable(estimates, verdicts)
+    """Each claim with its hardest test, and who claims nothing."""
     explained = (
         "A claim has one verdict, by attacks and laws together. **Violated**: an attack was right more often than the "
         "claim allows, by more than chance explains, or a law goes beyond it; the claim is wrong, or the "
         "implementation is. **Not refuted** is no proof: a better attack or more trials may refute the claim yet. "
         "**Not testable**: right guesses alone would not refute it, and no law could be computed."
     )
-    silent = unclaimed(estimates)
-    words = [explained] if judged["rows"] or len(beyond) else []
-    return Section(
-        id="claims",
-        link="Claims",
-        heading="Do the claims hold?",
-        words=[*words, *claims_sentence(results.exact), *([f"No claim is made by {silent}."] if silent else [])],
-        blocks=[hardest(judged), beyond_trials(beyond)],
+    table = claim_table(results.estimates, results.verdicts, results.params.audit.alpha)
+    silent = unclaimed(results.estimates)
+    words = [*([explained] if table.rows else []), *claims_sentence(results.exact)]
+    words += [f"No claim is made by {silent}."] if silent else []
+    return Section("claims", "Claims", "Do the claims hold?", words, blocks=[table])
+
+
+def claim_table(estimates: pl.DataFrame, verdicts: pl.DataFrame, alpha: float) -> Table:
+    """Each claim with its hardest test, the one that came nearest to refuting it; violated claims first.
+
+    A claim that no test here could refute has none, but the trials that it takes. verdicts: as `verdicts.overall` gives
+    them; the tests here may be one part of a verdict.
+    """
+    judged = estimates.filter(pl.col("verdict") != NO_CLAIM, ~pl.col("attack").is_in(CHOSEN))  # others repeat these
+    testable, claim = pl.col("verdict") != NOT_TESTABLE, ["mechanism", "epsilon", "claim"]
+    count = pl.min("trials_needed").over(claim)
+    hardest = (
+        judged.with_columns(
+            open=testable,
+            allowed=pl.col("expected") / pl.col("trials"),
+            excess=(pl.col("successes") - pl.col("expected")) / pl.col("trials"),
+            tests=testable.sum().over(claim),
+            violations=(pl.col("verdict") == VIOLATED).sum().over(claim),
+            refutable=pl.max("refutable").over(claim),
+            needed=pl.when(count > REACH)
+            .then(pl.lit(f"more than {REACH:,}"))
+            .otherwise(count.map_elements("{:,}".format, pl.String)),
+        )
+        .sort("open", "p_value", "excess", "dataset", "attack", descending=[True, False, True, False, False])
+        .unique(claim, keep="first", maintain_order=True)
+        .with_columns(pl.when("open").then(pl.col("attack", "successes", "expected", "p_value")))
+        .pipe(with_overall, verdicts)
+        .sort(pl.col("overall") != VIOLATED, ~pl.col("open"), "mechanism", "epsilon")
     )
-
-
-def hardest(judged: Mapping[str, Any]) -> Table:
-    """A row a claim, as `tested` gives them."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | claim: {claim} | verdict: {overall} | by: {overall_by} | "
         "violated in: {violations} of {tests} | hardest test: {attack} on {dataset} | "
         "correct guesses: {successes:,} ({success_rate:share}) | "
-        "allowed on average: {expected:,.0f} ({allowed:share}) | p-value: {p_value:p}"
+        "allowed on average: {expected:,.0f} ({allowed:share}) | p-value: {p_value:p} | refutable loss: {refutable:proved} | needed trials: {needed}"
     )
+    shared = divisor([smallest_p_value(*row) for row in judged.select("trials", "expected").iter_rows()], alpha)
     caption = (
-        f"{judged['tested']:,} of {judged['tests']:,} tests could come out either way. Each of them is at level "
-        f"{judged['alpha']:g} / {judged['divisor']:,} = {p_value(judged['level'])} (Tarone 1990), so that the chance "
-        f"of any false “violated” is at most {100 * judged['alpha']:g} %."
+        f"{judged.select(testable.sum()).item():,} of {len(judged):,} tests could come out either way, each at level "
+        f"{alpha:g} / {shared:,} = {p_value(alpha / shared)} (Tarone 1990), so that the chance of any false “violated” "
+        f"is at most {100 * alpha:g} %. Right guesses alone refute claims up to the refutable loss, and this one from "
+        "the needed trials on."
     )
-    return Table("Each claim with its hardest test", caption, records(judged["rows"], columns), page_only=True)
-
-
-def beyond_trials(rows: pl.DataFrame) -> Table:
-    """A row a claim that no test could refute, as `untestable` gives them."""
-    columns = (
-        "mechanism: {mechanism} | epsilon: {epsilon:budget} | claim: {claim} | verdict: {overall} | "
-        "refutable: {refutable:proved} | needed trials: {needed}"
-    )
-    caption = (
-        "Refutable: the largest claimed loss, in nats, that these trials would refute if every guess were right. "
-        "Needed: the trials from which on the claim could be refuted."
-    )
-    count = pl.col("trials_needed").map_elements(lambda n: f"{n:,}", pl.String)
-    needed = pl.when(pl.col("trials_needed") > REACH).then(pl.lit(f"more than {REACH:,}")).otherwise(count)
-    table = records(rows.with_columns(needed=needed), columns)
-    return Table("Not testable by so many guesses", caption, table, page_only=True)
-
-
-def tested(estimates: pl.DataFrame, verdicts: pl.DataFrame, alpha: float) -> dict[str, Any]:
-    """Each testable claim with its hardest test (the one that came nearest to refuting it); violated claims first.
-
-    overall: the one verdict on the claim, whose the tests here may be one part; verdicts: as `verdicts.overall` gives.
-    """
-    judged = _judged(estimates)
-    tested = judged.filter(pl.col("verdict") != NOT_TESTABLE).with_columns(
-        excess=(pl.col("successes") - pl.col("expected")) / pl.col("trials"),
-    )
-    claim = ["mechanism", "epsilon", "claim"]
-    rows = (
-        tested.with_columns(
-            tests=pl.len().over(claim),
-            violations=(pl.col("verdict") == VIOLATED).sum().over(claim),
-        )
-        .sort("p_value", "excess", "dataset", "attack", descending=[False, True, False, False])
-        .unique(claim, keep="first", maintain_order=True)
-        .pipe(with_overall, verdicts)
-        .sort(pl.col("overall") != VIOLATED, "mechanism", "epsilon")
-    )
-    least = [smallest_p_value(*row) for row in judged.select("trials", "expected").iter_rows()]
-    shared = divisor(least, alpha)
-    return {
-        "rows": rows.to_dicts(),
-        "tests": len(judged),
-        "tested": len(tested),
-        "alpha": alpha,
-        "divisor": shared,
-        "level": alpha / shared,
-    }
-
-
-def untestable(estimates: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
-    """The claims that no guesses here could refute: the largest loss that they could, and the trials it takes.
-
-    overall: the one verdict on the claim; verdicts: as `verdicts.overall` gives them.
-    """
-    claim = ["mechanism", "epsilon", "claim"]
-    never = _judged(estimates).filter((pl.col("verdict") == NOT_TESTABLE).all().over(claim))
-    rows = never.group_by(claim, maintain_order=True).agg(pl.min("allowed", "trials_needed"), pl.max("refutable"))
-    return rows.pipe(with_overall, verdicts).sort("mechanism", "epsilon")
+    return Table("Each claim with its hardest test", caption, records(hardest, columns), page_only=True)
 
 
 def unclaimed(estimates: pl.DataFrame) -> str:
@@ -128,9 +86,3 @@ def unclaimed(estimates: pl.DataFrame) -> str:
     never = silent.filter("never")["mechanism"].unique().sort().to_list()
     partly = silent.filter(~pl.col("never")).select("mechanism", "epsilon").rows()
     return listed([*never, *([at_budgets(partly, [])] if partly else [])])
-
-
-def _judged(estimates: pl.DataFrame) -> pl.DataFrame:
-    """The tests of claims, those of the strongest apart, which repeat others: with allowed, the share allowed."""
-    judged = estimates.filter(pl.col("verdict") != NO_CLAIM, ~pl.col("attack").is_in(CHOSEN))
-    return judged.with_columns(allowed=pl.col("expected") / pl.col("trials"))

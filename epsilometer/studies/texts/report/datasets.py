@@ -6,30 +6,18 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.core.tables import Schema
 from epsilometer.report.table import records
 from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.texts.report.results import TextResults
 
-DATASETS: Schema = {
-    "dataset": pl.String,
-    "source": pl.String,
-    "public": pl.Boolean,
-    "texts": pl.Int64,
-    "duplicates_merged": pl.Int64,
-    "empty_dropped": pl.Int64,
-    "unmatched_dropped": pl.Int64,
-    "cut": pl.Int64,
-    "mean_words": pl.Float64,
-    "match": pl.String,  # in what the candidates of a trial agree; null for nothing
-    "distinct": pl.Int64,  # texts that serve as distractors
-    "five_commonest": pl.Float64,  # the share of all distractors that the five commonest of them are
-}
-
 
 def datasets(results: TextResults) -> pl.DataFrame:
-    """Schema DATASETS: where texts come from, what was left out of them, and how many serve as distractors."""
-    return pl.DataFrame([_dataset(results, name) for name in results.params.datasets], schema=dict(DATASETS))
+    """A row a data set: where its texts come from, what was left out of them, and how many serve as distractors.
+
+    match: in what the candidates of a trial agree, null for nothing; distinct: texts that serve as distractors;
+    five_commonest: the share of all distractors that the five commonest of them are.
+    """
+    return pl.DataFrame([_dataset(results, name) for name in results.params.datasets])
 
 
 def _dataset(results: TextResults, name: str) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.exact_loss.risk import largest_success
 from epsilometer.auditing.exact_loss.rows import ALL, EQUAL
 from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
-from epsilometer.core.tables import Schema
 from epsilometer.report.rows import CELL, by_equal_length, exactly
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table, records
@@ -30,14 +29,7 @@ from epsilometer.report.wording import (
 )
 from epsilometer.studies.texts.report.results import TextResults
 
-RISKS: Schema = {
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
-    "pairs": pl.String,
-    "candidates": pl.Int64,  # among how many texts somebody looks for the source
-    "chance": pl.Float64,  # of naming it, at most
-}
+RISKS = [*CELL, "pairs", "candidates", "chance"]  # of naming the source among so many candidates, at most
 CANDIDATES = (2, 10, 1000)  # and all texts of a data set
 _NEAR = 0.25  # nats below the ceiling within which a sampled loss says no more than "at least"
 
@@ -226,7 +218,7 @@ def texts(results: TextResults) -> dict[str, int]:
 
 
 def risks(curves: pl.DataFrame, texts: Mapping[str, int]) -> pl.DataFrame:
-    """Schema RISKS: how often at most anybody names the source among CANDIDATES texts, and all (`exact_loss.risk`).
+    """Columns RISKS: how often at most anybody names the source among CANDIDATES texts, and all (`exact_loss.risk`).
 
     curves: schema `EXACT_CURVES`; texts: how many each data set has.
     """
@@ -236,11 +228,11 @@ def risks(curves: pl.DataFrame, texts: Mapping[str, int]) -> pl.DataFrame:
         every = texts[str(dataset)]
         for k in sorted({*(k for k in CANDIDATES if k < every), every}):
             rows.append((dataset, mechanism, epsilon, pairs, k, largest_success(levels, deltas, k)))
-    return pl.DataFrame(rows, schema=dict(RISKS), orient="row").sort(*CELL, pl.col("pairs") != EQUAL, "candidates")
+    return pl.DataFrame(rows, schema=RISKS, orient="row").sort(*CELL, pl.col("pairs") != EQUAL, "candidates")
 
 
 def risk_tables(risks: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set: what guessing gives, and a row a cell and group of pairs. risks: schema `RISKS`."""
+    """A table a data set: what guessing gives, and a row a cell and group of pairs. risks: columns `RISKS`."""
     for (dataset,), part in risks.group_by("dataset", maintain_order=True):
         guessing = {f"among {k:,}": at_most(1 / k) for k in part["candidates"].unique().sort()}
         rows = [{"mechanism": "guessing", "epsilon": "", "texts": "", **guessing}]

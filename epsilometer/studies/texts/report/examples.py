@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
+from markupsafe import Markup
 
-from epsilometer.core.tables import Schema
 from epsilometer.report.rows import CELL, comparable
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table, records
@@ -15,15 +15,13 @@ from epsilometer.report.wording import bounded, inflected, nats, proved
 from epsilometer.studies.texts.report.results import TextResults
 
 SHOWN = 2  # texts a level
-EXAMPLES: Schema = {
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
-    "level": pl.Float64,  # the loss to the nearest nat
-    "loss": pl.String,  # in words, with whose it is
-    "original": pl.String,
-    "rewrite": pl.String,
-}
+EXAMPLES = [
+    *CELL,
+    "level",
+    "loss",
+    "original",
+    "rewrite",
+]  # level: to the nearest nat; loss: in words, with whose it is
 
 
 def section(results: TextResults) -> Section | None:
@@ -39,7 +37,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def examples(results: TextResults) -> pl.DataFrame:
-    """Schema EXAMPLES: the budgets that `at_levels` chooses by the losses by which mechanisms are compared."""
+    """Columns EXAMPLES: the budgets that `at_levels` chooses by the losses by which mechanisms are compared."""
     rows = []
     losses = comparable(results.estimates, results.exact, results.params.audit.alpha)
     for cell in at_levels(losses).filter(pl.col("dataset").is_in(results.public)).to_dicts():
@@ -48,7 +46,7 @@ def examples(results: TextResults) -> pl.DataFrame:
         for trial, rewrite in results.rewrites(dataset, mechanism, epsilon).items():
             if trial < SHOWN:
                 rows.append((*(cell[name] for name in (*CELL, "level")), in_words(cell), texts[source[trial]], rewrite))
-    return pl.DataFrame(rows, schema=dict(EXAMPLES), orient="row")
+    return pl.DataFrame(rows, schema=EXAMPLES, orient="row")
 
 
 def at_levels(losses: pl.DataFrame, levels: int = 3) -> pl.DataFrame:
@@ -85,7 +83,9 @@ def groups(examples: pl.DataFrame) -> Iterator[Table]:
     for (dataset, level), table in examples.sort("dataset", "level").group_by("dataset", "level", maintain_order=True):
         rows = []
         for (original,), rewrites in table.group_by("original", maintain_order=True):
-            rows.append({"mechanism": "original", "epsilon": "", "loss": "", "text": original})
+            rows.append(
+                {"mechanism": "original", "epsilon": "", "loss": "", "text": Markup("<b>{}</b>").format(original)}
+            )
             rows += records(rewrites.sort("mechanism", "epsilon"), columns)
         heading = f"{dataset} · loss of about {level:g} {inflected(level, 'nat', 'nats')}"
         yield Table(heading, "", rows, texts=True)

@@ -6,14 +6,11 @@ import polars as pl
 
 from epsilometer.auditing.results.diagnostics import anomalies
 from epsilometer.auditing.schemas import ESTIMATORS, OUTPUTS
-from epsilometer.core.tables import Schema
 from epsilometer.report.rows import strongest
 from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, record, records
-from epsilometer.report.wording import nats, proved
+from epsilometer.report.wording import proved
 from epsilometer.studies.texts.report.results import TextResults
-
-TALLIES: Schema = {"attack": pl.String, "what": pl.String, "count": pl.Float64}
 
 
 def section(results: TextResults) -> Section | None:
@@ -65,39 +62,25 @@ def by_trials(estimates: pl.DataFrame, estimators: pl.DataFrame) -> Table:
     ]
     caption = (
         "The proven loss at the largest budget under the strongest attack, from the first trials alone and from all, "
-        f"beside the bound by rates (Arcolezi and Gambs 2024). {estimators_sentence(estimators)}"
+        "beside the bound by rates (Arcolezi and Gambs 2024)."
     )
     return Table("Fewer trials, another estimator", caption, rows, folded=True, page_only=True)
 
 
-def estimators_sentence(estimators: pl.DataFrame) -> str:
-    """How far apart the two estimators are, over all cells and attacks at the full number of trials."""
-    cell = ["dataset", "mechanism", "epsilon", "attack"]
-    full = estimators.filter(pl.col("trials") == pl.col("trials").max().over(cell))
-    if not len(full):
-        return ""
-    apart = (full["loss"] - full["by_rates"]).abs().sort()
-    return (
-        f"Over {len(full)} estimates the reduced estimator and the one by true and false positive rates differ by "
-        f"{nats(apart[len(apart) // 2])} nats in the median and by {nats(apart[-1])} at most."
-    )
-
-
 def tallies(results: TextResults) -> pl.DataFrame:
-    """What attacks counted while guessing, over all cells: schema TALLIES."""
+    """What attacks counted while guessing, over all cells: attack, what, count."""
     rows = [
-        {"attack": row["attack"], "what": what, "count": float(count)}
+        (row["attack"], what.replace("_", " "), float(count))
         for name in results.params.cells
         for row in results.record(f"data/guesses/{name}.json")
         for what, count in row.items()
         if what not in ("attack", "epsilon")
     ]
-    table = pl.DataFrame(rows, schema=dict(TALLIES))
+    table = pl.DataFrame(rows, schema=["attack", "what", "count"], orient="row")
     return table.group_by("attack", "what", maintain_order=True).agg(pl.col("count").sum())
 
 
 def counted(tallies: pl.DataFrame) -> Table:
     """What each attack counted while guessing, over all cells and budgets."""
-    named = tallies.with_columns(pl.col("what").str.replace_all("_", " "))
-    rows = records(named, "attack: {attack} | what: {what} | count: {count:,.10g}")
+    rows = records(tallies, "attack: {attack} | what: {what} | count: {count:,.10g}")
     return Table("What the attacks counted", "Over all cells and budgets.", rows, folded=True, page_only=True)

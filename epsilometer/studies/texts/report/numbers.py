@@ -11,7 +11,7 @@ import polars as pl
 from epsilometer.auditing.claims.verdicts import with_overall
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
 from epsilometer.auditing.exact_loss.rows import ALL
-from epsilometer.report.rows import averages, unread
+from epsilometer.report.rows import averages
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table, record, records
 from epsilometer.report.wording import bounded, nats, proved, tail_words
@@ -21,7 +21,7 @@ from epsilometer.studies.texts.report.results import TextResults
 
 def section(results: TextResults) -> Section:
     """The table behind the curves, with the one verdict on each claim."""
-    estimates, hardly = with_overall(results.estimates, results.verdicts), unread(results)
+    estimates, hardly = with_overall(results.estimates, results.verdicts), results.unread
     exact = results.exact.filter(~pl.col("method").str.starts_with(AT_LEAST))
     rows = [numbers(row, hardly) for row in with_laws(estimates, exact)]
     columns = (

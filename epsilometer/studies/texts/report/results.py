@@ -9,10 +9,11 @@ from pathlib import Path
 import polars as pl
 
 from epsilometer.auditing.claims.verdicts import overall
-from epsilometer.auditing.schemas import CLAIMS, EXACT, EXACT_CURVES, REWRITES, TRIALS
+from epsilometer.auditing.schemas import CLAIMS, EXACT, EXACT_CURVES, OUTPUTS, REWRITES, TRIALS
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core.tables import Schema
 from epsilometer.report.results import Results
+from epsilometer.report.rows import unread
 from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.texts.tables import curves_path, exact_path, rewrites_path
 
@@ -40,6 +41,13 @@ class TextResults(Results[TextsParams]):
     def verdicts(self) -> pl.DataFrame:
         """One verdict a claim, as every section shows it (`verdicts.overall`)."""
         return overall(self.estimates, self.table("data/claims.parquet", CLAIMS), self.exact)
+
+    @property
+    def unread(self) -> dict[tuple[str, str], list[str]]:
+        """What of the texts of each data set a mechanism hardly reads (`rows.unread`); of no control."""
+        controls = self.estimates.filter("control")["mechanism"].unique().to_list()
+        outputs = self.table("data/outputs.parquet", OUTPUTS)
+        return unread(outputs.filter(~pl.col("mechanism").is_in(controls)))
 
     def trials(self, dataset: str) -> Trials:
         """The trials of a data set."""

@@ -13,7 +13,6 @@ from altair import SCHEMA_URL
 from epsilometer.auditing.schemas import LEAKAGE
 from epsilometer.auditing.worth.intervals import mean_interval
 from epsilometer.auditing.worth.leakage import ALL
-from epsilometer.core.tables import Schema
 from epsilometer.report.figures import CONFIG, GRID, INK, MUTED, WIDTH, Figure, Specification, Style, styles
 from epsilometer.report.rows import CELL
 from epsilometer.report.section import Section
@@ -22,15 +21,7 @@ from epsilometer.report.wording import budget, confidence, metric_value, share
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import SIMILARITIES
 
-QUARTILES: Schema = {  # a row a cell, epsilon and quarter: the trial whose cosine stands there, and its texts
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
-    "quarter": pl.Float64,
-    "trial": pl.Int64,
-    "original": pl.String,
-    "rewrite": pl.String,
-}
+QUARTILES = [*CELL, "quarter", "trial", "original", "rewrite"]  # the trial whose cosine stands there, and its texts
 QUARTERS = (0.25, 0.5, 0.75)
 _BINS = 20
 _HEIGHT = 74  # of a panel, in pixels
@@ -81,8 +72,7 @@ def quartiles(each: pl.DataFrame) -> pl.DataFrame:
     for cell, part in cosines.group_by(CELL, maintain_order=True):
         trials = part["trial"].to_list()
         rows += [(*cell, quarter, trials[round(quarter * (len(trials) - 1))]) for quarter in QUARTERS]
-    schema = {name: QUARTILES[name] for name in (*CELL, "quarter", "trial")}
-    return pl.DataFrame(rows, schema=schema, orient="row").sort(*CELL, "quarter")
+    return pl.DataFrame(rows, schema=QUARTILES[:-2], orient="row").sort(*CELL, "quarter")
 
 
 def with_texts(quartiles: pl.DataFrame, results: TextResults) -> pl.DataFrame:
@@ -93,7 +83,7 @@ def with_texts(quartiles: pl.DataFrame, results: TextResults) -> pl.DataFrame:
         texts, source = results.texts(dataset), results.trials(dataset).source
         rewrites = results.rewrites(dataset, mechanism, epsilon)
         rows += [(*row, trial, texts[source[trial]], rewrites[trial]) for *row, trial in part.iter_rows()]
-    return pl.DataFrame(rows, schema=dict(QUARTILES), orient="row")
+    return pl.DataFrame(rows, schema=QUARTILES, orient="row")
 
 
 def distributions(each: pl.DataFrame, dataset: str, mechanisms: Iterable[str]) -> Specification:

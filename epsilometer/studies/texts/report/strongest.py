@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.results.diagnostics import STRONGEST_INSIDE
-from epsilometer.report.rows import CELL, averages, strongest, unread
+from epsilometer.report.rows import CELL, averages, strongest
 from epsilometer.report.section import Fragment, Section
 from epsilometer.report.wording import listed, proved, share
 from epsilometer.studies.texts.report.datasets import datasets
@@ -35,7 +35,7 @@ def section(results: TextResults) -> Section:
         blocks=[
             Fragment(
                 Path(__file__).with_suffix(".html.j2"),
-                {"heat": heat(estimates, described, results.exact), "unread": unread(results)},
+                {"heat": heat(estimates, described, results.exact), "unread": results.unread},
             )
         ],
     )

@@ -14,11 +14,10 @@ import polars as pl
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.exact_loss.rows import ALL
-from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
+from epsilometer.auditing.results.diagnostics import STRONGEST_INSIDE
 from epsilometer.auditing.schemas import OUTPUTS
 from epsilometer.report.rows import (
     CELL,
-    REACH,
     TAIL_ALLOWED,
     comparable,
     hardly_read,
@@ -287,35 +286,18 @@ def claims(verdicts: pl.DataFrame) -> list[str]:
 
 
 def untested(verdicts: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
-    """Which claims no outcome could have refuted, and from how many trials on one could; which were not looked at."""
+    """Which claims no outcome could have refuted, and which were not looked at."""
     claimed = verdicts.filter(pl.col("verdict") != NO_CLAIM).select("mechanism", "epsilon").rows()
     beyond = verdicts.filter(verdict=NOT_TESTABLE)
     sentences = []
     if len(beyond):
         counts = estimates["trials"].unique().sort().to_list()
         trials = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
-        cells = beyond.select("mechanism", "epsilon")
+        cells = beyond.select("mechanism", "epsilon").rows()
         sentences.append(
             f"{len(beyond)} of {len(claimed)} claims are too large to be tested with {trials} trials: an adversary "
-            f"who is right every time would not refute them ({at_budgets(cells.rows(), claimed)})."
+            f"who is right every time would not refute them ({at_budgets(cells, claimed)})."
         )
-        tests = estimates.filter(~pl.col("attack").is_in(CHOSEN)).group_by("mechanism", "epsilon")
-        least = cells.join(
-            tests.agg(pl.min("trials_needed")), on=["mechanism", "epsilon"], how="left", nulls_equal=True
-        )
-        least = least.sort("trials_needed", "mechanism", "epsilon")
-        possible = least.filter(pl.col("trials_needed") <= REACH)
-        others = len(least) - len(possible)
-        far = f"more than {REACH:,} trials, or no number of trials suffices as every guess may be right"
-        if possible.is_empty():
-            sentences.append(f"All of them need {far}.")
-        else:
-            first = possible.row(0, named=True)
-            rest = f"; {others} {inflected(others, 'needs', 'need')} {far}" if others else ""
-            sentences.append(
-                f"The first of them, {at_budget(first['mechanism'], first['epsilon'])}, can be tested from "
-                f"{first['trials_needed']:,} trials on{rest}."
-            )
     for (reason,), rows in verdicts.filter(verdict=NOT_CHECKED).group_by("reason", maintain_order=True):
         named = rows.select("mechanism", "epsilon").rows()
         sentences.append(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import altair as alt
 import polars as pl
@@ -61,32 +60,21 @@ def nearest(claims: pl.DataFrame) -> Table:
     """
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | slack: {slack:beyond} | "
-        "witness: {output} for {x} rather than {other} | largest loss: {largest:beyond} ({largest_method}) | how: {how}"
+        "witness: {output} for {x} rather than {other} | largest loss: {largest:beyond} ({largest_method}) | "
+        "method: {method} | inputs: {inputs:,} | draws: {draws:,} | refutes up to: {testable:.2f} | "
+        "beyond over all words: {bound:.2f} | reason: {reason}"
     )
     tested = pl.col("verdict").is_in([VIOLATED, NOT_REFUTED])
-    shown = claims.with_columns(pl.when(tested).then(pl.col("slack", "x")))
-    rows = [{**row, "how": _how(row)} for row in shown.to_dicts()]
+    rows = claims.with_columns(
+        pl.when(tested).then(pl.col("slack", "x")), pl.when(method="largest found").then("bound")
+    )
     caption = (
         "Slack: what the claim allows less what is lost, negative beyond it; the witness is the output for one input "
-        "rather than another. Largest loss: of one unit between any two inputs, or those compared."
+        "rather than another. Largest loss: of one unit between any two inputs, or those compared; draws are for each "
+        "input."
     )
     heading = "Where each claim is nearest to its limit"
     return Table(heading, caption, records(rows, columns), folded=True, page_only=True)
-
-
-def _how(row: Mapping[str, Any]) -> str:
-    """By what a worst case is known, over which inputs, and why not better."""
-    law = ", by its stated law" if row["method"] in ("exact", "largest found") else ""
-    counts = f", {row['inputs']:,} inputs" if row["inputs"] else ""
-    if row["draws"]:
-        counts = f", {row['draws']:,} draws for each of {row['inputs']} words"
-    parts = [f"{row['method']}{law}{counts}"]
-    if row["testable"] is not None:
-        parts.append(f"refutes claims up to {row['testable']:.2f}")
-    if row["method"] == "largest found" and (bound := row["bound"]) is not None:
-        within = f"at least {-bound:.2f} within" if bound <= 0 else f"at most {bound:.2f} beyond"
-        parts.append(f"over all words {within} the claim")
-    return "; ".join(filter(None, [*parts, row["reason"]]))
 
 
 def sentence(claims: pl.DataFrame) -> str:

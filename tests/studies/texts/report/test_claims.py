@@ -14,11 +14,13 @@ def test_violated_claims_stand_first() -> None:
     assert "4 of 4" in text  # both attacks on both data sets
     assert text.index("✕ violated") < text.index("0 of 4")
     # 900 and 700 of 1,000 allowed are testable with 1,000 right guesses, and 995 are not: 3 x 4 + 3 x 4 of 36 tests.
-    assert "24 of 36 tests could come out either way. Each of them is at level 0.01 / 24 = 4 × 10⁻⁴" in text
-    tested, not_testable = text.split("Not testable by so many guesses")
-    assert "mvc" not in tested
-    assert not_testable.count("mvc") == 3
-    assert f"4.63{trials_needed(0.995, LEVEL):,}" in not_testable
+    assert "24 of 36 tests could come out either way, each at level 0.01 / 24 = 4 × 10⁻⁴" in text
+    (table,) = claims.section(results).tables
+    beyond = [row for row in table.rows if row["mechanism"] == "mvc"]
+    assert beyond == list(table.rows[-3:]), "after those that were tested"
+    assert {(row["violated in"], row["hardest test"], row["p-value"]) for row in beyond} == {("0 of 0", "–", "–")}
+    assert {row["needed trials"] for row in beyond} == {f"{trials_needed(0.995, LEVEL):,}"}
+    assert {row["refutable loss"] for row in beyond} == {"4.63"}
     assert "No claim is made by identity." in text
 
 

@@ -20,7 +20,7 @@ def test_examples_are_grouped_by_level_of_loss() -> None:
             ("queries", "dp_bart", 5.0, 1.0, "0.50 to 1.10 by length", "flights to boston", "planes & trains"),
             ("queries", "mvc", 5.0, 3.0, "exact, 3.40", "flights to boston", "flights from boston"),
         ],
-        schema=dict(examples.EXAMPLES),
+        schema=examples.EXAMPLES,
         orient="row",
     )
     section = Section("examples", "Examples", "Rewrites", blocks=[*examples.groups(table)])

@@ -14,7 +14,6 @@ def test_what_was_found_stands_above_its_tables() -> None:
     sentences, tables = text_of(look.section(results), results).split("What the rewrites look like")
     assert "mvc on queries at ε = 5: 70.0% of the rewrites are one and the same" in sentences
     assert "dp_bart on queries: no attack does better than chance at the largest budget, ε = 2500" in sentences
-    assert "differ by 0.35 nats in the median" in tables
     assert "T = 100" in tables
     assert "judgeasked2,000judgeat random3judgecost0.25" in tables.replace("\n", "")
 

@@ -182,24 +182,19 @@ def test_one_verdict_a_claim_from_audit_and_exact_check() -> None:
     )
 
 
-def test_what_could_not_be_tested_says_from_when_it_can() -> None:
+def test_what_could_not_be_tested_is_named() -> None:
     beyond = NOT_TESTABLE
     table = frame(
         ("queries", "tem", 5.0, "embedding", 800, 999.5, beyond),
         ("queries", "tem", 8.0, "embedding", 900, 1000.0, beyond),
         ("queries", "tem", 1.0, "embedding", 600, 900.0, NOT_REFUTED),
     )
-    needed = table.filter(pl.col("epsilon") == 5.0)["trials_needed"][0]
     assert said(of(table))["Not tested"] == (
         "2 of 3 claims are too large to be tested with 1,000 trials: an adversary who is right every time would not "
-        f"refute them (tem at ε = 5 and 8). The first of them, tem at ε = 5, can be tested from {needed:,} trials on; "
-        "1 needs more than 10,000,000 trials, or no number of trials suffices as every guess may be right."
+        "refute them (tem at ε = 5 and 8)."
     )
     only = table.filter(verdict=beyond)
     assert said(of(only))["Claims"] == "No claim could be tested; nothing here speaks for or against any of them."
-    assert (
-        "All of them need more than 10,000,000 trials" in said(of(only.filter(pl.col("epsilon") == 8.0)))["Not tested"]
-    )
     assert "Not tested" not in said(of(table.filter(verdict=NOT_REFUTED)))
 
 
