@@ -78,6 +78,7 @@ def _params() -> dict[str, Any]:
         "anonymity": {"reviews-tem": cells["reviews-tem"]},
         "attacks": {"lexical": {}, "length": {}, "likelihood": {}},
         "ablations": {},
+        "exemplars": {},
         "classification": {
             "labels": {"reviews": LABELS}, "kinds": ["linear"], "texts": {"train": 200, "test": 200},
             "training": {"batch": 8},
