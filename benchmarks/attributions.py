@@ -25,7 +25,8 @@ from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
 from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
 from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import MOST_STEPS, PUBLISHED_STEPS, STEPS
-from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning, train
+from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning
+from epsilometer.models.classifiers.by_kind import train
 from epsilometer.models.embedded import weights
 from epsilometer.models.logits import GRID
 

@@ -13,6 +13,7 @@ import typer
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
+    DrawnSeed,
     Json,
     Settings,
     TextOptions,
@@ -58,7 +59,7 @@ def anonymize(
     ] = False,
     *,
     reading: TextOptions,
-    seed: Annotated[int | None, typer.Option(help="Reproducible; else from the operating system's randomness.")] = None,
+    seed: DrawnSeed = None,
     settings: Settings = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:

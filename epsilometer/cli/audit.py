@@ -15,8 +15,11 @@ from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
     Columns,
+    Epsilons,
     Json,
+    Program,
     Public,
+    Seed,
     Settings,
     TextOptions,
     numbers,
@@ -41,13 +44,11 @@ class Source:
 
     file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None
     mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None
-    command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None
+    command: Program = None
     rewrites: Annotated[
         Path | None, typer.Option(help="Recorded rewrites: columns original, rewrite and, if any, epsilon.")
     ] = None
-    epsilons: Annotated[
-        str | None, typer.Option(help="Privacy budgets, 1,10,100; none for a mechanism that takes none.")
-    ] = None
+    epsilons: Epsilons = None
     settings: Settings = field(default_factory=list)
     public: Public = None
 
@@ -103,7 +104,7 @@ class Game:
     prior: Annotated[
         str | None, typer.Option(help="How likely the source is to be each candidate: .7,.3; alike by default.")
     ] = None
-    seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0
+    seed: Seed = 0
 
     def check(self, source: Source) -> None:
         """Refuse two games at once, and one that cannot be played with this source or with a prior."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epsilometer.cli.options import FileOptions, Json, number
+from epsilometer.cli.options import DrawnSeed, FileOptions, Json, number
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import no_column
@@ -35,7 +35,7 @@ def canaries(
     key: Annotated[Path | None, typer.Option(help="Who was in, a CSV file; FILE.key.csv by default.")] = None,
     *,
     laid_out: FileOptions,
-    seed: Annotated[int | None, typer.Option(help="Reproducible; else from the operating system's randomness.")] = None,
+    seed: DrawnSeed = None,
 ) -> None:
     """Plant canaries in a training set, and write a key that says which of them took part.
 

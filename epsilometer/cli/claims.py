@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from epsilometer.cli.options import A_MECHANISM, Json, Public, Settings, number, settings_of
+from epsilometer.cli.options import A_MECHANISM, Json, Public, Settings, Vectors, number, settings_of
 from epsilometer.cli.output import show, shown
 from epsilometer.core.errors import UserError, printable
 from epsilometer.runtime.progress import note
@@ -18,7 +17,7 @@ from epsilometer.runtime.withholding import withheld
 def claims(
     mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
     epsilon: Annotated[float | None, typer.Option(help="The privacy budget; the worst of eight else.")] = None,
-    vectors: Annotated[Path | None, typer.Option(help="Word vectors, in any format; the embedded ones else.")] = None,
+    vectors: Vectors = None,
     vocabulary: Annotated[int, typer.Option(help="How many of their words: all pairs of up to 5,000.")] = 1000,
     as_published: Annotated[bool, typer.Option("--as-published", help="The form that the authors published.")] = False,
     settings: Settings = [],  # noqa: B006 - typer copies it

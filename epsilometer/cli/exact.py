@@ -11,10 +11,12 @@ import typer
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
+    Epsilons,
     Json,
     Public,
     Settings,
     TextOptions,
+    Vectors,
     numbers,
     settings_of,
 )
@@ -30,10 +32,8 @@ _SHOWN = (
 def exact(
     file: Annotated[Path, typer.Argument(help=TEXTS)],
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)],
-    epsilons: Annotated[
-        str | None, typer.Option(help="Privacy budgets, 1,10,100; none for a mechanism that takes none.")
-    ] = None,
-    vectors: Annotated[Path | None, typer.Option(help="Word vectors, in any format; the embedded ones else.")] = None,
+    epsilons: Epsilons = None,
+    vectors: Vectors = None,
     trials: Annotated[int, typer.Option(help="Of more pairs of texts than these, those of so many trials.")] = 2000,
     temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar pairs; 0: uniform.")] = -10_000,
     seed: Annotated[int, typer.Option(help="Names the stream of the trials.")] = 0,

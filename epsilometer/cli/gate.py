@@ -11,7 +11,9 @@ import typer
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
+    Program,
     Public,
+    Seed,
     Settings,
     TextOptions,
     settings_of,
@@ -32,11 +34,11 @@ class Texts:
 
     file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None
     mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None
-    command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None
+    command: Program = None
     attacks: Annotated[str | None, typer.Option(help="Attacks, separated by commas.")] = None
     settings: Settings = field(default_factory=list)
     public: Public = None
-    seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0
+    seed: Seed = 0
     reading: TextOptions = field(default_factory=TextOptions)
 
     def check(self, cell: str | None) -> None:

@@ -28,6 +28,22 @@ A_MECHANISM = f"A shipped mechanism ({shipped('mechanisms')}), or the path of a 
 
 TEXTS = "The texts: .parquet, .csv, .tsv, .jsonl, .txt (also .gz, .zst), or a folder of .txt files."
 
+Epsilon = Annotated[
+    float | None, typer.Option("--epsilon", help="The privacy budget; none for a mechanism that takes none.")
+]
+Epsilons = Annotated[
+    str | None,
+    typer.Option("--epsilons", help="Privacy budgets, 1,10,100; none for a mechanism that takes none."),
+]
+Program = Annotated[
+    str | None, typer.Option("--command", help="A program: 'prog --eps {epsilon}', lines in, lines out.")
+]
+Vectors = Annotated[Path | None, typer.Option("--vectors", help="Word vectors, in any format; the embedded ones else.")]
+DrawnSeed = Annotated[
+    int | None, typer.Option("--seed", help="Reproducible; else from the operating system's randomness.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Names every random stream.")]
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting of the mechanism.")]
 

@@ -9,6 +9,7 @@ import typer
 
 from epsilometer.cli.options import (
     A_MECHANISM,
+    Epsilon,
     Public,
     Settings,
     TextOptions,
@@ -21,9 +22,7 @@ from epsilometer.runtime.progress import note
 
 def rewrite(
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)],
-    epsilon: Annotated[
-        float | None, typer.Option(help="The privacy budget; none for a mechanism that takes none.")
-    ] = None,
+    epsilon: Epsilon = None,
     file: Annotated[
         Path | None, typer.Argument(help="A table, or texts one a line; lines on standard input by default.")
     ] = None,

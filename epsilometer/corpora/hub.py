@@ -70,11 +70,6 @@ def read_pin(path: Path) -> Pin:
         raise UserError(describe(error, str(path))) from error
 
 
-def would_download(pin: Pin) -> bool:
-    """Whether `load` would have to fetch this data set: it is not whole in the local cache."""
-    return not Path(pin.dataset).is_dir() and is_missing(pin.repository)
-
-
 def is_missing(repository: Repository) -> bool:
     """Whether a data set of the hub is not here, or not with all its files."""
     return _whole(repository) is None

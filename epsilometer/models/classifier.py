@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError, unknown
-from epsilometer.core.file_names import listed
-from epsilometer.core.randomness import Noise
+from epsilometer.core.errors import UserError
 
 TRANSFORMER, LINEAR, ENCODER = "transformer", "linear", "encoder"
 KINDS = (TRANSFORMER, LINEAR, ENCODER)
@@ -92,53 +90,6 @@ class HasWindow(Protocol):
     def cuts(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Returns [n]: whether a text is longer than what is read of it."""
         ...
-
-
-def train(
-    kind: str, examples: Examples, settings: FineTuning, noise: Noise, validation: Examples | None = None
-) -> Classifier:
-    """A classifier of the labels of these examples.
-
-    noise: one stream, from which all that is random in training comes. validation: texts by whose loss the best of
-    several epochs is chosen; without them the last one stays. Raises UserError for an unknown kind, for examples of
-    one class and for fewer than a batch.
-    """
-    if kind not in KINDS:
-        raise unknown("kind of classifier", kind, KINDS)
-    classes = sorted({*examples.labels})
-    if len(classes) < 2:
-        raise UserError(
-            f"a classifier needs examples of at least 2 classes, got {listed(classes, 'class')}; leave "
-            "this label out, or give texts of another class"
-        )
-    if kind == TRANSFORMER:
-        from epsilometer.models.classifiers.transformer import fine_tune
-
-        return fine_tune(examples, classes, settings, noise, validation=validation)
-    if kind == LINEAR:
-        from epsilometer.models.classifiers.linear import Linear
-
-        return Linear.fit(examples)
-    from epsilometer.models.classifiers.encoder import EncoderHead
-
-    return EncoderHead.fit(examples)
-
-
-def load(folder: Path | str) -> Classifier:
-    """The classifier that was saved in a folder. Raises UserError where there is none, or a damaged one."""
-    about = read_about(Path(folder))
-    kind = about["kind"]
-    if kind == TRANSFORMER:
-        from epsilometer.models.classifiers.transformer import Transformer
-
-        return Transformer.load(Path(folder), about)
-    if kind == LINEAR:
-        from epsilometer.models.classifiers.linear import Linear
-
-        return Linear.load(Path(folder), about)
-    from epsilometer.models.classifiers.encoder import EncoderHead
-
-    return EncoderHead.load(Path(folder), about)
 
 
 def read_about(folder: Path) -> dict[str, Any]:

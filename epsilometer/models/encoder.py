@@ -26,16 +26,15 @@ class Encoder:
                  sentence-transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result). "float64"
                  takes twice as long; on a grid its vectors are the same on every processor.
-    device:      "cpu" or "cuda"; by default what was chosen (`core.device`).
     window:      longest text in tokens; what is beyond is cut off.
     cut:         number of texts cut so far.
     dimensions:  size of a vector.
 
-    Raises UserError for a model that cannot be fetched, an unknown precision or device.
+    Raises UserError for a model that cannot be fetched, an unknown precision.
     """
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
-        folder, device = locate(model), resolved(device)
+    def __init__(self, model: str | Path, precision: str = "float32") -> None:
+        folder, device = locate(model), resolved()
         with loading(folder):
             self._model = (_BertEncoder if _is_plain_bert(folder) else _AnyEncoder)(folder, precision, device)
         self.window = self._model.window

@@ -36,8 +36,8 @@ class FillMask(MaskedLM):
     Probabilities are over its outputs. Raises UserError as `MaskedLM` does.
     """
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
-        super().__init__(model, precision, device)
+    def __init__(self, model: str | Path, precision: str = "float32") -> None:
+        super().__init__(model, precision)
         alone = self._tokenizer.encode("a")
         inside = [i for i, sequence in enumerate(alone.sequence_ids) if sequence == 0]
         self._around = alone.ids[: inside[0]], alone.ids[inside[-1] + 1 :]

@@ -55,9 +55,9 @@ class Generator(ABC):
     _kind: str  # as `architecture` calls it
     _auto: str  # the class of transformers that loads it
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
+    def __init__(self, model: str | Path, precision: str = "float32") -> None:
         self.folder = locate(model)
-        self.device = device = resolved(device)
+        self.device = device = resolved()
         self.memory = Memory(device, str(self.folder.name))
         if (actual := architecture(self.folder)) != self._kind:
             raise UserError(f"model {str(model)!r} is {KINDS[actual]}; give {KINDS[self._kind]}")

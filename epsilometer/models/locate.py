@@ -232,11 +232,8 @@ def _complete(folder: Path) -> bool:
     configured = any((folder / name).is_file() for name in ("config.json", "modules.json"))
     # A library would fall back on weights in pickle format where there are none in safetensors beside them.
     safe = all(any(path.parent.glob("*.safetensors")) for path in folder.rglob("pytorch_model*.bin"))
-    return configured and safe and any(folder.rglob("*.safetensors")) and all(map(_has_parts, _indices(folder)))
-
-
-def _indices(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*.safetensors.index.json"))
+    indices = folder.rglob("*.safetensors.index.json")
+    return configured and safe and any(folder.rglob("*.safetensors")) and all(map(_has_parts, indices))
 
 
 def _has_parts(index: Path) -> bool:

@@ -42,7 +42,6 @@ class MaskedLM:
 
     model:       whatever `models.locate` knows. A BERT runs on our own code, others by transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result).
-    device:      "cpu" or "cuda"; by default what was chosen (`core.device`).
     token_types: whether the model is given which tokens belong to the second half, as it was in training.
     outputs:     the output vocabulary: the surface string of each allowed vocabulary entry, without the mark of a
                  word's start or inside; two entries may share one. Special and unused entries, and those that
@@ -50,15 +49,13 @@ class MaskedLM:
     output_ids:  their ids in the model's vocabulary, ascending.
     window:      longest input in tokens, both halves and separators together.
 
-    Raises UserError for a model that cannot be fetched or has no vocabulary head, an unknown precision or device.
+    Raises UserError for a model that cannot be fetched or has no vocabulary head, an unknown precision.
     """
 
-    def __init__(
-        self, model: str | Path, precision: str = "float32", device: str | None = None, token_types: bool = True
-    ) -> None:
+    def __init__(self, model: str | Path, precision: str = "float32", token_types: bool = True) -> None:
         from epsilometer.models.bert import readable
 
-        self.device = device = resolved(device)
+        self.device = device = resolved()
         self._folder = folder = locate(model)
         own = readable(folder) and (folder / "tokenizer.json").is_file()
         with loading(folder):

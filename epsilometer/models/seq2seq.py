@@ -27,16 +27,15 @@ _NEVER = -29.0  # entries with a smaller bias are those that a trained decoder n
 class Seq2Seq(Generator):
     """An encoder-decoder. Its answer to a row depends on that row alone.
 
-    model: whatever `models.locate` knows; precision: "float32", "bfloat16" or "auto"; device: "cpu" or
-    "cuda", by default what was chosen (`core.device`).
+    model: whatever `models.locate` knows; precision: "float32", "bfloat16" or "auto".
     width: size of an encoder state. start, pad: ids of the decoder's first token, and of padding.
     """
 
     _kind = "seq2seq"
     _auto = "AutoModelForSeq2SeqLM"
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
-        super().__init__(model, precision, device)
+    def __init__(self, model: str | Path, precision: str = "float32") -> None:
+        super().__init__(model, precision)
         config, settings = self.network.config, self.network.generation_config
         encoder = getattr(config, "encoder", config)
         self.width = int(encoder.hidden_size)

@@ -22,11 +22,11 @@ class Translator(Seq2Seq):
     Raises UserError for a model without Marian's tokeniser, or with several target languages.
     """
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
+    def __init__(self, model: str | Path) -> None:
         with warnings.catch_warnings():
             # sacremoses normalises marks before SentencePiece in older code; transformers no longer calls it.
             warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
-            super().__init__(model, precision, device)
+            super().__init__(model)
 
     def _check_tokenizer(self) -> None:
         from transformers import MarianTokenizer

@@ -56,7 +56,9 @@ def check(params: Params) -> list[Download]:
         for setting, path in params.data_paths()
         if not setting.endswith(".training.model") and not Path(params.path(path)).exists()
     ]
-    _check_corpora(params)
+    for name, dataset in params.datasets.items():
+        if Path(params.path(dataset.source)).exists():  # of what is on the hub it is only said which it is
+            _check_dataset(params, name, dataset)
     for entry in params.auxiliaries.values():
         if entry.relations is not None and Path(params.path(entry.relations)).exists():
             read_relations(params.path(entry.relations))
@@ -91,13 +93,6 @@ def _check_auxiliaries(params: Params, cell: Cell, built: Mechanism, place: str)
         built.check_auxiliaries(Auxiliaries(Path(cell.resource), planned))
     except UserError as error:
         raise UserError(f"{place}: {error}") from error
-
-
-def _check_corpora(params: Params) -> None:
-    """Read all texts that lie here; of those of the hub only which they are."""
-    for name, dataset in params.datasets.items():
-        if Path(params.path(dataset.source)).exists():
-            _check_dataset(params, name, dataset)
 
 
 def _check_attacks(params: Params) -> None:

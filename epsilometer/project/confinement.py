@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from epsilometer.core.errors import UserError
-
-if TYPE_CHECKING:
-    from epsilometer.project.params import ProjectParams
 
 NAME = re.compile(r"\w[\w.-]{0,99}")  # of files and of stages
 _COMPONENTS = "attacks"  # whose keys are names or paths of components, and name no file
 
 
-def check_names(params: ProjectParams) -> None:
-    """Raises UserError for a name of an entry that no file can have."""
-    sections = [(kind, entries) for kind, entries in params if isinstance(entries, Mapping) and kind != _COMPONENTS]
-    for kind, names in [*sections, ("words.sources", params.words.sources)]:
-        for name in names:
+def check_names(sections: Iterable[tuple[str, Any]]) -> None:
+    """Raises UserError for a name that no file can have; sections: by name, of which some hold entries by name."""
+    for kind, entries in sections:
+        for name in entries if isinstance(entries, Mapping) and kind != _COMPONENTS else ():
             if not NAME.fullmatch(name):
                 raise UserError(
                     f"a name in {kind} must be letters, digits, '.', '_' and '-', at most 100, and start with a "
@@ -29,29 +25,29 @@ def check_names(params: ProjectParams) -> None:
                 )
 
 
-def check_paths(params: ProjectParams) -> None:
-    """Raises UserError for a relative path that leads out of the project and of the folders under `outside`."""
-    for setting, path in params.data_paths():
-        if _leaves(path) and not any(_below(path, folder) for folder in params.outside):
+def check_data(paths: Iterable[tuple[str, str]], outside: Sequence[str]) -> None:
+    """Raises UserError for a relative path that leads out of the project and of these folders; paths: by setting."""
+    for setting, path in paths:
+        if _leaves(path) and not any(
+            PurePath(os.path.normpath(path)).is_relative_to(os.path.normpath(folder)) for folder in outside
+        ):
             raise UserError(
                 f"{setting} must lie in the project or in a folder named under `outside`, got {path!r}; add "
                 f"`outside: [{os.path.dirname(path)}]` to read from there, or give an absolute path"
             )
-    up = PurePath(os.path.normpath(params.root)).parts.count("..")
-    inside = [(setting, path, 0) for setting, path in params.code_paths()]
-    inside += [(setting, path, up) for setting, path in params.read_paths()]
-    for setting, path, depth in inside:
-        if _leaves(path, depth):
+
+
+def check_inside(paths: Iterable[tuple[str, str]], root: str = ".") -> None:
+    """Raises UserError for a relative path that leads out of the project, whose folder is `root` from the path's."""
+    up = PurePath(os.path.normpath(root)).parts.count("..")
+    for setting, path in paths:
+        if _leaves(path, up):
             raise UserError(f"{setting} must lie in the project, got {path!r}; move it there, or give an absolute path")
 
 
 def _leaves(path: str, up: int = 0) -> bool:
     """Whether a relative path leads out of the project from a folder that lies `up` folders deep in it."""
     return not os.path.isabs(path) and PurePath(os.path.normpath(path)).parts[: up + 1].count("..") > up
-
-
-def _below(path: str, folder: str) -> bool:
-    return PurePath(os.path.normpath(path)).is_relative_to(os.path.normpath(folder))
 
 
 def strings(value: Any, place: str = "") -> Iterator[tuple[str, str]]:

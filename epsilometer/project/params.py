@@ -69,8 +69,10 @@ class ProjectParams(Section):
     @model_validator(mode="after")
     def _checked(self) -> ProjectParams:
         self.check()
-        confinement.check_names(self)
-        confinement.check_paths(self)
+        confinement.check_names([*self, ("words.sources", self.words.sources)])
+        confinement.check_data(self.data_paths(), self.outside)
+        confinement.check_inside(self.code_paths())
+        confinement.check_inside(self.read_paths(), self.root)
         return self
 
     def check(self) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from epsilometer.core.component import shipped
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import check_epsilons
 from epsilometer.project.confinement import NAME
-from epsilometer.project.sections import Cell, MechanismEntry
-
-if TYPE_CHECKING:
-    from epsilometer.project.params import ProjectParams
+from epsilometer.project.sections import Cell, Dataset, MechanismEntry
 
 # Shown with a mistake in such an entry.
 EXAMPLE = """an entry of your own looks like this:
@@ -38,30 +35,30 @@ def check_entry(entry: MechanismEntry, place: str) -> None:
         raise UserError(f"{place}.file must be the path of a .py file, got {entry.file!r}\n{EXAMPLE}")
 
 
-def check_cell(params: ProjectParams, cell: Cell, kind: str, name: str) -> None:
+def check_cell(datasets: Mapping[str, Dataset], cell: Cell, kind: str, name: str) -> None:
     """Raises UserError as `check_entry` does, and for a cell of an unknown data set or under another name."""
     check_entry(cell, f"{kind}.{name}")
-    check_dataset(params, cell.dataset, f"{kind}.{name}")
+    check_dataset(datasets, cell.dataset, f"{kind}.{name}")
     if name != f"{cell.dataset}-{cell.mechanism}":
         raise UserError(f"{kind}.{name} must be named {cell.dataset}-{cell.mechanism}, data set and mechanism")
 
 
-def check_dataset(params: ProjectParams, dataset: str, place: str) -> None:
+def check_dataset(datasets: Mapping[str, Dataset], dataset: str, place: str) -> None:
     """Raises UserError for a data set that params.yaml does not have."""
-    if dataset not in params.datasets:
-        raise unknown(f"data set in {place}.dataset", dataset, params.datasets)
+    if dataset not in datasets:
+        raise unknown(f"data set in {place}.dataset", dataset, datasets)
 
 
-def check_label(params: ProjectParams, dataset: str, label: str, place: str) -> None:
+def check_label(datasets: Mapping[str, Dataset], dataset: str, label: str, place: str) -> None:
     """Raises UserError for a label that a data set does not have."""
-    if label not in params.datasets[dataset].labels:
-        raise unknown(f"label in {place}", label, params.datasets[dataset].labels)
+    if label not in datasets[dataset].labels:
+        raise unknown(f"label in {place}", label, datasets[dataset].labels)
 
 
-def check_model(params: ProjectParams, model: str, place: str) -> None:
+def check_model(models: Mapping[str, str], model: str, place: str) -> None:
     """Raises UserError for a model that stage `model` does not make: a stage depends on it by this path."""
     path = PurePath(model)
     if path.parent != PurePath("data/models"):
         raise UserError(f"{place} must be data/models/NAME, with NAME under `models`, got {model!r}")
-    if path.name not in params.models:
-        raise unknown(f"model in {place}", path.name, params.models)
+    if path.name not in models:
+        raise unknown(f"model in {place}", path.name, models)

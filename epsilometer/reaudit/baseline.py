@@ -36,7 +36,6 @@ _ESTIMATES = [*_EARLIER, "delta", "candidates"]
 _WRITTEN = [_ESTIMATES[:count] for count in range(len(_EARLIER), len(_ESTIMATES) + 1)]
 _DECIMALS = 6  # of a nat: losses as written
 _TOLERANCE = 2 * 10**-_DECIMALS  # between a written loss and its recomputation: rounding, and room for other libraries
-_DIGITS = 16  # of a hash, in hexadecimal: 64 bits, far from collisions among a project's rows
 _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits"]
 
 

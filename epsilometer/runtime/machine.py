@@ -9,8 +9,8 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import platformdirs
 import psutil
+from platformdirs import user_cache_dir
 
 from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError
@@ -25,6 +25,7 @@ _PROJECT = ("dvc", "prefect")
 
 def examined(folder: Path) -> dict[str, str]:
     """Returns what an audit in a folder would have, by topic, a line each."""
+    free = shutil.disk_usage(folder).free
     return {
         "epsilometer": f"{_version('epsilometer')}, Python {platform.python_version()}, {_versions(_CORE)}",
         "extras": _extras(),
@@ -34,13 +35,9 @@ def examined(folder: Path) -> dict[str, str]:
         "processor": f"{processor()}, {_cores()} of {os.cpu_count()} cores usable",
         "memory": _memory(),
         "GPU": _gpu(),
-        "disk": f"{shutil.disk_usage(folder).free / _GIB:.0f} GiB free here; cached models in {_cache()}",
+        "disk": f"{free / _GIB:.0f} GiB free here; cached models in {user_cache_dir('epsilometer')}",
         "slow": "; ".join(_slow()) or "nothing that the embedded models need",
     }
-
-
-def _cache() -> str:
-    return platformdirs.user_cache_dir("epsilometer")
 
 
 def _version(name: str) -> str:

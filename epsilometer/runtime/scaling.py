@@ -199,7 +199,9 @@ class _Crew:
     def __init__(self, ray: Any, build: Callable[[], Any], engine: Engine) -> None:
         self._ray = ray
         self._actor = ray.remote(_Worker).options(num_cpus=1, num_gpus=engine.gpus)
-        self._arguments = ray.put(ray.cloudpickle.dumps(build)), os.getcwd(), _variables()
+        # A cluster's workers do not inherit this program's environment.
+        own = {name: value for name, value in os.environ.items() if name.startswith("EPSILOMETER_")}
+        self._arguments = ray.put(ray.cloudpickle.dumps(build)), os.getcwd(), own
         self._starting: dict[Any, Any] = {}  # the reference to its readiness, and the actor
         self._load: dict[Any, int] = {}  # the slices that a ready actor has
         self._busy: dict[Any, tuple[int, Any]] = {}  # the result to come, its slice, its actor
@@ -275,11 +277,6 @@ class _Crew:
         """End all workers."""
         for actor in [*self._load, *self._starting.values()]:
             self._ray.kill(actor)
-
-
-def _variables() -> dict[str, str]:
-    """This program's own environment, which a cluster's workers do not inherit."""
-    return {name: value for name, value in os.environ.items() if name.startswith("EPSILOMETER_")}
 
 
 class _Worker:

@@ -38,7 +38,8 @@ def matches(texts: Sequence[str]) -> list[list[Match]]:
         row: list[Match] = []
         if _WORTH_A_LOOK.search(text):
             for kind, recogniser in recognisers():
-                for match in sorted(recogniser.analyze(text, recogniser.supported_entities, None), key=_place):
+                results = recogniser.analyze(text, recogniser.supported_entities, None)
+                for match in sorted(results, key=lambda result: (result.start, -result.end)):
                     if any(match.start < end and start < match.end for start, end in taken):
                         continue
                     taken.append((match.start, match.end))
@@ -46,10 +47,6 @@ def matches(texts: Sequence[str]) -> list[list[Match]]:
                         row.append(Match(kind, match.start, match.end))
         rows.append(row)
     return rows
-
-
-def _place(match: Any) -> tuple[int, int]:
-    return match.start, -match.end
 
 
 @cache

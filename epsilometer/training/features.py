@@ -46,15 +46,14 @@ LAYERS, ABOUT = "last_layers.safetensors", "about.json"  # in a folder of featur
 class Frozen(Tokens):
     """A BERT or GPT-2 without its trainable layers, and its tokeniser.
 
-    precision: "float32", "bfloat16" or "auto"; device: "cpu" or "cuda", by default what was
-    chosen (`core.device`). Both can change a result. width: of a state.
+    precision: "float32", "bfloat16" or "auto"; can change a result. width: of a state.
 
     Raises UserError as `Tokens`, and for a model without layers that it needs.
     """
 
-    def __init__(self, model: str | Path, length: int, precision: str = "float32", device: str | None = None) -> None:
+    def __init__(self, model: str | Path, length: int, precision: str = "float32") -> None:
         super().__init__(model, length)
-        self.precision, self.device = precision, resolved(device)
+        self.precision, self.device = precision, resolved()
         self._network = _network(self.folder, self.kind, precision, self.device)
         self.width = self._network.width
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from epsilometer.core.errors import UserError
-from epsilometer.corpora.hub import Pin, fetch, load, would_download
+from epsilometer.corpora.hub import Pin, fetch, is_missing, load
 from epsilometer.corpora.reading import read
 from tests.support.hub import COMMIT, Hub, hub
 
@@ -59,17 +59,17 @@ def test_the_configuration_that_is_named_comes_and_is_read_offline(
     served: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pin = Pin(dataset=NAME, config="cola", revision=COMMIT)
-    assert would_download(pin)
+    assert is_missing(pin.repository)
     folder = fetch(pin.repository)
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     assert names == ["README.md", "cola/test-0.parquet", "cola/train-0.parquet"]
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert not would_download(pin)
+    assert not is_missing(pin.repository)
     table = load(NAME, "cola", COMMIT)
     assert table["split"].value_counts().sort("split").rows() == [("test", 4), ("train", 30)]
     assert table["label"].to_list()[:2] == ["unacceptable", "acceptable"]
     (folder / "cola/test-0.parquet").unlink()
-    assert would_download(pin)
+    assert is_missing(pin.repository)
 
 
 def test_the_first_rows_are_read_as_a_stream(served: Hub) -> None:

@@ -12,7 +12,8 @@ import torch
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
-from epsilometer.models.classifier import Classifier, Examples, FineTuning, load, train
+from epsilometer.models.classifier import Classifier, Examples, FineTuning
+from epsilometer.models.classifiers.by_kind import load, train
 from epsilometer.models.classifiers.linear import Linear
 from epsilometer.models.classifiers.transformer import fine_tune
 from epsilometer.models.logits import GRID

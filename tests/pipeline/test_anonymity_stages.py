@@ -16,7 +16,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.outcomes import FOUND, NOTHING
 from epsilometer.corpora.parts import GROUP
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
-from epsilometer.models.classifier import load
+from epsilometer.models.classifiers.by_kind import load
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages import code, prepare, vectors
@@ -37,7 +37,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.outcomes import FOUND, NOTHING, Outcomes
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
-from epsilometer.models.classifier import load
+from epsilometer.models.classifiers.by_kind import load
 from epsilometer.models.ledger import Ledger
 
 

@@ -23,27 +23,26 @@ def much(unknown: float | None, cut: float | None) -> list[str]:
 
 def say(counts: Unread) -> None:
     """Prints shares above 0 on standard error; as a warning if they are MUCH or more."""
-    if counts.unknown:
-        share = counts.unknown / counts.words
-        remark = f"{share:.1%} of the words are outside the mechanism's vocabulary and are replaced by one public word"
-        if share < MUCH:
-            note(remark)
-        else:
-            warn(f"{remark}, so a low loss says little about the mechanism; give it vectors of the texts' language")
-    if counts.cut:
-        share = counts.cut / counts.texts
-        remark = f"{counts.cut} of {counts.texts} texts ({share:.1%}) are longer than the mechanism's limit and are cut"
-        if share < MUCH:
-            note(remark)
-        else:
-            warn(f"{remark}, so a low loss says little about the mechanism; raise its limit, or split the texts")
-    if counts.far:
-        share = counts.far / counts.compared
-        remark = (
-            f"{counts.far} of {counts.compared} texts ({share:.1%}) have a cosine below .25, near 0, with every public "
-            "text that stands for them"
-        )
-        if share < MUCH:
-            note(remark)
-        else:
-            warn(f"{remark}, so rewrites say little of them; give public texts of their language and kind")
+    _say(
+        counts.unknown / max(counts.words, 1),
+        "{:.1%} of the words are outside the mechanism's vocabulary and are replaced by one public word",
+        "so a low loss says little about the mechanism; give it vectors of the texts' language",
+    )
+    _say(
+        counts.cut / max(counts.texts, 1),
+        f"{counts.cut} of {counts.texts} texts ({{:.1%}}) are longer than the mechanism's limit and are cut",
+        "so a low loss says little about the mechanism; raise its limit, or split the texts",
+    )
+    _say(
+        counts.far / max(counts.compared, 1),
+        f"{counts.far} of {counts.compared} texts ({{:.1%}}) have a cosine below .25, near 0, with every public text "
+        "that stands for them",
+        "so rewrites say little of them; give public texts of their language and kind",
+    )
+
+
+def _say(share: float, remark: str, consequence: str) -> None:
+    if share >= MUCH:
+        warn(f"{remark.format(share)}, {consequence}")
+    elif share:
+        note(remark.format(share))

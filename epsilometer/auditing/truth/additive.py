@@ -14,8 +14,6 @@ from epsilometer.auditing.truth.densities import laplace_cdf
 from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.law import Floats, Law, cells, together
 
-Pair = tuple[Sequence[float], Sequence[float]]
-
 _CELLS = 4000  # groups of outputs between the two numbers, where the loss of Laplace noise varies
 
 

@@ -62,7 +62,8 @@ class Law:
         """
         order = np.argsort(-self.losses, kind="stable")
         false, true = np.cumsum(self.other[order]), np.cumsum(self.first[order])
-        return math.log(float(np.interp(rate, np.append(0.0, false), np.append(self._free(), true))) / rate)
+        free = self.first[self.other == 0].sum()  # under the first input, of groups that the other never gives
+        return math.log(float(np.interp(rate, np.append(0.0, false), np.append(free, true))) / rate)
 
     def delta(self, epsilon: float) -> float:
         """Returns the least delta with which epsilon holds in both directions: the larger hockey-stick divergence."""
@@ -82,10 +83,6 @@ class Law:
                 return math.inf
             high *= 2
         return float(brentq(lambda epsilon: self.delta(epsilon) - delta, 0.0, high, xtol=1e-12))
-
-    def _free(self) -> float:
-        """Returns the probability, under the first input, of groups that the other input never gives."""
-        return float(self.first[self.other == 0].sum())
 
 
 def cells(edges: Floats, first: Callable[[Floats], Floats], other: Callable[[Floats], Floats]) -> Law:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.worth.intervals import f1_interval
 from epsilometer.core.errors import UserError
-from epsilometer.models.classifier import Examples, train
+from epsilometer.models.classifier import Examples
+from epsilometer.models.classifiers.by_kind import train
 from epsilometer.models.classifiers.transformer import Transformer, fine_tune
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, VALIDATION, examples, of_splits
 from epsilometer.studies.anonymity.params import AnonymityParams

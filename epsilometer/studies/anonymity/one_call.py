@@ -17,7 +17,7 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import no_column
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import ENCODER, LINEAR, Classifier, Examples, FineTuning
-from epsilometer.models.classifier import train as train_classifier
+from epsilometer.models.classifiers.by_kind import train as train_classifier
 from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
 from epsilometer.studies.anonymity.attackers import Learned

@@ -171,7 +171,7 @@ class AnonymityParams(ProjectParams):
         super().check()
         cells = [("downstream", self.downstream), ("anonymity", self.anonymity)]
         for kind, name, cell in ((kind, name, cell) for kind, entries in cells for name, cell in entries.items()):
-            check_cell(self, cell, kind, name)
+            check_cell(self.datasets, cell, kind, name)
             if cell.dataset not in self.classification.labels:
                 raise UserError(
                     f"{kind}.{name}: say which labels of {cell.dataset} are tasks and which are attributes, under "
@@ -216,8 +216,8 @@ class AnonymityParams(ProjectParams):
 
     def _check_rewriter(self, entry: RewriterEntry, place: str) -> None:
         """Refuse a rewriter of a label that its data set lacks, without texts of its own, or of another model."""
-        check_dataset(self, entry.dataset, place)
-        check_label(self, entry.dataset, entry.attribute, f"{place}.attribute")
+        check_dataset(self.datasets, entry.dataset, place)
+        check_label(self.datasets, entry.dataset, entry.attribute, f"{place}.attribute")
         if not any(auxiliaries.dataset == entry.dataset for auxiliaries in self.auxiliaries.values()):
             raise UserError(
                 f"{place}: a rewriter learns from the auxiliaries' texts of {entry.dataset}, and there are none; give "
@@ -232,7 +232,7 @@ class AnonymityParams(ProjectParams):
         if dataset not in self.datasets:
             raise unknown(f"data set in {setting}", dataset, self.datasets)
         for label in (every := (*labels.tasks, *labels.attributes)):
-            check_label(self, dataset, label, setting)
+            check_label(self.datasets, dataset, label, setting)
             if every.count(label) > 1:
                 raise UserError(f"{setting}: {label!r} is named twice; a label is a task or an attribute")
             if label.startswith(".") or {*label} & {*"/\\\0"}:

@@ -10,7 +10,8 @@ import polars as pl
 from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.parts import GROUP
-from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning, load, train
+from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning
+from epsilometer.models.classifiers.by_kind import load, train
 from epsilometer.studies.anonymity.attackers import Learned
 from epsilometer.studies.anonymity.labelled import TRAIN, examples, labelled
 from epsilometer.studies.anonymity.params import AnonymityParams

@@ -261,7 +261,7 @@ class TextsParams(ProjectParams):
         if self.cells:
             self._check_audit()
         for name, cell in self.cells.items():
-            check_cell(self, cell, "cells", name)
+            check_cell(self.datasets, cell, "cells", name)
         for place, entry in self.made_of_public():
             self._check_public(entry.corpus, f"{place}.corpus")
         check_epsilons(self.instrument.epsilons, "instrument.epsilons")

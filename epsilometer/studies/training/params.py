@@ -434,11 +434,13 @@ def read(path: Path | str = "params.yaml") -> TrainingParams:
 def _check_entries(params: TrainingParams) -> None:
     """Refuse an entry that names what does not exist, or what does not fit it."""
     for name, entry in params.features.items():
-        check_dataset(params, entry.dataset, f"features.{name}")
-        check_model(params, entry.model, f"features.{name}.model")
+        check_dataset(params.datasets, entry.dataset, f"features.{name}")
+        check_model(params.models, entry.model, f"features.{name}.model")
     for name, cell in params.private_training.items():
         _check_named(params, "features", cell.features, f"private_training.{name}.features")
-        check_label(params, params.features[cell.features].dataset, cell.label, f"private_training.{name}.label")
+        check_label(
+            params.datasets, params.features[cell.features].dataset, cell.label, f"private_training.{name}.label"
+        )
         wanted = "states" if cell.trains == HEAD else "tokens"
         if (what := params.features[cell.features].what) != wanted:
             trained = "a head" if cell.trains == HEAD else "what is no head"
@@ -470,9 +472,9 @@ def _check_entries(params: TrainingParams) -> None:
                 "take kind: mislabelled"
             )
     for name, sent in params.sent.items():
-        check_dataset(params, sent.dataset, f"sent.{name}")
-        check_label(params, sent.dataset, sent.label, f"sent.{name}.label")
-        check_model(params, sent.model, f"sent.{name}.model")
+        check_dataset(params.datasets, sent.dataset, f"sent.{name}")
+        check_label(params.datasets, sent.dataset, sent.label, f"sent.{name}.label")
+        check_model(params.models, sent.model, f"sent.{name}.model")
     for name, reconstruction in params.reconstruction.items():
         _check_named(params, "sent", reconstruction.sent, f"reconstruction.{name}.sent")
 

@@ -371,11 +371,6 @@ def test_labels_that_are_not_one_token_are_refused(chat_model: Path, tmp_path: P
         JudgeModel(tmp_path).scores(questions(1))
 
 
-def test_an_unknown_device_is_refused(chat_model: Path) -> None:
-    with pytest.raises(UserError, match="device must be one of"):
-        JudgeModel(chat_model, device="tpu")
-
-
 def test_an_audit_with_an_endpoint_is_refused_where_a_data_set_is_not_public(monkeypatch: pytest.MonkeyPatch) -> None:
     from epsilometer.pipeline.checking import check
     from epsilometer.pipeline.params import read

@@ -56,15 +56,15 @@ class JudgeModel:
     window:     longest prompt in tokens; the texts of a longer one are cut to an equal number of words.
     cut:        number of prompts cut so far.
 
-    Raises UserError for a model that cannot be fetched or has no language model head, an unknown precision or device.
+    Raises UserError for a model that cannot be fetched or has no language model head, an unknown precision.
     """
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
+    def __init__(self, model: str | Path, precision: str = "float32") -> None:
         from epsilometer.models.bert import number_type
         from epsilometer.models.memory import Memory
 
         folder = locate(model)
-        device = resolved(device)
+        device = resolved()
         kind = number_type(precision, device)
         with quiet_loading(folder):
             from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -26,7 +26,8 @@ from epsilometer.core.randomness import Noise
 from epsilometer.core.tables import Schema
 from epsilometer.corpora import files
 from epsilometer.mechanisms.anonymisers.shared.counter_fitting import counter_fit
-from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning, load, train
+from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning
+from epsilometer.models.classifiers.by_kind import load, train
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words
 

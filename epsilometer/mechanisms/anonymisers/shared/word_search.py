@@ -46,7 +46,8 @@ from epsilometer.mechanisms.anonymisers.shared.limits import Inspector, Limits
 from epsilometer.mechanisms.anonymisers.shared.neighbours import NearestWords
 from epsilometer.mechanisms.anonymisers.shared.release import Release, rewrites
 from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
-from epsilometer.models.classifier import Classifier, load
+from epsilometer.models.classifier import Classifier
+from epsilometer.models.classifiers.by_kind import load
 from epsilometer.models.ledger import Ledger
 from epsilometer.text.words import STOP_WORDS
 
