@@ -26,6 +26,7 @@ from epsilometer.auditing.estimation.betting import interval
 from epsilometer.core.errors import UserError
 
 _SLOPES = np.geomspace(0.05, 4, 40)
+_ROUNDED = 1e-4  # how far a cosine may lie beyond its bounds
 _LEAST = 2  # sets in each half
 
 
@@ -33,10 +34,12 @@ def proved_loss(frontiers: Sequence[Frontier], worths: NDArray[np.float64], alph
     """The guess loss in nats that these worths prove, with probability 1 - alpha; 0 where they prove none.
 
     worths: [sets], the mean worth of the trials of each set, NaN where it is undefined. Raises UserError for fewer than
-    four sets.
+    four sets, and for a worth beyond a cosine's bounds.
     """
     if len(frontiers) < 2 * _LEAST:
         raise UserError(f"worth proves a loss from {2 * _LEAST} sets of texts on, got {len(frontiers)}; draw more")
+    if len(beyond := worths[np.abs(worths) > 1 + _ROUNDED]):
+        raise UserError(f"worth must have bounds, those of a cosine, -1 and 1, got {beyond[0]:g}; scale it to these")
     bounded = np.clip(np.nan_to_num(worths, nan=-1.0), -1, 1)
     half = len(frontiers) // 2
     slope = max(_SLOPES, key=lambda slope: _success(frontiers[:half], bounded[:half], slope, alpha))

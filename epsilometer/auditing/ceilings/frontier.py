@@ -46,6 +46,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.sizes import LARGEST_SET
 
 _SLACK = 1e-7  # what a solved programme may miss
+_ROUNDED = 1e-4  # how far the length of an embedding may exceed 1
 _FINE = 1e-3  # how far tangents and chords of F may lie apart
 
 Array = NDArray[np.float64]
@@ -68,6 +69,12 @@ class TextSet:
             raise UserError(
                 f"a ceiling is computed for sets of 2 to {LARGEST_SET} texts, got {len(self.vectors)}; draw smaller "
                 "sets"
+            )
+        longest = np.linalg.norm(self.vectors, axis=1).max()
+        if not longest <= 1 + _ROUNDED:
+            raise UserError(
+                "a ceiling is known of worth that has bounds, such as cosines: embeddings must have a length of 1, got "
+                f"one of {longest:g}; scale them"
             )
 
     @classmethod

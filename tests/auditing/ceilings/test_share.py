@@ -68,7 +68,7 @@ def test_by_attacks_the_share_is_at_most_and_by_latents_at_least(sets: Sets) -> 
     )
     assert latents["share"] < law["share"] < attacks["share"]
     assert (attacks["share_is"], latents["share_is"]) == ("≤", "≥")
-    turned = row(sets, worths - 1, Lost(1.0, BY_ATTACKS), None, 0.01)
+    turned = row(sets, (worths - 1) / 2, Lost(1.0, BY_ATTACKS), None, 0.01)
     assert turned["share"] < 0
     assert turned["share_is"] == "≥", "below one text for everybody, a larger ceiling is a larger share"
 
