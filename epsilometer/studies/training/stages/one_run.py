@@ -1,7 +1,4 @@
-"""Stage one_run@name: what canaries prove of a training at each level of noise, beside what its accountants say.
-
-Heads that were trained with canaries are not kept.
-"""
+"""Stage one_run@name: what canaries prove of a training at each level; heads trained with them are not kept."""
 
 from __future__ import annotations
 
@@ -78,12 +75,11 @@ def _black_box(
     params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise, canaries: tuple[States, States]
 ) -> tuple[Run, Claimed]:
     """A head trained on planted texts, and its losses at the canaries."""
-    head = first_head(params, entry.training, 0)
+    head, replaced = first_head(params, entry.training, 0), _neighbours(entry) is Neighbours.REPLACED
 
     def settings_for(texts: int) -> Settings:
         return replace(settings(params, entry.training, texts, None, seed=0), noise=training_noise)
 
-    replaced = _neighbours(entry) is Neighbours.REPLACED
     run, steps = planted(head, *canaries, settings_for=settings_for, replaced=replaced)
     return run, Claimed(training_noise.release(head.parts), steps, _neighbours(entry))
 
@@ -96,7 +92,7 @@ def _canaries(params: TrainingParams, entry: OneRunEntry) -> tuple[States, State
     count = len(classes(params, entry.training))
     if entry.kind == "mislabelled":
         return mislabelled(others, count, entry.canaries, generator)
-    features = params.features[entry.features]
-    frozen = Frozen(features.model, features.length)
-    made_up = random_token_texts(frozen.tokenizer, features.length, entry.canaries, generator)
+    of = params.features[entry.features]
+    frozen = Frozen(of.model, of.length)
+    made_up = random_token_texts(frozen.tokenizer, of.length, entry.canaries, generator)
     return randomly_labelled(frozen.states(made_up), count, generator), others
