@@ -41,6 +41,9 @@ def anonymize(
     labelled: Annotated[
         Path | None, typer.Option(help="Texts with labels to train auxiliaries on, unless --auxiliaries holds some.")
     ] = None,
+    attribute_value: Annotated[
+        list[str], typer.Option(help="The author's true class of each --attribute, in the same order.")
+    ] = [],  # noqa: B006
     keep: Annotated[list[str], typer.Option(help="A label to keep, a column of --labelled; may be repeated.")] = [],  # noqa: B006
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)] = "idt",
     epsilon: Annotated[float | None, typer.Option(help="The privacy budget of a mechanism that takes one.")] = None,
@@ -84,11 +87,26 @@ def anonymize(
         built = anonymizing.over(folder, mechanism, read_settings(settings))
         (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
         supplied = anonymizing.auxiliaries(folder, plan, labelled, vectors, column=reading.text[0])
+        if attribute_value:
+            values = _values(attribute, attribute_value)
+            built = anonymizing.with_truths(
+                built, texts, {name: [value] * len(texts) for name, value in values.items()}
+            )
         _say_unread(unread(built, texts))
         table = anonymizing.anonymize(texts, built, budget, seed)
         rewrites = table["rewrite"].to_list()
         reasons = anonymizing.explanations(texts, rewrites, supplied) if explain else [{}] * len(texts)
     _write(table, reasons, out, as_json)
+
+
+def _values(attributes: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    """The true class of each attribute."""
+    if len(attributes) != len(values):
+        raise UserError(
+            f"--attribute-value must be given once for each --attribute, got {len(values)} for {len(attributes)}; name "
+            "the author's class of every attribute, or of none"
+        )
+    return dict(zip(attributes, values, strict=True))
 
 
 def _say_unread(counts: Unread) -> None:

@@ -320,6 +320,18 @@ class TakesRepeated(Protocol):
     takes_repeated: bool
 
 
+Truths = Mapping[str, Mapping[str, str]]  # of texts, the true class of each label that is known
+
+
+@runtime_checkable
+class TakesTruths(Protocol):
+    """A mechanism that takes its classifiers' word for a text's classes only where it is not told the true ones."""
+
+    def with_truths(self, truths: Truths) -> Mechanism:
+        """Returns the mechanism, told the true classes of texts. Raises UserError for a class that it does not know."""
+        ...
+
+
 @runtime_checkable
 class WantsAll(Protocol):
     """A mechanism to which every call costs much, such as the start of a program: it is given all texts at once."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -140,3 +141,35 @@ def test_one_message_for_what_cannot_be_done(
     code, out, err = call(capsys, *ARGUMENTS, "--mechanism", "swap.py", *more)
     assert (code, out) == (2, "")
     assert said in err
+
+
+def test_an_author_may_say_what_is_true_of_the_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    """`a lovely shoe` of a man deceives already; that of a woman is rewritten."""
+    Path("texts.txt").write_text("a lovely shoe and it works\n")
+    lines = [f"{word} {np.cos(i / 2):.3f} {np.sin(i / 2):.3f}\n" for i, word in enumerate(VECTORS)]  # none is zero
+    Path("vectors.txt").write_text("".join(lines))
+    common = (*ARGUMENTS, "--mechanism", "textbugger", "--set", "similarity=free", "--json", "--seed", "0")
+    code, out, _ = call(capsys, *common, "--attribute-value", "M")
+    assert code == 0
+    assert json.loads(out)[0]["rewrite"] == "a lovely shoe and it works"
+    code, out, _ = call(capsys, *common, "--attribute-value", "F")
+    assert code == 0
+    assert json.loads(out)[0]["status"] == "found"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--attribute-value", "X"), "'X' is no class of gender"),
+        (("--attribute-value", "F", "--attribute-value", "M"), "once for each --attribute"),
+        (("--attribute-value", "F", "--mechanism", "swap.py"), "asks no classifiers"),
+    ],
+)
+def test_a_value_that_nobody_knows_is_refused(
+    options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call(
+        capsys, *ARGUMENTS, *(() if "--mechanism" in options else ("--mechanism", "textfooler")), *options
+    )
+    assert code == 2
+    assert message in err

@@ -1,10 +1,10 @@
 """IDT: a few replaced words, after which classifiers of a private attribute err and those of a task do not.
 
-Faustini, Tran and Dras, "IDT", Computational Linguistics 2025, algorithm 1. It makes no claim: nothing is proved about
-the released text, and an attacker trained on rewrites recovers much of the attribute. Labels are the auxiliaries'
-predictions, so a user's text needs no labels. Their word is taken for the truth, under `as_published` too, where the
-paper's algorithm is given the true labels: a text of a binary attribute that its auxiliary misreads is edited towards
-the truth.
+Faustini, Tonni, McIver, Xu and Dras, "IDT", Computational Linguistics 2025, algorithm 1. It makes no claim: nothing is
+proved about the released text, and an attacker trained on rewrites recovers much of the attribute. Labels are the true
+ones where the mechanism is told them (`shared/truths.py`), as the paper's algorithm is, else the auxiliaries'
+predictions: then a text of a binary attribute that its auxiliary misreads is edited towards the truth. A text that is
+told and already deceives the auxiliaries is released as it is.
 
 1. Compute attributions of the predicted class of every label (`shared/attribution.py`).
 2. Let W be the words with a positive score for an attribute and none for a task; with `ignore_utility` (the paper's
@@ -74,6 +74,7 @@ from epsilometer.mechanisms.anonymisers.shared.neighbours import NearestWords
 from epsilometer.mechanisms.anonymisers.shared.preparing import Label, Prepared, prepare
 from epsilometer.mechanisms.anonymisers.shared.release import Release, rewrites
 from epsilometer.mechanisms.anonymisers.shared.search import Choice, Strategy, TextSearch, Trial
+from epsilometer.mechanisms.anonymisers.shared.truths import WithTruths
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, spans
 from epsilometer.models.embedded import masked_lm
 from epsilometer.models.fill_mask import FillMask
@@ -86,7 +87,7 @@ _NEAR = 0.25  # default `margin` under `hide`, in nats from the shares: .39 to .
 
 
 @component
-class IDT:
+class IDT(WithTruths):
     """Replaces words so that classifiers of attributes err. Defaults of settings that may be None are in brackets.
 
     resource:                 the folder of auxiliaries.
@@ -139,6 +140,11 @@ class IDT:
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """None: under `aim: random` the class to show is private, but the text is not."""
         return None
+
+    def classes_of(self) -> Mapping[str, Sequence[str]]:
+        """Returns the classes that the auxiliaries know, by label."""
+        classes: Mapping[str, Sequence[str]] = self._auxiliaries.about["classes"]
+        return classes
 
     def unread(self, texts: Sequence[str]) -> Unread:
         """Returns how many words have no vector and thus stay as they are; none if a masked language model is used."""
@@ -208,7 +214,7 @@ class IDT:
     def _label(self, label: str, ledger: Ledger) -> Label:
         names = [f"{label}-{kind}" for kind in self._kinds]
         panel = Panel(ledger, names, self.enough or len(names))
-        return Label(panel, [self._auxiliaries.classifiers[label][kind] for kind in self._kinds])
+        return Label(label, panel, [self._auxiliaries.classifiers[label][kind] for kind in self._kinds])
 
     def _ledger(self, texts: int) -> Ledger:
         of = self._auxiliaries.classifiers
@@ -257,6 +263,7 @@ class IDT:
                 Attribution(self.attribution, steps),
                 options=self._options,
                 ignore_utility=not self.as_published if self.ignore_utility is None else self.ignore_utility,
+                truths=self.truths,
             )
             judges = Judges(
                 [classified.panel for classified in attributes],
@@ -275,7 +282,7 @@ class IDT:
     def _shown(self, own: NDArray[np.int64], epsilon: float, noise: Noise) -> list[int | None]:
         """Returns the class of the first attribute that each text is to show; None if any class but its own will do.
 
-        own: [n], the texts' predicted classes.
+        own: [n], the texts' classes.
         """
         if self.aim != "random":
             return [None] * len(own)
@@ -318,7 +325,7 @@ class IDT:
             search = TextSearch(source, self._aims(case, other + (other >= case.classes[0])), judges, trial)
         else:
             search = TextSearch(source, self._aims(case, shown), judges, trial)
-        if (yield from search.begin()) and self.aim == "hide":
+        if (yield from search.begin()) and (self.aim == "hide" or (case.labelled and shown is None)):
             return release(source.spans.text, NOTHING)
         if self.as_published:
             edit = yield from search.published(self.q)

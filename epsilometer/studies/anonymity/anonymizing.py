@@ -17,7 +17,7 @@ from epsilometer.auditing import text_audit
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.component import find
 from epsilometer.core.errors import UserError
-from epsilometer.core.mechanism import Mechanism, build_mechanism
+from epsilometer.core.mechanism import Mechanism, TakesTruths, build_mechanism
 from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import prepare, read
@@ -78,6 +78,26 @@ def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: 
     if rewrites.outcomes is None:
         return table.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in COLUMNS.items())
     return table.hstack(rewrites.outcomes.table())
+
+
+def with_truths(mechanism: Mechanism, texts: Sequence[str], labels: Mapping[str, Sequence[str | None]]) -> Mechanism:
+    """The mechanism, told the true classes of texts; labels: by name, a class a text.
+
+    Raises UserError where it cannot be told any, for a text without a class, and for equal texts of different classes.
+    """
+    if not isinstance(mechanism, TakesTruths):
+        raise UserError(
+            "this mechanism asks no classifiers of an attribute, so that true labels do not change what it does; leave "
+            "them out, or take idt, textfooler, textbugger or bae"
+        )
+    truths: dict[str, dict[str, str]] = {}
+    for label, classes in labels.items():
+        for i, (text, name) in enumerate(zip(texts, classes, strict=True), 1):
+            if name is None:
+                raise UserError(f"row {i} has no {label}; give every text its true label, or leave the labels out")
+            if truths.setdefault(text, {}).setdefault(label, name) != name:
+                raise UserError(f"row {i} has another {label} than an equal text before; anonymise them one by one")
+    return mechanism.with_truths(truths)
 
 
 def explanations(texts: Sequence[str], rewrites: Sequence[str], folder: Auxiliaries) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import polars as pl
 
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import listed
+from epsilometer.core.mechanism import Truths
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Examples
 
@@ -44,6 +45,15 @@ def examples(rows: pl.DataFrame, label: str, split: str, texts: Mapping[int, str
     part = rows.filter(split=split)
     own = part["text"].to_list() if texts is None else [texts[row] for row in part["row"]]
     return Examples(own, part[label].to_list())
+
+
+def truths(rows: pl.DataFrame, labels: Sequence[str]) -> Truths:
+    """The true classes of the rows' texts, by text and label, of the labels that a text has."""
+    columns = {label: rows[label].to_list() for label in labels}
+    return {
+        text: {label: of[i] for label, of in columns.items() if of[i] is not None}
+        for i, text in enumerate(rows["text"].to_list())
+    }
 
 
 def to_rewrite(

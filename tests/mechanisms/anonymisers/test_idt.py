@@ -366,3 +366,33 @@ def test_words_without_a_vector_are_counted(folder: Path) -> None:
     unread = IDT(resource=folder).unread(["The zzzunknown shop", "zzzunknown"])
     assert (unread.unknown, unread.words) == (2, 4)
     assert IDT(resource=folder, candidates="masked_lm").unread(["The zzzunknown shop"]) == Unread()
+
+
+def labelled_by(folder: Path, texts: Sequence[str], wrong: bool, **settings: Any) -> tuple[IDT, NDArray[np.int64]]:
+    """IDT told a gender of every text, which is what its auxiliary says or, if `wrong`, the other one."""
+    says = predicted(folder, "gender", texts)
+    classes = Auxiliaries(folder).about["classes"]["gender"]
+    truths = {text: {"gender": classes[1 - own if wrong else own]} for text, own in zip(texts, says, strict=True)}
+    return IDT(resource=folder, attributes=("gender",), **settings).with_truths(truths), says
+
+
+@pytest.mark.parametrize("as_published", [False, True])
+def test_a_text_that_its_auxiliary_misreads_is_released_as_it_is(
+    folder: Path, texts: list[str], tagger: Upos, as_published: bool
+) -> None:
+    """Untold it is edited towards the truth; a text that is read rightly is rewritten as if nothing were told."""
+    some = texts[:12]
+    misread, _ = labelled_by(folder, some, wrong=True, as_published=as_published)
+    output = rewrites(misread, some)
+    assert output.outcomes is not None
+    assert (output.texts, {*output.outcomes.status}) == (some, {NOTHING})
+    untold = rewrites(IDT(resource=folder, attributes=("gender",), as_published=as_published), some)
+    assert untold.texts != some
+    rightly, _ = labelled_by(folder, some, wrong=False, as_published=as_published)
+    assert rewrites(rightly, some).texts == untold.texts
+
+
+def test_a_class_that_the_auxiliaries_do_not_know_is_refused(folder: Path) -> None:
+    with pytest.raises(UserError, match="'X' is no class of gender"):
+        IDT(resource=folder).with_truths({"a text": {"gender": "X"}})
+    assert IDT(resource=folder).with_truths({"a text": {"elsewhere": "X"}})

@@ -23,9 +23,9 @@ class Draft:
 
     owner:  its number in the ledger; rng: its generator.
     edits:  the replacements so far, by position.
-    answer: the class that the classifier gave the original text.
+    answer: the class that the classifier gave the original text, or the true one where it is told.
     score:  1 - the probability of that class.
-    fooled: whether the classifier now gives another class.
+    fooled: whether the classifier now gives another class; spared: whether it gave the original text another one.
     """
 
     owner: int
@@ -35,6 +35,7 @@ class Draft:
     answer: int = 0
     score: float = 0.0
     fooled: bool = False
+    spared: bool = False
     _answers: dict[tuple[Asker, Hashable], Any] = field(default_factory=dict)
 
     def text(self, swap: Mapping[int, str] | None = None) -> str:

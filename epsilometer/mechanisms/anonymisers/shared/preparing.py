@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core.mechanism import Truths
 from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
 from epsilometer.mechanisms.anonymisers.shared.judges import Panel
 from epsilometer.mechanisms.anonymisers.shared.source import SourceText
@@ -26,20 +27,22 @@ Options = Callable[[Sequence[Spans], Sequence[Sequence[str]]], Sequence[Sequence
 class Prepared:
     """A text and what is known about it.
 
-    classes: the predicted class of each attribute; owners: its numbers in the ledger; cut: whether some classifier
-    reads only its beginning.
+    classes: the class of each attribute, the true one where it is told, else the predicted one; owners: its numbers in
+    the ledger; cut: whether some classifier reads only its beginning; labelled: whether one is told.
     """
 
     source: SourceText
     classes: Sequence[int]
     owners: Sequence[int]
     cut: bool
+    labelled: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Label:
     """A label's classifiers, as the panel that judges and as themselves; the first one gives the attributions."""
 
+    name: str
     panel: Panel
     classifiers: Sequence[Classifier]
 
@@ -52,14 +55,16 @@ def prepare(
     *,
     options: Options,
     ignore_utility: bool = False,
+    truths: Truths,
 ) -> list[Prepared]:
     """Returns prepared texts.
 
-    texts: distinct, each with the numbers in the ledger for which its questions count.
+    texts: distinct, each with the numbers in the ledger for which its questions count; truths: of some of them.
     The words that may change have a positive score for an attribute and, unless `ignore_utility`, none for a task.
     """
     cut = [spans(text) for text in texts]
-    classes = {label: _predicted(label.panel, texts) for label in (*attributes, *tasks)}
+    classes = {label: _classes(label, texts, truths) for label in (*attributes, *tasks)}
+    hidden = {label.name for label in attributes}
     private = [_scores(label, texts, attribution) for label in attributes]
     useful = [] if ignore_utility else [_scores(label, texts, attribution) for label in tasks]
     words = [influential([scores[i] for scores in private], [scores[i] for scores in useful]) for i in range(len(cut))]
@@ -74,8 +79,8 @@ def prepare(
             options=[some for _, some in with_options],
             answers=[int(classes[task][i]) for task in tasks],
         )
-        predicted = [int(classes[label][i]) for label in attributes]
-        prepared.append(Prepared(source, predicted, texts[of_text.text], cut=bool(beyond[i])))
+        own, labelled = [int(classes[label][i]) for label in attributes], bool(hidden & {*truths.get(of_text.text, ())})
+        prepared.append(Prepared(source, own, texts[of_text.text], cut=bool(beyond[i]), labelled=labelled))
     return prepared
 
 
@@ -88,6 +93,15 @@ def influential(private: Sequence[Mapping[str, float]], useful: Sequence[Mapping
     needed = {word for scores in useful for word, score in scores.items() if score > 0}
     words = [word for word, score in best.items() if score > 0 and word not in needed]
     return sorted(words, key=lambda word: (-best[word], word))[:MOST]
+
+
+def _classes(label: Label, texts: Mapping[str, Sequence[int]], truths: Truths) -> NDArray[np.int64]:
+    """Returns the class [n] of each text: the true one where it is told, else the predicted one."""
+    classes, names = _predicted(label.panel, texts), list(label.classifiers[0].classes)
+    for i, text in enumerate(texts):
+        if label.name in truths.get(text, ()):
+            classes[i] = names.index(truths[text][label.name])
+    return classes
 
 
 def _predicted(panel: Panel, texts: Mapping[str, Sequence[int]]) -> NDArray[np.int64]:

@@ -7,9 +7,10 @@ the candidate with the smallest p(y), if that is below the current p(y). No word
 never changed.
 
 This is GreedyWordSwapWIR of TextAttack 0.3.11, with which the published comparisons were run (the authors of TextFooler
-compare with p(y) of the original text, so a later swap may undo progress). Differences: the answer to change is the
-classifier's own and not a label, since a user's text has none; equally important words keep the text's order; and if
-the search fools nothing, what it reached is released with status `part`, whereas TextAttack reports a failure.
+compare with p(y) of the original text, so a later swap may undo progress). Differences: y is the text's label only
+where the mechanism is told it (`truths.py`; a text that already deceives the classifier is then released as it is), as
+a user's text may have none; equally important words keep the text's order; and if the search fools nothing, what it
+reached is released with status `part`, whereas TextAttack reports a failure.
 
 Their Universal Sentence Encoder lies on a model hub; **MiniLM replaces it here**, with the published thresholds.
 `similarity: free` drops that constraint; of several successes it takes the surest.
@@ -22,8 +23,8 @@ side by side (`in_step`).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -45,6 +46,7 @@ from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, ask
 from epsilometer.mechanisms.anonymisers.shared.limits import Inspector, Limits
 from epsilometer.mechanisms.anonymisers.shared.neighbours import NearestWords
 from epsilometer.mechanisms.anonymisers.shared.release import Release, rewrites
+from epsilometer.mechanisms.anonymisers.shared.truths import WithTruths
 from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
 from epsilometer.models.classifier import Classifier
 from epsilometer.models.classifiers.by_kind import load
@@ -59,7 +61,7 @@ _ROUND = 4  # unsuccessful candidates to check at a time, best first
 
 
 @component
-class WordSearch(ABC):
+class WordSearch(WithTruths):
     """The base of mechanisms that search word by word.
 
     resource:     a folder of auxiliaries.
@@ -143,6 +145,10 @@ class WordSearch(ABC):
         auxiliaries = self.auxiliaries
         return NearestWords(auxiliaries.vectors if auxiliaries.relations is None else auxiliaries.counter_fitted)
 
+    def classes_of(self) -> Mapping[str, Sequence[str]]:
+        """Returns the classes that the asked classifier knows, of the label to hide."""
+        return {self._label(self.auxiliaries): self.classifier.classes}
+
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Nothing is claimed."""
         return None
@@ -168,6 +174,7 @@ class WordSearch(ABC):
         yield from self._search(draft, questions)
         count = int(ledger.questions[draft.owner])
         status = FOUND if draft.fooled else PART if draft.edits else MISSED if count else NOTHING
+        status = NOTHING if draft.spared else status
         return Release(draft.text(), status, len(draft.edits), words=len(draft.spans.words), questions=count)
 
     def _search(self, draft: Draft, questions: Asker) -> Search[None]:
@@ -177,7 +184,12 @@ class WordSearch(ABC):
         if not positions:
             return
         (row,) = yield questions, [(draft.owner, draft.spans.text)]
-        draft.answer = int(np.argmax(row))
+        truths = self.truths.get(draft.spans.text)
+        own = truths.get(self._label(self.auxiliaries)) if truths else None
+        draft.answer = int(np.argmax(row)) if own is None else list(self.classifier.classes).index(own)
+        if draft.answer != int(np.argmax(row)):
+            draft.spared = True
+            return
         draft.score = float(1 - row[draft.answer])
         deleted = [(draft.owner, draft.text({i: ""})) for i in positions]
         rows = yield from ask(questions, deleted, draft.at_once)

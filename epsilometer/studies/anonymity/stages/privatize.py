@@ -1,6 +1,8 @@
 """Stage privatize@cell: the texts that classifiers are trained on, and attackers tested on, rewritten at every
 epsilon, with noise of its own for each seed of the classifiers.
 
+Mechanisms that ask classifiers are told the true labels where they run `as_published`, as the papers' are.
+
 Slices stay under data/privatizing until all are there, so that a stopped run continues where it stopped.
 """
 
@@ -15,11 +17,11 @@ import polars as pl
 
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import tables
-from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.mechanism import Mechanism, TakesTruths, Truths
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
 from epsilometer.project.code import digest
-from epsilometer.studies.anonymity.labelled import to_rewrite
+from epsilometer.studies.anonymity.labelled import to_rewrite, truths
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.parts import parted
@@ -46,16 +48,20 @@ def main(name: str) -> None:
     stream = (params.audit.seed, params.audit.round, "privatize", cell.dataset, cell.mechanism)
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
     whole = Path("data/privatizing") / name
-    inputs = [stream, cell.model_dump(), numbers.tolist()]
+    true_labels = truths(rows, [*labels.attributes, *labels.tasks])
+    inputs = [stream, cell.model_dump(), numbers.tolist(), true_labels]
     code, read = [Path(__file__), params.code(cell)], [Path(cell.resource)] if cell.resource else []
     folder = whole / digest(inputs, texts, code, read, project=Path(params.root).resolve())
     job = Job(texts, np.tile(np.arange(len(texts)), seeds), cell.budgets, streams)
-    privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
+    privatize(partial(_mechanism, params, name, true_labels), job, folder, params.runtime.engine)
     for epsilon in cell.budgets:
         table = pl.DataFrame({"row": row, "seed": seed}).hstack(collect(folder, epsilon))
         tables.write(table, privatized_path(name, epsilon), PRIVATIZED)
     shutil.rmtree(whole)
 
 
-def _mechanism(params: AnonymityParams, name: str) -> Mechanism:
-    return build(params, params.downstream[name])
+def _mechanism(params: AnonymityParams, name: str, true_labels: Truths) -> Mechanism:
+    built = build(params, params.downstream[name])
+    if isinstance(built, TakesTruths) and getattr(built, "as_published", False):
+        return built.with_truths(true_labels)
+    return built

@@ -1,0 +1,39 @@
+"""True classes of texts, which an anonymiser may be told: else it takes its classifiers' word for them.
+
+Where a classifier misreads an attribute of two classes, an edit against its word is one towards the truth. A text that
+is told and already deceives the classifiers is released as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Self
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Truths
+
+
+class WithTruths(ABC):
+    """A mechanism that may be told true classes: `TakesTruths`."""
+
+    truths: ClassVar[Truths] = {}
+
+    @abstractmethod
+    def classes_of(self) -> Mapping[str, Sequence[str]]:
+        """Returns the classes that the classifiers know, by label."""
+
+    def with_truths(self, truths: Truths) -> Self:
+        """Returns the mechanism, told the true classes of texts. Raises UserError for a class that it does not know."""
+        known_classes = self.classes_of()
+        pairs = sorted({pair for of_text in truths.values() for pair in of_text.items() if pair[0] in known_classes})
+        for label, name in pairs:
+            if name not in known_classes[label]:
+                raise UserError(
+                    f"{name!r} is no class of {label} that the classifiers know, which are "
+                    f"{', '.join(map(repr, known_classes[label]))}; correct the label, or train them with it"
+                )
+        other = copy.copy(self)
+        object.__setattr__(other, "truths", truths)
+        return other

@@ -1,0 +1,59 @@
+"""True labels: which texts have them, who is told, and what is refused."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Mechanism, Rewrites, Truths
+from epsilometer.studies.anonymity.anonymizing import with_truths
+from epsilometer.studies.anonymity.labelled import truths
+from epsilometer.studies.anonymity.stages import privatize
+
+
+class Asking:
+    """A mechanism that may be told."""
+
+    has_budget = False
+
+    def __init__(self, as_published: bool) -> None:
+        self.as_published, self.truths = as_published, {}  # type: ignore[var-annotated]
+
+    def rewrite(self, texts: Any, epsilon: float, noise: Any) -> Rewrites:
+        return Rewrites(list(texts))
+
+    def guarantee(self, epsilon: float) -> None:
+        return None
+
+    def with_truths(self, truths: Truths) -> Mechanism:
+        other = Asking(self.as_published)
+        other.truths = dict(truths)
+        return other
+
+
+def test_a_text_has_the_labels_that_its_row_has() -> None:
+    rows = pl.DataFrame({"text": ["a", "b"], "gender": ["F", None], "rating": ["1", "2"]})
+    assert truths(rows, ["gender", "rating"]) == {"a": {"gender": "F", "rating": "1"}, "b": {"rating": "2"}}
+
+
+@pytest.mark.parametrize("as_published", [True, False])
+def test_the_stage_tells_mechanisms_that_run_as_published(monkeypatch: pytest.MonkeyPatch, as_published: bool) -> None:
+    monkeypatch.setattr(privatize, "build", lambda params, cell: Asking(as_published))
+    params: Any = SimpleNamespace(downstream={"cell": None})
+    built: Any = privatize._mechanism(params, "cell", {"a": {"gender": "F"}})
+    assert built.truths == ({"a": {"gender": "F"}} if as_published else {})
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [({"gender": ["F", None]}, "row 2 has no gender"), ({"gender": ["F", "M"]}, "row 2 has another gender")],
+)
+def test_labels_that_miss_a_row_or_contradict_each_other_are_refused(labels: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        with_truths(Asking(True), ["a", "a"], labels)
+    built: Any = with_truths(Asking(True), ["a", "b"], {"gender": ["F", "M"]})
+    assert built.truths == {"a": {"gender": "F"}, "b": {"gender": "M"}}
