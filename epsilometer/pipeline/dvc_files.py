@@ -32,9 +32,9 @@ def settings() -> dict[str, Any]:
     return _load(Path("params.yaml"))
 
 
-def stages() -> dict[str, dict[str, Any]]:
-    """Returns the stages of dvc.yaml as they are written there, by name."""
-    return dict(_load(Path("dvc.yaml"))["stages"])
+def stages(folder: Path = Path()) -> dict[str, dict[str, Any]]:
+    """Returns the stages of the dvc.yaml in a folder as they are written there, by name."""
+    return dict(_load(folder / "dvc.yaml")["stages"])
 
 
 def entries(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -70,9 +70,19 @@ def lock(folder: Path = Path()) -> dict[str, dict[str, Any]]:
 
 
 def recorded(kind: str, folder: Path = Path()) -> dict[str, str]:
-    """Returns the hashes that the dvc.lock in a folder records for stages' `deps` or `outs`, by path."""
-    entries = (entry for stage in lock(folder).values() for entry in stage.get(kind, []))
-    return {str(PurePosixPath(folder, entry["path"])): entry["md5"] for entry in entries if "md5" in entry}
+    """Returns the hashes that the dvc.lock in a folder records for stages' `deps` or `outs`, by path.
+
+    Not of stages and entries that are no more, whose records DVC keeps: an out may lie where others now have theirs.
+    """
+    settings = _load(folder / "params.yaml") if (folder / "params.yaml").is_file() else {}
+    keys = {name: entries(stage, settings) for name, stage in stages(folder).items()}
+    hashes: dict[str, str] = {}
+    for address, record in lock(folder).items():
+        name, _, key = address.partition("@")
+        if name in keys and key in (keys[name] or (key,)):
+            of_stage = (entry for entry in record.get(kind, []) if "md5" in entry)
+            hashes |= {str(PurePosixPath(folder, entry["path"])): str(entry["md5"]) for entry in of_stage}
+    return hashes
 
 
 def lookup(settings: Any, key: str) -> Any:
@@ -111,7 +121,7 @@ def keep_listing(folder: str, outs: Mapping[str, str]) -> None:
 
     dvc.lock records one hash for a folder that a stage reads; the listing lets `why` name the file that changed.
     """
-    hashes = {}
+    hashes: dict[str, str] = {}
     for path, md5 in outs.items():
         entries = (cached(md5) or []) if md5.endswith(".dir") else [{"relpath": "", "md5": md5}]
         for place, entry in ((PurePosixPath(path, entry["relpath"]), entry) for entry in entries):

@@ -157,3 +157,20 @@ def test_what_is_built_has_dependencies_and_code_of_its_own(tmp_path: Path, monk
     assert f"{building}/triples.py" in files["triples-own"]
     assert "songs.py" in files["triples-own"]
     assert f"{building}/triples.py" not in files["autoencoders-own"]
+
+
+def test_records_of_entries_that_are_no_more_count_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as that of a cell whose folder now has one for each level: it would seem damaged for ever."""
+    monkeypatch.chdir(tmp_path)
+    composing.write(Params.model_validate(TRAINING))
+    Path("params.yaml").write_text(yaml.safe_dump(TRAINING))
+    outs = {
+        "private_training@songs": "data/trained/songs",
+        "private_training@songs-none": "data/trained/songs/none",
+        "features@other": "data/features/other",
+        "budgets": "data/budgets.parquet",
+        "training_curves": "data/training_curves.parquet",
+    }
+    records = {address: {"outs": [{"path": path, "md5": "a"}]} for address, path in outs.items()}
+    Path("dvc.lock").write_text(yaml.safe_dump({"stages": records}))
+    assert [*dvc_files.recorded("outs")] == ["data/trained/songs/none", "data/training_curves.parquet"]

@@ -226,12 +226,12 @@ def test_texts_that_the_cell_leaves_out_are_asked_about_first(project: Path) -> 
     """They are of the same split: nothing but membership tells them from the training texts."""
     cells = {("private_training", cell, "texts"): 30 for cell in ("long", "noisy")}
     write_params(cells)
-    pool = entries.pool(read("params.yaml"), "long")
+    pool = entries.game_texts(read("params.yaml"), "long")
     assert pool.training == 30
     assert {split for split, _ in pool.places} == {"train"}
     assert len({*pool.places}) == len(pool.places) == TRAINING
     write_params(dict.fromkeys(cells, 50))
-    pool = entries.pool(read("params.yaml"), "long")
+    pool = entries.game_texts(read("params.yaml"), "long")
     assert [split for split, _ in pool.places].count("test") == HELD_OUT
     assert entries.texts_of(read("params.yaml"), "long", pool, np.array([len(pool.places) - 1])) == ["text 59"]
 

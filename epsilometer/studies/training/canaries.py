@@ -1,0 +1,67 @@
+"""The entries of `one_run` as the library sees them: canaries, and what a run with them gives an adversary to see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from epsilometer.auditing.one_run.training import Claimed
+from epsilometer.core.guarantees import Neighbours
+from epsilometer.core.randomness import Noise
+from epsilometer.studies.training.params import OneRunEntry, TrainingParams
+from epsilometer.studies.training.trainings import (
+    classes,
+    first_head,
+    schedule,
+    settings,
+    stream_seed,
+    training_count,
+    training_texts,
+)
+from epsilometer.training import gradient_canaries
+from epsilometer.training.features import Frozen
+from epsilometer.training.gradient_canaries import Run
+from epsilometer.training.noise import TrainingNoise
+from epsilometer.training.planted import States, mislabelled, planted, random_token_texts, randomly_labelled
+from epsilometer.training.private import Settings
+
+
+def _neighbours(entry: OneRunEntry) -> Neighbours:
+    return Neighbours.REPLACED if entry.noise.kind == "vmf" else Neighbours.ADDED_OR_REMOVED
+
+
+def white_box(params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise) -> tuple[Run, Claimed]:
+    """Updates of gradient canaries alone, which no model takes."""
+    steps = schedule(params.private_training[entry.training], training_count(params, entry.training))
+    replaced = _neighbours(entry) is Neighbours.REPLACED
+    size = first_head(params, entry.training, 0).size if replaced else entry.canaries + 1
+    canaries = gradient_canaries.Canaries(entry.canaries, size, replaced)
+    run = gradient_canaries.run(canaries, training_noise, steps, stream_seed(params, 0))
+    return run, Claimed(training_noise.release((size,)), steps, _neighbours(entry))
+
+
+def black_box(
+    params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise, canaries: tuple[States, States]
+) -> tuple[Run, Claimed]:
+    """A head trained on planted texts, and its losses at the canaries."""
+    head = first_head(params, entry.training, 0)
+
+    def settings_for(texts: int) -> Settings:
+        return replace(settings(params, entry.training, texts, None, seed=0), noise=training_noise)
+
+    replaced = _neighbours(entry) is Neighbours.REPLACED
+    run, steps = planted(head, *canaries, settings_for=settings_for, replaced=replaced)
+    return run, Claimed(training_noise.release(head.parts), steps, _neighbours(entry))
+
+
+def planted_canaries(params: TrainingParams, entry: OneRunEntry) -> tuple[States, States]:
+    """The canaries, and the training texts beside them."""
+    texts = training_texts(params, entry.training)
+    others = States(texts.states, texts.labels, texts.labels)
+    generator = Noise.named(1, stream_seed(params, 0), "canaries", entry.kind).generator(0)
+    count = len(classes(params, entry.training))
+    if entry.kind == "mislabelled":
+        return mislabelled(others, count, entry.canaries, generator)
+    features = params.features[entry.features]
+    frozen = Frozen(features.model, features.length)
+    made_up = random_token_texts(frozen.tokenizer, features.length, entry.canaries, generator)
+    return randomly_labelled(frozen.states(made_up), count, generator), others
