@@ -383,9 +383,9 @@ def page(rows: dict[tuple[str, str], list[dict[str, float]]]) -> str:
         "possible is 0 for the best public text of the same kind given to everybody, 1 at the ceiling."
     )
     goal = (
-        f"Half of the gap between {2 * EXEMPLARS} labelled exemplars and clean texts, an F1 of {goals.mean():.3f} by any learner, and half "
-        f"of the possible in cosine. In how many of {SPLITS} splits each is reached; a row that is not here reaches "
-        "neither in any:"
+        f"Half of the gap between {2 * EXEMPLARS} labelled exemplars and clean texts, an F1 of {goals.mean():.3f} by "
+        f"any learner, and half of the possible in cosine. In how many of {SPLITS} splits each is reached; a row that "
+        "is not here reaches neither in any:"
     )
     parts = [
         "# Exemplars at one nat",

@@ -149,6 +149,8 @@ class Exemplars:
     def _stored(self, folder: Path) -> Chosen:
         stored = Chosen.load(folder)
         count = len(stored.texts)
+        if count < 2:
+            raise UserError(f"{folder} holds one exemplar, which for every text tells nothing of any; choose more")
         if self.m not in (None, count):
             raise UserError(
                 f"m is {self.m}, but {folder} holds {count} exemplars; leave m out, or give the public texts as "

@@ -190,6 +190,16 @@ def test_texts_in_another_language_are_counted() -> None:
     assert there.compared == len(PRIVATE)
 
 
+def test_the_share_of_texts_that_no_exemplar_is_near_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    russian = ["Вчера я купил новую книгу", "Сегодня в городе идёт сильный снег", "Мой брат живёт в другом городе"]
+    built = Exemplars(resource=tuple(generate("queries", 300, 1)["text"]), m=32)
+    far = built.unread([*PRIVATE, *russian]).far
+    assert far >= 1
+    epsilometer.audit([*PRIVATE, *russian], built, [1.0], ["lexical"], trials=20)
+    said = capsys.readouterr().err
+    assert f"{far} of {len(PRIVATE) + 3} texts ({far / (len(PRIVATE) + 3):.1%}) have a cosine below .25" in said
+
+
 def test_of_a_file_with_splits_one_is_public(tmp_path: Path) -> None:
     """As a data set's prepared texts, of which another split is audited; that split would be refused."""
     splits = ["test"] * len(PUBLIC) + ["train"] * len(PRIVATE)
@@ -282,6 +292,9 @@ def test_a_folder_keeps_them(tmp_path: Path) -> None:
     np.testing.assert_array_equal(stored.chosen.vectors, chosen.vectors)
     with pytest.raises(UserError, match=r"m is 5, but .* holds 6 exemplars"):
         _ = Exemplars(resource=tmp_path, m=5).chosen
+    choose(PUBLIC, 1).save(tmp_path / "one")
+    with pytest.raises(UserError, match="holds one exemplar"):
+        _ = Exemplars(resource=tmp_path / "one").chosen
     (tmp_path / "vectors.npy").write_bytes(b"damaged")
     with pytest.raises(UserError, match="damaged"):
         Chosen.load(tmp_path)
