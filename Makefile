@@ -4,6 +4,7 @@
 #                it fine-tunes some hundred classifiers, and make audit takes about 9 minutes without them
 # make anonymize IDT and other anonymisers, and who infers an attribute all the same: make audit PROFILE=anonymize
 # make training  private fine-tuning: its claims, what it costs, who can tell: make audit PROFILE=training
+# make leaderboard   what every mechanism keeps at equal loss, ranked within a class of claims: make audit PROFILE=leaderboard
 # make test      a larger set-up, then the checks and the test suite
 # make flow      the audit as a Prefect flow
 # make reaudit   what was updated, the audit again, against the accepted baseline (FRESH=1: fresh noise; docs/reaudits.md)
@@ -22,12 +23,12 @@ export DVC_NO_ANALYTICS := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME := $(CURDIR)/.prefect
 
-.PHONY: audit utility anonymize training test test-slow flow reaudit ui ui-stop bench docs setup setup-test install profile
+.PHONY: audit utility anonymize training leaderboard test test-slow flow reaudit ui ui-stop bench docs setup setup-test install profile
 
 audit: setup profile
 	@cd $(FOLDER) && exec epsilometer repro
 
-utility anonymize training:
+utility anonymize training leaderboard:
 	@$(MAKE) --no-print-directory audit PROFILE=$@
 
 test: setup-test

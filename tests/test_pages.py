@@ -288,8 +288,8 @@ def test_the_workflow_of_the_gate_gives_inputs_that_the_action_has() -> None:
     assert set(step["with"]) <= set(yaml.safe_load((ROOT / "action.yml").read_text())["inputs"])
 
 
-PASTED = {"one-run": "profiles/training.yaml", "scale": "params.yaml", "security": "params.yaml",
-          "training-sigma": "profiles/training.yaml"}  # fmt: skip
+PASTED = {"leaderboard": "profiles/leaderboard.yaml", "one-run": "profiles/training.yaml", "scale": "params.yaml",
+          "security": "params.yaml", "training-sigma": "profiles/training.yaml"}  # fmt: skip
 OF_THEIR_OWN = {"gate", "your-own-mechanism", "your-own-texts"}  # tests, above and below
 
 
@@ -458,8 +458,10 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "epsilometer bench": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
     "epsilometer claims": "above, with what it prints",
     "epsilometer fetch": "needs a network; tests/pipeline/test_downloads.py has a hub of its own",
+    "epsilometer repro leaderboard_cells": "minutes; tests/pipeline/test_leaderboard_stages.py has a small one",
     "epsilometer why": "after an edit: tests/pipeline/test_code.py",
     "export RAY": "needs several machines; tests/runtime/test_scaling.py has two processes",
+    "make leaderboard": "hours, as its cells",
     "make test": "runs this test",
     "pip install": "needs a network; tests/test_wheel.py installs the wheel in an empty environment",
     "ray start": "as its environment",

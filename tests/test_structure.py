@@ -165,6 +165,7 @@ def test_every_stage_depends_on_its_record_and_lists_no_code() -> None:
     "name",
     [
         *("rewrite", "attack", "exact", "ablations", "sweeps", "privatize", "downstream", "anonymize", "anonymity"),
+        "leaderboard_cells",
         *("features", "private_training", "references", "membership", "one_run"),
     ],
 )

@@ -9,17 +9,28 @@ from pydantic import model_validator
 from epsilometer.project import params
 from epsilometer.project.params import NO_PROJECT
 from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.leaderboard.params import LeaderboardParams
 from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.training.params import TrainingParams
 
 
-class Params(TextsParams, AnonymityParams, TrainingParams):
+class Params(TextsParams, AnonymityParams, LeaderboardParams, TrainingParams):
     """The whole file."""
 
     @model_validator(mode="after")
     def _names_something(self) -> Params:
-        if not (self.cells or self.downstream or self.anonymity or self.private_training or self.sent):
-            raise ValueError("must name something to study: cells, downstream, anonymity, private_training or sent")
+        studied = (
+            self.cells,
+            self.downstream,
+            self.anonymity,
+            self.leaderboard_cells,
+            self.private_training,
+            self.sent,
+        )
+        if not any(studied):
+            raise ValueError(
+                "must name something to study: cells, downstream, anonymity, leaderboard, private_training or sent"
+            )
         return self
 
 

@@ -13,6 +13,8 @@ from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.report import section as anonymity
+from epsilometer.studies.leaderboard.params import LeaderboardParams
+from epsilometer.studies.leaderboard.report import section as leaderboard
 from epsilometer.studies.texts.report import (
     ablations,
     claims,
@@ -63,9 +65,10 @@ def sections(params: Params, texts: TextResults | None = None) -> list[Section]:
     """
     texts = texts or TextResults(params)
     anonymised: Results[AnonymityParams] = Results(params, texts.held)
+    compared: Results[LeaderboardParams] = Results(params, texts.held)
     trained: Results[TrainingParams] = Results(params, texts.held)
     every = [section(texts) for section in _OF_TEXTS] if params.cells else []
-    every += [anonymity.section(anonymised), training.section(trained)]
+    every += [leaderboard.section(compared), anonymity.section(anonymised), training.section(trained)]
     return [section for section in every if section is not None]
 
 
@@ -78,17 +81,28 @@ def body(params: Params, texts: TextResults | None = None) -> Body:
         title=params.title,
         sections=sections(params, texts),
         closing=[*([reading.section(texts)] if audited else []), settings.section(params, own, of_datasets)],
-        mechanisms=[*estimates["mechanism"], *(cell.mechanism for cell in params.anonymity.values())],
+        mechanisms=[
+            *estimates["mechanism"],
+            *(cell.mechanism for cell in (*params.anonymity.values(), *params.leaderboard_cells.values())),
+        ],
         controls=estimates.filter("control")["mechanism"].unique().sort().to_list(),
     )
 
 
 def write_tables(params: Params, out: Path | None = None, texts: TextResults | None = None) -> Path:
-    """Write all tables of the run in the current folder as one Markdown file (`report.markdown.write`)."""
+    """Write all tables of the run in the current folder as one Markdown file (`report.markdown.write`).
+
+    Beside it the pictures that belong to tables.
+    """
     audit = params.audit
     said = f"Data sets: {', '.join(params.datasets)}. alpha = {audit.alpha:g}, seed {audit.seed}, round {audit.round}."
-    tables = (table for section in sections(params, texts) for table in section.tables)
-    return markdown.write(params, datasets.sentence(params) if params.cells else said, tables, out)
+    every = sections(params, texts)
+    tables = [table for section in every for table in section.tables]
+    path = markdown.write(params, datasets.sentence(params) if params.cells else said, tables, out)
+    shown = {table.picture for table in tables}
+    for figure in (figure for section in every for figure in section.figures if figure.name in shown):
+        figure.save(path.parent)
+    return path
 
 
 def first_tables(params: Params) -> dict[str, list[dict[str, Any]]] | None:

@@ -48,7 +48,8 @@ class Table:
     rows: records, each of which says by the heading of a column what stands there (`records`); what a row lacks is
     empty. A column `mechanism` shows how that is drawn, and a row with a violated claim stands out.
     folded: until a reader opens it. page_only: not in the Markdown file. texts: it holds texts of public data sets,
-    which are wide, and in no Markdown file; a part that is marked up is `Markup`.
+    which are wide, and in no Markdown file; a part that is marked up is `Markup`. picture: the name of a figure of its
+    section that the Markdown file shows above it.
     """
 
     heading: str
@@ -57,6 +58,7 @@ class Table:
     folded: bool = False
     page_only: bool = False
     texts: bool = False
+    picture: str | None = None
     kind: ClassVar[str] = "table"
 
     @property
@@ -72,7 +74,8 @@ class Table:
     def markdown(self) -> str:
         """The table in Markdown."""
         frame = markup(pl.DataFrame(self.rows, infer_schema_length=None)).rstrip("\n")
-        return "\n\n".join(filter(None, (f"## {self.heading}", self.caption, frame)))
+        drawn = self.picture and f"![{self.heading}]({self.picture}.svg)"
+        return "\n\n".join(filter(None, (f"## {self.heading}", self.caption, drawn, frame)))
 
     def html(self) -> dict[str, Any]:
         """What `section.html.j2` shows: heads with their classes, and rows with theirs and their cells."""

@@ -45,8 +45,11 @@ class Linear:
         self.frequencies, self.coefficients, self.intercepts = frequencies, coefficients, intercepts
 
     @classmethod
-    def fit(cls, examples: Examples) -> Linear:
-        """Train on these examples: the same for the same examples. Texts without a word teach the classes' shares."""
+    def fit(cls, examples: Examples, weights: NDArray[np.float64] | None = None) -> Linear:
+        """Train on these examples: the same for the same examples. Texts without a word teach the classes' shares.
+
+        weights: [n], how many examples each stands for; None: one each.
+        """
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         if not any(words(text) for text in examples.texts):  # then classes differ by how common they are alone
@@ -55,7 +58,7 @@ class Linear:
             return cls(classes, [], np.empty(0), np.empty((len(classes), 0)), intercepts=np.log(shares))
         vectorizer = TfidfVectorizer(analyzer=words)
         features = vectorizer.fit_transform(examples.texts)
-        classes, coefficients, intercepts = logistic_regression(features, examples.labels)
+        classes, coefficients, intercepts = logistic_regression(features, examples.labels, weights)
         vocabulary = vectorizer.get_feature_names_out().tolist()
         return cls(classes, vocabulary, vectorizer.idf_, coefficients, intercepts=intercepts)
 
@@ -101,17 +104,18 @@ class Linear:
 
 
 def logistic_regression(
-    features: Any, labels: Sequence[str]
+    features: Any, labels: Sequence[str], weights: NDArray[np.float64] | None = None
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
     """The classes, sorted, and the coefficients [c, d] and intercepts [c] of a logistic regression.
 
-    features: [n, d], dense or sparse. On one thread, since threads change the last bits of sums.
+    features: [n, d], dense or sparse; weights: [n], how many examples each stands for. On one thread, since threads
+    change the last bits of sums.
     """
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        model = LogisticRegression(C=_STRENGTH, max_iter=_STEPS).fit(features, labels)
+        model = LogisticRegression(C=_STRENGTH, max_iter=_STEPS).fit(features, labels, weights)
     coefficients, intercepts = model.coef_, model.intercept_
     if len(model.classes_) == 2:  # scikit-learn gives the logit of the second class alone
         coefficients, intercepts = (np.concatenate([-array, array]) / 2 for array in (coefficients, intercepts))

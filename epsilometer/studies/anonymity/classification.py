@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.worth.intervals import f1_interval
+from epsilometer.auditing.worth.scoring import scores
 from epsilometer.core.errors import UserError
 from epsilometer.models.classifier import Examples
 from epsilometer.models.classifiers.by_kind import train
@@ -18,7 +19,6 @@ from epsilometer.models.classifiers.transformer import Transformer, fine_tune
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, VALIDATION, examples, of_splits
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.parts import parted
-from epsilometer.studies.anonymity.scoring import scores
 from epsilometer.studies.anonymity.tables import classifier_path
 from epsilometer.studies.anonymity.victims import TASK, fine_tuning, seeds, stream
 

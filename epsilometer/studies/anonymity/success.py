@@ -29,13 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.auditing.worth.intervals import clustered_share, f1_interval
+from epsilometer.auditing.worth.scoring import scores
 from epsilometer.core.errors import UserError
 from epsilometer.core.outcomes import FOUND
 from epsilometer.metrics.changed import Changed
 from epsilometer.models.classifier import Classifier
 from epsilometer.models.tagging import sentences, words_and_marks
 from epsilometer.studies.anonymity.released import Released, check_classes, numbered
-from epsilometer.studies.anonymity.scoring import scores
 
 if TYPE_CHECKING:
     from epsilometer.models.tagging import Tagger

@@ -15,6 +15,7 @@ import yaml
 
 from epsilometer.auditing.schemas import DOWNSTREAM
 from epsilometer.auditing.trials.rewriting import Job
+from epsilometer.auditing.worth.scoring import ClassScores, majority, scores
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
@@ -27,7 +28,6 @@ from epsilometer.pipeline.params import Params, read
 from epsilometer.project.code import digest
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples, labelled, to_rewrite
 from epsilometer.studies.anonymity.privatizing import collect, privatize
-from epsilometer.studies.anonymity.scoring import ClassScores, majority, scores
 from epsilometer.studies.anonymity.tables import PRIVATIZED
 from tests.support.places import ROOT
 

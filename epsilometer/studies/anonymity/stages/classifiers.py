@@ -12,13 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.schemas import DOWNSTREAM
+from epsilometer.auditing.worth.scoring import majority
 from epsilometer.core import tables
 from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.runtime.progress import track
 from epsilometer.studies.anonymity.classification import Tried, rows, train_all, validation_rows
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples
 from epsilometer.studies.anonymity.params import read as read_params
-from epsilometer.studies.anonymity.scoring import majority
 from epsilometer.studies.anonymity.victims import chosen, roles
 
 

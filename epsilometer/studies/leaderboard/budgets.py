@@ -1,0 +1,209 @@
+"""The two budgets of a mechanism at an average loss, and what it loses there.
+
+The first has exactly that average loss over the pairs that are compared. The second is the largest with at most that
+loss and a delta at 4 nats of at most .01: an average loss alone is won by publishing a share of the texts verbatim (the
+mechanism `coin`). By a mechanism's law where it has one, by that of its latents, which bound the text's loss from
+above, or by attacks, which bound it from below: a search by attacks uses the same draws at every budget, and rests on
+the loss that their hits show, without an interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.attacks.identification.embedding import EmbeddingAttack
+from epsilometer.attacks.identification.lexical import LexicalAttack
+from epsilometer.auditing.calibration.computed import Met, meet
+from epsilometer.auditing.calibration.sampled import FALLING, OUTSIDE
+from epsilometer.auditing.ceilings.share import BY_ATTACKS, BY_LATENTS, BY_LAW
+from epsilometer.auditing.estimation.successes import loss_at
+from epsilometer.auditing.estimation.tail import TAIL as TAIL_NATS
+from epsilometer.auditing.estimation.tail import Scored, lower_end
+from epsilometer.auditing.exact_loss.bracket import guess_losses
+from epsilometer.auditing.exact_loss.losses import LEVELS, Effort
+from epsilometer.auditing.exact_loss.measuring import pair_losses, pairwise, request
+from epsilometer.auditing.exact_loss.pairs import Pairs, of_trials
+from epsilometer.auditing.exact_loss.rows import average_loss
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials.sampling import Trials
+from epsilometer.core.attack import Context, Embedded, guesses_of
+from epsilometer.core.mechanism import Mechanism, law_of, releases
+from epsilometer.core.randomness import Noise
+from epsilometer.studies.leaderboard.tables import AVERAGE, TAIL
+
+ALLOWED = 0.01  # delta at 4 nats
+_WIDTH = 1.01  # high / low of the interval in which a search by law ends
+_COARSE = 1.03  # by attacks
+_EFFORT = Effort(width=0.01)
+_DRAWS = 5  # of each text of a pair, by attacks
+_ALPHA = 0.01
+_ATTACKS = {"embedding": EmbeddingAttack(), "lexical": LexicalAttack()}
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What is lost at a budget over the pairs compared. average, delta: between what they lie; delta at 4 nats.
+
+    pure: the largest loss of any output; worst: the largest guess loss of a pair; None where neither is known.
+    """
+
+    average: tuple[float, float]
+    delta: tuple[float, float]
+    pure: float | None = None
+    worst: float | None = None
+
+
+class Curve(Protocol):
+    """What a mechanism loses by its budget. by: how that is known; width: to which its budgets are found."""
+
+    @property
+    def by(self) -> str: ...
+    @property
+    def width(self) -> float: ...
+    def at(self, epsilon: float) -> Lost:
+        """What is lost at a budget."""
+        ...
+
+
+@dataclass(frozen=True)
+class ByLaw:
+    """By the law of what is released, or of the latents behind it. texts: those that the pairs number."""
+
+    mechanism: Mechanism
+    texts: Sequence[str]
+    pairs: Pairs
+    width: float = _WIDTH
+    _held: dict[float, Lost] = field(default_factory=dict, repr=False)
+
+    @property
+    def by(self) -> str:
+        """BY_LAW or BY_LATENTS."""
+        return BY_LAW if law_of(self.mechanism) in releases(self.mechanism) else BY_LATENTS
+
+    def at(self, epsilon: float) -> Lost:
+        """As `Curve`."""
+        if epsilon not in self._held:
+            asked_of = request(self.mechanism, self.texts, [epsilon], self.pairs, effort=_EFFORT)
+            (losses,) = pair_losses(asked_of)
+            weights, level = self.pairs.weights, int(np.flatnonzero(LEVELS == TAIL_NATS)[0])
+            average = average_loss(losses.log_error, weights)
+            ends = (losses.delta.low, losses.delta.high)
+            low, high = (min(1.0, float(weights @ end[:, level])) for end in ends)
+            self._held[epsilon] = Lost(
+                (average.low, average.high),
+                (low, high),
+                None if losses.pure is None else float(losses.pure.max()),
+                float(guess_losses(losses.log_error).high.max()),
+            )
+        return self._held[epsilon]
+
+
+@dataclass(frozen=True)
+class ByAttacks:
+    """By the strongest of attacks that see the released text; the same draws at every budget.
+
+    embedded: their sentence embeddings.
+    """
+
+    mechanism: Mechanism
+    texts: Sequence[str]
+    trials: Trials
+    embedded: Embedded
+    stream: tuple[str | int, ...]
+    by: str = BY_ATTACKS
+    width: float = _COARSE
+    _held: dict[float, Lost] = field(default_factory=dict, repr=False)
+
+    def at(self, epsilon: float) -> Lost:
+        """As `Curve`."""
+        if epsilon not in self._held:
+            count = len(self.trials.target)
+            noise = Noise.named(count, *self.stream, "attacked")
+            (rewrites,) = rewrite_all(self.mechanism, Job(self.texts, self.trials.source, [epsilon], [noise]))
+
+            def context(name: str, epsilon: float) -> Context:
+                own = Noise.named(count, *self.stream, "attack", name)
+                return Context(self.texts, self.mechanism, epsilon, own, embedded=self.embedded)
+
+            tried = [
+                Scored(guesses.slots == self.trials.target, guesses.scores)
+                for _, (guesses,) in guesses_of(_ATTACKS, {epsilon: rewrites}, self.trials.candidates, context)
+            ]
+            rate = max(float(scored.right.mean()) for scored in tried)
+            loss = float(loss_at(min(rate, 1 - 0.5 / count), 2))  # half a miss, where there was none
+            tail = lower_end(tried, 2, _ALPHA) or 0.0
+            self._held[epsilon] = Lost((loss, loss), (tail, tail))
+        return self._held[epsilon]
+
+
+def curve(
+    mechanism: Mechanism,
+    texts: Sequence[str],
+    pairs: NDArray[np.int64],
+    embedded: Embedded,
+    *,
+    stream: Sequence[str | int],
+) -> Curve:
+    """By law where a mechanism has one that gives the loss of each pair, else by attacks. pairs: [n, 2]."""
+    if pairwise(mechanism):
+        trials = Trials(pairs.astype(np.int32), np.zeros(len(pairs), np.int16))
+        return ByLaw(mechanism, texts, of_trials(trials, texts))
+    both = np.repeat(pairs, 2 * _DRAWS, axis=0).astype(np.int32)
+    sources = np.tile(np.repeat([0, 1], _DRAWS), len(pairs)).astype(np.int16)
+    return ByAttacks(mechanism, texts, Trials(both, sources), embedded=embedded, stream=tuple(stream))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """kind: AVERAGE or TAIL; epsilon and what is lost there, or the reason why there is none."""
+
+    kind: str
+    epsilon: float | None
+    lost: Lost | None
+    reason: str | None = None
+
+
+def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
+    """The budget with that average loss, and the largest one with at most that and little tail."""
+    met = meet(lambda epsilon: losses.at(epsilon).average, target, *ends, width=losses.width, watch=_unwatched)
+    if met.status in (OUTSIDE, FALLING) or met.best is None:
+        return _none(met, losses, target, ends)
+    first = Budget(AVERAGE, met.best, losses.at(met.best))
+    return [first, _with_little_tail(losses, first, ends[0])]
+
+
+def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
+    """No budget has that loss: the largest one where all lose less, and none where all lose more."""
+    if met.low > 0 and met.status == OUTSIDE:
+        why = f"it loses less than {target:g} nats at every budget searched"
+        largest = Budget(AVERAGE, ends[1], losses.at(ends[1]), why)
+        return [largest, _with_little_tail(losses, largest, ends[0])]
+    least = losses.at(ends[0]).average[0]
+    lost = "surely tells some texts apart" if np.isinf(least) else f"loses {least:.3g} nats"
+    why = f"even at epsilon {ends[0]:g} it {lost}" if met.status == OUTSIDE else "its loss falls with its budget"
+    return [Budget(kind, None, None, why) for kind in (AVERAGE, TAIL)]
+
+
+def _with_little_tail(losses: Curve, first: Budget, low: float) -> Budget:
+    assert first.epsilon is not None
+    assert first.lost is not None
+    if first.lost.delta[1] <= ALLOWED:
+        return Budget(TAIL, first.epsilon, first.lost, first.reason)
+    if losses.at(low).delta[1] > ALLOWED:
+        return Budget(TAIL, None, None, f"even at epsilon {low:g} its delta at 4 nats is above {ALLOWED:g}")
+    met = meet(
+        lambda epsilon: (losses.at(epsilon).delta[1],) * 2, ALLOWED, low, first.epsilon, width=losses.width,
+        watch=_unwatched,
+    )  # fmt: skip
+    return Budget(TAIL, met.low, losses.at(met.low))  # the end of the interval at which the tail is within bounds
+
+
+def _unwatched(low: float, high: float) -> None:
+    """Shows nothing."""

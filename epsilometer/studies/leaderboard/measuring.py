@@ -1,0 +1,267 @@
+"""What a mechanism keeps at a loss, over the trials and splits of a data set's parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.ceilings.ceiling import share_of_possible
+from epsilometer.auditing.ceilings.frontier import Frontier, success_of
+from epsilometer.auditing.claims.verdicts import describe
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.core import tables
+from epsilometer.core.attack import Embedded
+from epsilometer.core.guarantees import Granularity
+from epsilometer.core.mechanism import Mechanism, Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.corpora.parts import PUBLIC
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.locate import ENCODER
+from epsilometer.studies.leaderboard.budgets import Budget, Curve, budgets, curve
+from epsilometer.studies.leaderboard.by_law import Channel, channel
+from epsilometer.studies.leaderboard.learning import Labelled, macro_f1
+from epsilometer.studies.leaderboard.tables import (
+    FRONTIERS,
+    SETS,
+    SIZES,
+    SPLITS,
+    TEST,
+    TEXTS,
+    TRAIN,
+    parts_folder,
+)
+from epsilometer.text.words import words
+
+PURE, APPROXIMATE, METRIC, NO_CLAIM = "pure epsilon", "epsilon and delta", "per word or metric", "none"
+_TIMED = 100  # texts by which the speed is measured, once a cell
+_TYPED = 200  # public texts by which it is seen whether a mechanism has a channel
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a data set. texts: schema `TEXTS`; vectors: their unit embeddings; sets, frontiers as in tables."""
+
+    texts: pl.DataFrame
+    vectors: Array
+    sets: pl.DataFrame
+    frontiers: pl.DataFrame
+
+    @classmethod
+    def read(cls, dataset: str) -> Parts:
+        """What stage `leaderboard_parts` wrote."""
+        folder = Path(parts_folder(dataset))
+        read = {name: tables.read(folder / f"{name}.parquet", schema) for name, schema in _FILES.items()}
+        return cls(read["parts"], np.load(folder / "vectors.npy").astype(np.float64), read["sets"], read["frontiers"])
+
+    def of(self, part: str, block: int | None = None, label: str = "task") -> Labelled:
+        """The labelled texts of a part, of one block or of all."""
+        chosen = (self.texts["part"] == part) & (True if block is None else self.texts["block"] == block)
+        places = np.flatnonzero(chosen.to_numpy())
+        rows = self.texts[places]
+        return Labelled(rows["text"].to_list(), rows[label].to_list(), self.vectors[places])
+
+    @cached_property
+    def rewritten(self) -> Labelled:
+        """The texts that every mechanism rewrites, split by split."""
+        return self.of(TRAIN)
+
+    def blocks(self, first: int, count: int) -> NDArray[np.int64]:
+        """The places of so many blocks of the rewritten texts, in a ring."""
+        each = len(self.rewritten.texts) // SPLITS
+        return np.concatenate([(first + i) % SPLITS * each + np.arange(each) for i in range(count)])
+
+
+_FILES = {"parts": TEXTS, "sets": SETS, "frontiers": FRONTIERS}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A mechanism on the parts of a data set. stream: the name of its random streams."""
+
+    parts: Parts
+    mechanism: Mechanism
+    stream: tuple[str | int, ...]
+
+    def rows(self, loss: float, ends: tuple[float, float]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+        """Yields, of each length of sets and budget, columns of `ROWS` from `lengths` on, and rows of `FIGURES`.
+
+        loss: the average in nats; ends: of the search for budgets.
+        """
+        sought = [
+            (str(lengths), sets, losses.by, budget)
+            for (lengths,), sets in self.parts.sets.group_by("lengths", maintain_order=True)
+            for losses in [self._losses(str(lengths), sets)]
+            for budget in budgets(losses, loss, ends)
+        ]
+        releases = self._releases(sorted({budget.epsilon for *_, budget in sought if budget.epsilon is not None}))
+        speed = self.words_a_second(min(releases)) if releases else None
+        for lengths, sets, by, budget in sought:
+            at = {"lengths": lengths, "budget": budget.kind}
+            about = at | {"by": by, "reason": budget.reason}
+            if budget.epsilon is None:
+                yield about, []
+                continue
+            release = releases[budget.epsilon]
+            kept = release.kept(sets)
+            cosine = {"figure": "cosine", "by_law": False, "values": kept.tolist()}
+            row = about | {"words_a_second": speed} | self._of(budget, lengths, kept)
+            yield row, [at | figure for figure in (cosine, *release.figures)]
+
+    def _losses(self, lengths: str, sets: pl.DataFrame) -> Curve:
+        """What is lost between the pairs of these sets, of whose texts alone the mechanism's law is asked."""
+        used, places = np.unique(np.array(sets["pair"].to_list(), np.int64), return_inverse=True)
+        compared = self.parts.rewritten.take(used)
+        embedded = Embedded(ENCODER, "float32", compared.vectors.astype(np.float32))
+        stream = [*self.stream, lengths]
+        return curve(self.mechanism, compared.texts, places.reshape(-1, 2), embedded, stream=stream)
+
+    def _releases(self, epsilons: Sequence[float]) -> dict[float, Release]:
+        """All texts rewritten at these budgets, which share what does not depend on them."""
+        if not epsilons:
+            return {}
+        rewrites = self._rewritten(self.parts.rewritten.texts, epsilons)
+        public = self.parts.of(PUBLIC).texts[:_TYPED]
+        return {
+            epsilon: Release(self.parts, some, channel(self.mechanism, epsilon, public))
+            for epsilon, some in zip(epsilons, rewrites, strict=True)
+        }
+
+    def _rewritten(self, texts: Sequence[str], epsilons: Sequence[float]) -> list[Rewrites]:
+        noises = [Noise.named(len(texts), *self.stream, "rewritten", epsilon) for epsilon in epsilons]
+        return rewrite_all(self.mechanism, Job(texts, np.arange(len(texts)), epsilons, noises))
+
+    def words_a_second(self, epsilon: float) -> float:
+        """Of private texts that the mechanism has not seen, with its models loaded."""
+        texts = self.parts.of(TEST, 0).texts[:_TIMED]
+        begun = time.perf_counter()
+        self._rewritten(texts, [epsilon])
+        return sum(len(words(text)) for text in texts) / (time.perf_counter() - begun)
+
+    def _of(self, budget: Budget, lengths: str, kept: Array) -> dict[str, Any]:
+        assert budget.epsilon is not None
+        assert budget.lost is not None
+        lost = budget.lost
+        frontier, one_text = ceiling(self.parts, lengths)
+        average, cosine = sum(lost.average) / 2, float(kept.mean())
+        share = share_of_possible(cosine, average, frontier, one_text)
+        return {
+            "epsilon": budget.epsilon,
+            "average": average,
+            "delta_at_4": sum(lost.delta) / 2,
+            "pure": lost.pure,
+            "worst": lost.worst,
+            "claim": describe(self.mechanism.guarantee(budget.epsilon)),
+            "claim_class": claim_class(self.mechanism, budget.epsilon),
+            "cosine": cosine,
+            "ceiling": float(frontier.ceiling(success_of(average))),
+            "one_text": one_text,
+            "share": None if np.isnan(share) else share,
+        }
+
+
+def ceiling(parts: Parts, lengths: str) -> tuple[Frontier, float]:
+    """The ceiling over all sets of these lengths, and what the best public text keeps."""
+    (row,) = parts.frontiers.filter(lengths=lengths).to_dicts()
+    return Frontier(*(np.array(row[name]) for name in ("at", "upper", "lower"))), float(row["one_text"])
+
+
+def claim_class(mechanism: Mechanism, epsilon: float) -> str:
+    """Within which a mechanism may be ranked: what is claimed, and for what."""
+    claim = mechanism.guarantee(epsilon)
+    if claim is None:
+        return NO_CLAIM
+    if claim.granularity != Granularity.DOCUMENT or claim.metric is not None:
+        return METRIC
+    return APPROXIMATE if claim.delta else PURE
+
+
+@dataclass(frozen=True)
+class Release:
+    """All texts of a data set's part TRAIN as a mechanism released them."""
+
+    parts: Parts
+    rewrites: Rewrites
+    channel: Channel | None
+
+    @cached_property
+    def _vectors(self) -> Array:
+        texts = list(self.rewrites.texts)
+        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        return _encoder().encode(list(place))[[place[text] for text in texts]].astype(np.float64)
+
+    def kept(self, sets: pl.DataFrame) -> Array:
+        """[splits]: the mean cosine of text and release over each split's sets; every text of a set is a source."""
+        cosines = np.einsum("nd,nd->n", self.parts.rewritten.vectors, self._vectors)
+        means = sets.select("block", value=pl.Series([float(cosines[numbers].mean()) for numbers in sets["texts"]]))
+        return means.group_by("block").agg(pl.col("value").mean()).sort("block")["value"].to_numpy()
+
+    @cached_property
+    def figures(self) -> list[dict[str, Any]]:
+        """Rows of `FIGURES` from `figure` on: F1 of the task, by law too, and of who infers the attribute."""
+        task = Labelled(list(self.rewrites.texts), self.parts.rewritten.labels, self._vectors)
+        tests = [self.parts.of(TEST, block) for block in range(SPLITS)]
+        rows = []
+        for size in SIZES:
+            learnt = [task.take(self.parts.blocks(block, size)) for block in range(SPLITS)]
+            rows += figures("task", learnt, tests)
+            if self.channel is not None:
+                corrected = [self._corrected(self.channel, block, size) for block in range(SPLITS)]
+                rows += figures("task", corrected, tests, of=[len(each.texts) for each in learnt], by_law=True)
+        return rows + self._inferred()
+
+    def _corrected(self, channel: Channel, block: int, size: int) -> Labelled:
+        places = self.parts.blocks(block, size)
+        assert self.rewrites.units is not None
+        labels = [self.parts.rewritten.labels[i] for i in places]
+        types, classes, weights = channel.examples(self.rewrites.units.values[places], labels)
+        vectors = _encoder().encode(list(channel.types)).astype(np.float64)
+        return Labelled([channel.types[i] for i in types], classes, vectors[types], weights)
+
+    def _inferred(self) -> list[dict[str, Any]]:
+        """Learnt from one split's releases with the attribute, and tested on the next split's releases."""
+        labels = self.parts.of(TRAIN, label="attribute").labels
+        if not any(label is not None for label in labels):
+            return []
+        released = Labelled(list(self.rewrites.texts), labels, self._vectors)
+        learnt = [_with_label(released, self.parts.blocks(block, 1)) for block in range(SPLITS)]
+        return figures("attribute", learnt, [learnt[(block + 1) % SPLITS] for block in range(SPLITS)])
+
+
+def figures(
+    figure: str,
+    learnt: Sequence[Labelled],
+    tests: Sequence[Labelled],
+    *,
+    of: Sequence[int] | None = None,
+    by_law: bool = False,
+) -> list[dict[str, Any]]:
+    """A row a learner, its macro F1 in each split.
+
+    of: from how many releases it learnt, where these were summed up.
+    """
+    values: dict[str, list[float]] = {}
+    for training, test in zip(learnt, tests, strict=True):
+        for learner, f1 in macro_f1(training, test):
+            values.setdefault(learner, []).append(f1)
+    count = min(of or [len(training.texts) for training in learnt])
+    shown = {"figure": figure, "texts": count, "by_law": by_law}
+    return [shown | {"learner": learner, "values": each} for learner, each in values.items()]
+
+
+def _with_label(released: Labelled, places: NDArray[np.int64]) -> Labelled:
+    return released.take([i for i in places.tolist() if released.labels[i] is not None])
+
+
+@cache
+def _encoder() -> Encoder:
+    return Encoder(ENCODER)

@@ -1,0 +1,132 @@
+"""What params.yaml says of the leaderboard: data sets, mechanisms and losses, and the cells that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, PositiveInt, model_validator
+
+from epsilometer.core.errors import UserError
+from epsilometer.project import params
+from epsilometer.project.params import ProjectParams
+from epsilometer.project.references import check_dataset, check_entry, check_label
+from epsilometer.project.sections import Cell, MechanismEntry, Section
+from epsilometer.studies.leaderboard.tables import SPLITS, TEST, TRAIN, public_path, texts_path
+
+_PLACES = {"public": public_path, "texts": texts_path}  # resources that each data set has of its own
+
+Loss = Annotated[float, Field(gt=0, le=20)]
+
+
+class LeaderboardDataset(Section):
+    """How the texts of a data set beside its public part are divided."""
+
+    task: str = Field(description="The label that a classifier is to learn.")
+    attribute: str | None = Field(None, description="The private label that an attacker infers.")
+    texts: Annotated[int, Field(ge=20)] = Field(
+        1000, description="How many texts each split has to be rewritten and learnt from."
+    )
+    tested: PositiveInt = Field(500, description="How many clean texts each split is tested on.")
+    sets: PositiveInt = Field(40, description="How many sets of ten texts each split draws.")
+
+
+class LeaderboardMechanism(Section):
+    """A mechanism of the leaderboard; its key is its name."""
+
+    file: str | None = Field(None, description="The Python file of a mechanism of your own, from the project's folder.")
+    resource: str | None = Field(
+        None, description="What the mechanism reads; `public`: a data set's public part, `texts`: those compared."
+    )
+    epsilons: Annotated[tuple[float, ...], Field(min_length=2, max_length=2)] = Field(
+        description="The two ends between which its budgets are sought."
+    )
+    settings: Mapping[str, Any] = Field({}, description="Settings of the mechanism, by name.")
+
+
+class LeaderboardCell(Cell):
+    """A mechanism on a data set at a loss; `epsilons` are the ends between which its budgets are sought."""
+
+    loss: Loss = Field(description="The average loss in nats that its budgets meet.")
+
+
+class Leaderboard(Section):
+    """What is compared; every combination is a cell."""
+
+    losses: tuple[Loss, ...] = Field((1.0, 0.5, 2.0, 4.0), description="Average losses in nats, in the order of runs.")
+    datasets: Mapping[str, LeaderboardDataset] = Field({}, description="The data sets, by their names in `datasets`.")
+    mechanisms: Mapping[str, LeaderboardMechanism] = Field({}, description="The mechanisms, by name.")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Leaderboard:
+        if bool(self.datasets) != bool(self.mechanisms):
+            raise ValueError("needs data sets and mechanisms; name both, or leave out the leaderboard")
+        if self.datasets and not self.losses:
+            raise ValueError("losses must name at least one loss in nats")
+        if len({*self.losses}) < len(self.losses):
+            raise ValueError("losses holds a loss twice; name each once")
+        return self
+
+
+def cell_name(dataset: str, mechanism: str, loss: float) -> str:
+    """The name of a cell: `snips-tem-0_5`; a point would end a key for DVC."""
+    return f"{dataset}-{mechanism}-{loss:g}".replace(".", "_")
+
+
+def spelled_out(board: Leaderboard) -> dict[str, LeaderboardCell]:
+    """Every cell by its name, in the order of runs: by data set, then by loss."""
+    return {
+        cell_name(dataset, name, loss): LeaderboardCell(
+            dataset=dataset,
+            mechanism=name,
+            file=entry.file,
+            resource=_PLACES[entry.resource](dataset) if entry.resource in _PLACES else entry.resource,
+            epsilons=entry.epsilons,
+            settings=entry.settings,
+            loss=loss,
+        )
+        for dataset in board.datasets
+        for loss in board.losses
+        for name, entry in board.mechanisms.items()
+    }
+
+
+class LeaderboardParams(ProjectParams):
+    """What params.yaml says of the leaderboard."""
+
+    leaderboard: Leaderboard = Field(Leaderboard(), description="What mechanisms keep at equal loss.")
+    leaderboard_cells: Mapping[str, LeaderboardCell] = Field(
+        default_factory=lambda data: spelled_out(data.get("leaderboard", Leaderboard())),
+        description="The cells of `leaderboard`, which a profile's run has spelt out; leave them out.",
+    )
+
+    def check(self) -> None:
+        """As `ProjectParams.check`; also for data sets and labels that there are not, and ends that are none."""
+        super().check()
+        for dataset, entry in self.leaderboard.datasets.items():
+            place = f"leaderboard.datasets.{dataset}"
+            check_dataset(self, dataset, place)
+            if self.datasets[dataset].public_part is None:
+                raise UserError(
+                    f"{place}: mechanisms and learners need the same public texts; give the data set a public part "
+                    f"(datasets.{dataset}.public_part)"
+                )
+            check_label(self, dataset, entry.task, f"{place}.task")
+            if entry.attribute is not None:
+                check_label(self, dataset, entry.attribute, f"{place}.attribute")
+        for name, mechanism in self.leaderboard.mechanisms.items():
+            low, high = mechanism.epsilons
+            place = f"leaderboard.mechanisms.{name}"
+            if not low < high:
+                raise UserError(f"{place}.epsilons must be the lower and the higher end of a search, got {low}, {high}")
+            check_entry(MechanismEntry(mechanism=name, file=mechanism.file, epsilons=mechanism.epsilons), place)
+
+    def parts(self, dataset: str) -> dict[str, int]:
+        """How many texts of a data set are rewritten and tested on, of all splits together."""
+        entry = self.leaderboard.datasets[dataset]
+        return {TRAIN: SPLITS * entry.texts, TEST: SPLITS * entry.tested}
+
+
+def read(path: str = "params.yaml") -> LeaderboardParams:
+    """The parameters of this study, as `project.params.read` reads them."""
+    return params.read(LeaderboardParams, path)

@@ -1,0 +1,77 @@
+"""How a data set is divided: a public part, texts that are rewritten, texts that classifiers are tested on, and sets.
+
+The public part is that of the data set (`public_part`); the others are the first of the rest by the same hash of each
+text, whatever the order of rows. Five splits share no text: each has texts of its own to be rewritten, from which
+classifiers learn and sets of ten are drawn, and clean texts of its own to be tested on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.ceilings.set_trials import draw_sets, draw_trials
+from epsilometer.core.errors import UserError
+from epsilometer.corpora.parts import PUBLIC, hashed
+from epsilometer.studies.leaderboard.tables import ANY, EQUAL, SETS, SPLITS, TEXTS
+
+SET_SIZE = 10
+
+
+def divided(
+    table: pl.DataFrame, task: str, attribute: str | None, counts: Mapping[str, int], name: str
+) -> pl.DataFrame:
+    """The texts of a data set by part, schema `TEXTS`: those with a task's label, in the order of their hashes.
+
+    table: prepared, with a public part. counts: how many texts the parts TRAIN and TEST have, of all splits together.
+    Raises UserError where there are fewer.
+    """
+    usable = table.filter(pl.col(task).is_not_null())
+    usable = usable[np.argsort(hashed(usable), kind="stable")]
+    public, rest = usable.filter(split=PUBLIC), usable.filter(pl.col("split") != PUBLIC)
+    if (needed := sum(counts.values())) > len(rest):
+        raise UserError(
+            f"{needed:,} texts of {name} with the label {task!r} that are not public are needed for the leaderboard, "
+            f"and there are {len(rest):,}; lower texts or tested under leaderboard.datasets.{name}"
+        )
+    parts: list[tuple[str, int | None]] = [(PUBLIC, None)] * len(public)
+    parts += [(part, i // (count // SPLITS)) for part, count in counts.items() for i in range(count)]
+    rows = pl.concat([public, rest.head(needed)])
+    columns = {
+        "text": rows["text"],
+        "task": rows[task].cast(pl.String),
+        "attribute": rows[attribute].cast(pl.String) if attribute else [None] * len(rows),
+        "part": [part for part, _ in parts],
+        "block": [block for _, block in parts],
+    }
+    return pl.DataFrame(columns, schema=dict(TEXTS))
+
+
+def sets_of(texts: Sequence[str], count: int, seed: int) -> pl.DataFrame:
+    """Trials of sets, schema `SETS`: so many of ten texts in each split, of any length, and of equal length.
+
+    texts: those that are rewritten, split by split. Where a split has no ten texts of equal length, there are no such
+    sets.
+    """
+    each, rows = len(texts) // SPLITS, []
+    for lengths in (ANY, EQUAL):
+        of_lengths: list[dict[str, Any]] = []
+        for block in range(SPLITS):
+            own = texts[block * each : (block + 1) * each]
+            try:
+                sets = draw_sets(own, count, SET_SIZE, equal_length=lengths == EQUAL, seed=f"{seed} {block}")
+            except UserError:
+                if lengths == ANY:
+                    raise
+                of_lengths = []
+                break
+            pairs = draw_trials(sets, seed=f"{seed} {block} {lengths}").candidates.astype(np.int64)
+            of_lengths += [
+                {"lengths": lengths, "block": block, "texts": (numbers + block * each).tolist(), "pair": pair}
+                for numbers, pair in zip(sets, (pairs + block * each).tolist(), strict=True)
+            ]
+        rows += of_lengths
+    return pl.DataFrame(rows, schema=dict(SETS))

@@ -1,0 +1,128 @@
+"""The rows of the leaderboard as they are shown: cells that have run, ranked within a class of claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.ceilings.share import BY_ATTACKS
+from epsilometer.core.tables import Schema
+from epsilometer.report.results import Results
+from epsilometer.studies.leaderboard.learning import WORDS
+from epsilometer.studies.leaderboard.params import LeaderboardCell, LeaderboardParams
+from epsilometer.studies.leaderboard.ranking import ranks, surely_above
+from epsilometer.studies.leaderboard.tables import (
+    FIGURES,
+    FRONTIERS,
+    PLAIN,
+    ROWS,
+    SIZES,
+    TAIL,
+    figures_path,
+    parts_folder,
+    rows_path,
+)
+
+_CELL: Schema = {"mechanism": pl.String, "loss": pl.Float64}
+_OF_BUDGET = [*_CELL, "lengths", "budget"]
+_STANDING: Schema = {"rank": pl.Int64, "above": pl.List(pl.String), "teaches_more": pl.List(pl.String)}
+_CLASS = ["loss", "lengths", "claim_class"]
+
+
+@dataclass(frozen=True)
+class Board:
+    """A data set's part of the leaderboard.
+
+    rows: schema `ROWS` with `rank` (null where a row has none), `above`, those that it surely keeps more than, and
+    `teaches_more`, those that it surely teaches more than. figures: schema `FIGURES` with `mechanism` and `loss`.
+    plain: `PLAIN`; frontiers: `FRONTIERS`. texts: how many classifiers learn from, by the place in SIZES. absent:
+    mechanism and loss of the cells that have not run.
+    """
+
+    dataset: str
+    rows: pl.DataFrame
+    figures: pl.DataFrame
+    plain: pl.DataFrame
+    frontiers: pl.DataFrame
+    texts: Sequence[int]
+    absent: Sequence[tuple[str, float]]
+
+    def values(
+        self, row: Mapping[str, Any], figure: str, learner: str | None = None, size: int = 0, *, by_law: bool = False
+    ) -> list[float] | None:
+        """A value a split of a figure of a row; None where it has none.
+
+        size: the place in SIZES of how many texts were learnt from.
+        """
+        of = {name: row[name] for name in _OF_BUDGET}
+        some = self.figures.filter(**of, figure=figure, by_law=by_law)
+        some = some.filter(pl.col("learner").eq_missing(pl.lit(learner, pl.String))).sort("texts")
+        return some["values"][size].to_list() if len(some) > size else None
+
+
+def boards(results: Results[LeaderboardParams]) -> list[Board]:
+    """A board a data set whose parts are there, in the order of params.yaml."""
+    board = results.params.leaderboard
+    return [_board(results, name) for name in board.datasets if results.has(_part(name, "plain"))]
+
+
+def _part(dataset: str, name: str) -> Path:
+    return Path(parts_folder(dataset), f"{name}.parquet")
+
+
+def _board(results: Results[LeaderboardParams], dataset: str) -> Board:
+    cells = {name: cell for name, cell in results.params.leaderboard_cells.items() if cell.dataset == dataset}
+    done = [name for name in cells if results.has(rows_path(name)) and results.has(figures_path(name))]
+    rows = results.tables([rows_path(name) for name in done], ROWS)
+    figures = pl.concat(
+        [pl.DataFrame(schema={**FIGURES, **_CELL}), *(_of_cell(results, name, cells[name]) for name in done)]
+    )
+    absent = [(cell.mechanism, cell.loss) for name, cell in cells.items() if name not in done]
+    plain, frontiers = (
+        results.table(_part(dataset, "plain"), PLAIN),
+        results.table(_part(dataset, "frontiers"), FRONTIERS),
+    )
+    texts = [size * results.params.leaderboard.datasets[dataset].texts for size in SIZES]
+    return Board(dataset, ranked(rows, figures), figures, plain, frontiers=frontiers, texts=texts, absent=absent)
+
+
+def _of_cell(results: Results[LeaderboardParams], name: str, cell: LeaderboardCell) -> pl.DataFrame:
+    columns = [pl.lit(cell.mechanism, pl.String).alias("mechanism"), pl.lit(cell.loss, pl.Float64).alias("loss")]
+    return results.table(figures_path(name), FIGURES).with_columns(columns)
+
+
+def ranked(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
+    """The rows with `rank`, `above` and `teaches_more`: within a class of claims, by worth at the second budget.
+
+    Controls have no rank, as an average loss is won by publishing some of the texts; nor have rows whose loss is known
+    by attacks alone, as it may be larger.
+    """
+    eligible = pl.col("epsilon").is_not_null() & ~pl.col("control") & (pl.col("by") != BY_ATTACKS)
+    standing: list[dict[str, Any]] = []
+    for of_class, group in rows.filter(eligible, budget=TAIL).group_by(_CLASS, maintain_order=True):
+        named = dict(zip(_CLASS, of_class, strict=True)) | {"budget": TAIL}
+        here = figures.filter(
+            pl.col("mechanism").is_in(group["mechanism"].implode()), loss=named["loss"], lengths=named["lengths"],
+            budget=TAIL, by_law=False,
+        )  # fmt: skip
+        taught = here.filter(figure="task", learner=WORDS)
+        above = surely_above(_by_mechanism(here.filter(figure="cosine")))
+        more = surely_above(_by_mechanism(taught.filter(texts=taught["texts"].min())))
+        standing += [
+            named | {"mechanism": name, "rank": rank, "above": above[name], "teaches_more": more[name]}
+            for name, rank in ranks(above).items()
+        ]
+    keys = [*_CLASS, "budget", "mechanism"]
+    schema = {**{name: ROWS[name] for name in keys}, **_STANDING}
+    joined = rows.join(pl.DataFrame(standing, schema=schema), on=keys, how="left")
+    return joined.sort(
+        [*_CLASS, "rank", "cosine"], descending=[False] * 4 + [True], nulls_last=True, maintain_order=True
+    )
+
+
+def _by_mechanism(figures: pl.DataFrame) -> dict[str, list[float]]:
+    return {row["mechanism"]: row["values"] for row in figures.to_dicts()}

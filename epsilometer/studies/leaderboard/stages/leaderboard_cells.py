@@ -1,0 +1,32 @@
+"""Stage leaderboard_cells@cell: what a mechanism keeps of a data set at an average loss."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from epsilometer.auditing.claims.verdicts import refuse_public
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import build_mechanism, has_budget, is_control
+from epsilometer.studies.leaderboard.measuring import Comparison, Parts
+from epsilometer.studies.leaderboard.params import read as read_params
+from epsilometer.studies.leaderboard.tables import FIGURES, ROWS, figures_path, rows_path
+
+
+def main(name: str) -> None:
+    """Write data/leaderboard/<cell>.parquet and data/leaderboard/<cell>.figures.parquet."""
+    params = read_params()
+    cell = params.leaderboard_cells[name]
+    built = build_mechanism(str(params.code(cell)), cell.settings, cell.resource, f"leaderboard.{name}.settings")
+    if not has_budget(built) or cell.epsilons is None:
+        raise UserError(f"{cell.mechanism} takes no privacy budget, so none has a loss of {cell.loss:g}; leave it out")
+    parts = Parts.read(cell.dataset)
+    refuse_public(built, parts.rewritten.texts)
+    stream = (params.audit.seed, params.audit.round, "leaderboard", cell.dataset, cell.mechanism)
+    of_cell = {"dataset": cell.dataset, "mechanism": cell.mechanism, "control": is_control(built), "loss": cell.loss}
+    rows, figures = [], []
+    for row, shown in Comparison(parts, built, stream).rows(cell.loss, (min(cell.epsilons), max(cell.epsilons))):
+        rows.append(of_cell | row)
+        figures += shown
+    tables.write(pl.DataFrame(rows, schema=dict(ROWS)), rows_path(name), ROWS)
+    tables.write(pl.DataFrame(figures, schema=dict(FIGURES)), figures_path(name), FIGURES)

@@ -1,0 +1,186 @@
+"""The leaderboard through its stages, and a mechanism of one's own in it: a file and a line."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epsilometer.auditing.ceilings.ceiling import share_of_possible
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline.params import read
+from epsilometer.pipeline.stages import prepare
+from epsilometer.project.paths import inside
+from epsilometer.report.results import Results
+from epsilometer.studies.leaderboard.measuring import PURE, Parts, ceiling
+from epsilometer.studies.leaderboard.report.section import section
+from epsilometer.studies.leaderboard.report.standing import boards
+from epsilometer.studies.leaderboard.stages import leaderboard_cells, leaderboard_parts
+from epsilometer.studies.leaderboard.tables import AVERAGE, FIGURES, PLAIN, ROWS, TAIL, figures_path, rows_path
+from tests.support.places import ROOT
+
+PARAMS = """\
+audit: {seed: 0}
+datasets:
+  requests:
+    source: synthetic.py
+    part: queries
+    count: 560
+    labels: [intent]
+    public: true
+    public_part: 0.15
+leaderboard:
+  losses: [1, 2]
+  datasets: {requests: {task: intent, texts: 60, tested: 20, sets: 3}}
+  mechanisms:
+    coin: {resource: texts, epsilons: [0.001, 10]}
+    exemplars: {resource: public, epsilons: [0.05, 20], settings: {m: 16}}
+    mine: {file: mine.py, epsilons: [0.1, 20]}
+    many: {file: MECHANISMS/selection/exemplars.py, resource: public, epsilons: [0.05, 20], settings: {m: 500}}
+    never: {file: never.py, epsilons: [1, 2]}
+"""
+# Randomised response between two sentences, chosen by the number of words: a law of two outputs.
+MINE = """
+import numpy as np
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import TEXT, UNITS, Rewrites
+from epsilometer.core.ragged import Ragged
+
+SAID = ("something short", "something that is rather long")
+
+
+@component
+class Mine:
+    releases = frozenset({TEXT, UNITS})
+
+    def laws(self, texts):
+        rows = np.array([int(sum(map(ord, text)) % 2) for text in texts])
+
+        def log_probabilities(rows, epsilons):
+            for epsilon in epsilons:
+                yield np.where(rows[:, None] == np.arange(2), 0.0, -epsilon) - np.log1p(np.exp(-epsilon))
+
+        return Laws(Ragged.single(rows), 2, log_probabilities)
+
+    def rewrite(self, texts, epsilon, noise):
+        (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
+        return Rewrites([SAID[i] for i in units.values], units)
+
+    def guarantee(self, epsilon):
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("leaderboard")
+    (folder / "synthetic.py").symlink_to(ROOT / "epsilometer/corpora/synthetic.py")
+    (folder / "mine.py").write_text(MINE)
+    (folder / "never.py").write_text("def rewrite(text, rng):\n    return text\n")
+    (folder / "params.yaml").write_text(PARAMS.replace("MECHANISMS", str(ROOT / "epsilometer/mechanisms")))
+    with inside(folder):
+        prepare.main("requests")
+        leaderboard_parts.main("requests")
+        for name in ("coin", "exemplars", "mine"):
+            leaderboard_cells.main(f"requests-{name}-1")
+    return folder
+
+
+def rows_of(name: str) -> dict[tuple[str, str], dict]:
+    table = tables.read(rows_path(f"requests-{name}-1"), ROWS)
+    return {(row["lengths"], row["budget"]): row for row in table.to_dicts()}
+
+
+def test_the_coin_is_as_its_formula_says(project: Path) -> None:
+    with inside(project):
+        for (_, budget), row in rows_of("coin").items():
+            assert row["control"]
+            assert row["average"] == pytest.approx(row["epsilon"], rel=1e-6)
+            assert row["delta_at_4"] == pytest.approx(math.tanh(row["epsilon"] / 2))
+            if budget == AVERAGE:
+                assert row["average"] == pytest.approx(1.0, rel=0.01)
+                assert row["cosine"] > row["one_text"] - 0.1  # 46 % of the texts are published as they are
+            else:
+                assert row["delta_at_4"] <= 0.01
+
+
+def test_one_nat_is_one_nat_and_the_second_budget_has_little_tail(project: Path) -> None:
+    with inside(project):
+        for name in ("exemplars", "mine"):
+            for (_, budget), row in rows_of(name).items():
+                if row["reason"] is None and budget == AVERAGE:
+                    assert row["average"] == pytest.approx(1.0, rel=0.01)
+                if row["epsilon"] is not None and budget == TAIL:
+                    assert row["delta_at_4"] <= 0.01
+                    assert row["average"] <= 1.01
+                    assert row["cosine"] <= row["ceiling"]
+
+
+def test_one_sentence_for_all_has_share_zero(project: Path) -> None:
+    with inside(project):
+        parts = Parts.read("requests")
+        frontier, one_text = ceiling(parts, "any")
+        assert share_of_possible(one_text, 0.0, frontier, one_text) == 0
+        public = parts.of("public").vectors
+        sources = parts.rewritten.vectors[np.concatenate(parts.sets.filter(lengths="any")["texts"].to_list())]
+        assert one_text == pytest.approx((public @ sources.T).mean(axis=1).max())
+        plain = tables.read("data/leaderboard_parts/requests/plain.parquet", PLAIN)
+        f1 = {row["row"]: np.mean(row["values"]) for row in plain.filter(learner="words").to_dicts()}
+        assert f1["one sentence"] < 0.3 < f1["clean texts"]
+        assert f1["one sentence"] < f1["public only, all"]
+
+
+def test_public_texts_are_none_of_those_compared(project: Path) -> None:
+    with inside(project):
+        texts = Parts.read("requests").texts
+        assert texts["text"].n_unique() == len(texts)
+        assert 50 < len(texts.filter(part="public")) < 120
+
+
+def test_a_mechanism_of_ones_own_gets_the_same_row(project: Path) -> None:
+    """A file and a line: its law gives its losses, its two outputs a channel, and its claim a class."""
+    with inside(project):
+        own, ours = ({**rows_of(name)} for name in ("mine", "exemplars"))
+        assert own.keys() == ours.keys()
+        shown = next(row for row in own.values() if row["epsilon"] is not None)
+        assert {name for name, value in shown.items() if value is None} <= {"reason", "share"}
+        assert shown["claim_class"] == PURE
+        figures, others = (tables.read(figures_path(f"requests-{name}-1"), FIGURES) for name in ("mine", "exemplars"))
+        assert {*figures["figure"]} == {*others["figure"]} == {"cosine", "task"}
+        assert others["by_law"].any()
+        assert not figures["by_law"].any()  # it lists no inputs, by which a learner would know its channel
+
+
+def test_tables_name_what_has_not_run_and_give_controls_no_rank(project: Path) -> None:
+    with inside(project):
+        results = Results(read())
+        (board,) = boards(results)
+        assert ("mine", 2.0) in board.absent
+        assert ("never", 1.0) in board.absent
+        assert ("mine", 1.0) not in board.absent
+        ranks = dict(board.rows.filter(budget=TAIL, lengths="any").select("mechanism", "rank").iter_rows())
+        assert ranks["coin"] is None
+        assert ranks["exemplars"] == 1
+        shown = section(results)
+        assert shown is not None
+        (table,), (figure,) = shown.tables, shown.figures
+        assert "at 2 all mechanisms" in table.caption
+        assert "many, never" in table.caption
+        assert "released in the clear" in table.caption
+        assert {"one sentence (60 texts)", "coin (control)", "exemplars", "mine"} <= {
+            r["mechanism"] for r in table.rows
+        }
+        assert f"({figure.name}.svg)" in table.markdown()
+
+
+def test_more_exemplars_than_public_texts_and_no_budget_are_refused(project: Path) -> None:
+    with inside(project):
+        with pytest.raises(UserError, match=r"500 exemplars are to be chosen among \d+ different public texts"):
+            leaderboard_cells.main("requests-many-1")
+        with pytest.raises(UserError, match="never takes no privacy budget"):
+            leaderboard_cells.main("requests-never-1")

@@ -1,0 +1,77 @@
+"""Both budgets of mechanisms whose losses formulas give."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from epsilometer.auditing.ceilings.share import BY_ATTACKS, BY_LAW
+from epsilometer.auditing.text_audit import embed
+from epsilometer.core.mechanism import FunctionMechanism
+from epsilometer.mechanisms.controls.coin import Coin
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+from epsilometer.studies.leaderboard.budgets import ALLOWED, Budget, budgets, curve
+from epsilometer.studies.leaderboard.tables import AVERAGE, TAIL
+
+TEXTS = [f"play {song} by {who}" for song in ("rain", "snow", "wind") for who in ("Ann", "Bob", "Cy")]
+PAIRS = np.array([(0, 1), (2, 5), (3, 8), (4, 7)])
+ENDS = (0.001, 20.0)
+
+
+def of(mechanism, target: float, ends: tuple[float, float] = ENDS) -> list[Budget]:
+    losses = curve(mechanism, TEXTS, PAIRS, embed(TEXTS), stream=[0])
+    return budgets(losses, target, ends)
+
+
+@pytest.mark.parametrize("target", [0.5, 1.0, 4.0])
+def test_the_coins_budgets_are_those_of_its_formula(target: float) -> None:
+    """Its average loss is its budget, and its delta at 4 nats tanh(l / 2)."""
+    first, second = of(Coin(resource=tuple(TEXTS)), target)
+    assert (first.kind, second.kind) == (AVERAGE, TAIL)
+    assert first.epsilon == pytest.approx(target, rel=0.005)
+    assert first.lost.average[0] == pytest.approx(target, rel=0.005)
+    assert first.lost.delta[1] == pytest.approx(math.tanh(first.epsilon / 2))
+    assert second.epsilon == pytest.approx(2 * math.atanh(ALLOWED), rel=0.006)
+    assert second.lost.delta[1] <= ALLOWED
+
+
+def test_with_pure_epsilon_up_to_four_both_budgets_are_one() -> None:
+    mechanism = RandomizedResponse(resource=tuple(TEXTS))
+    first, second = of(mechanism, 1.0)
+    others = len(TEXTS) - 2
+    chances = (math.exp(first.epsilon), 1.0)
+    error = (2 * chances[1] + others) / (sum(chances) + others) / 2  # what the best adversary errs
+    assert first.lost.average[0] == pytest.approx(1.0, abs=0.01)
+    assert math.log((1 - error) / error) == pytest.approx(1.0, abs=0.01)
+    assert first.lost.pure == pytest.approx(first.epsilon)
+    assert second.epsilon == first.epsilon
+    assert second.lost.delta[1] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_mechanism_that_loses_more_at_every_budget_has_none_and_says_why() -> None:
+    for budget in of(Coin(resource=tuple(TEXTS)), 0.5, (2.0, 9.0)):
+        assert budget.epsilon is None
+        assert "even at epsilon 2 it loses 2 nats" in budget.reason
+
+
+def test_a_mechanism_that_loses_less_at_every_budget_has_the_largest_and_says_so() -> None:
+    first, _ = of(Coin(resource=tuple(TEXTS)), 4.0, (0.5, 2.0))
+    assert first.epsilon == 2.0
+    assert "less than 4 nats" in first.reason
+
+
+def test_without_a_law_attacks_give_the_loss() -> None:
+    """A text is shown with probability tanh(l / 2): attacks must find about the loss of the coin, and say that it is
+    theirs. 40 trials: three standard errors of the success rate .73 are .21, a loss from 0.1 to 2.6 nats.
+    """
+
+    def shown(text: str, epsilon: float, rng: np.random.Generator) -> str:
+        return text if rng.random() < math.tanh(epsilon / 2) else "withheld"
+
+    losses = curve(FunctionMechanism(shown), TEXTS, PAIRS, embed(TEXTS), stream=[0])
+    assert losses.by == BY_ATTACKS
+    assert 0.1 < losses.at(1.0).average[0] < 2.6
+    assert losses.at(1.0) == losses.at(1.0)
+    assert curve(Coin(resource=tuple(TEXTS)), TEXTS, PAIRS, embed(TEXTS), stream=[0]).by == BY_LAW
