@@ -74,8 +74,8 @@ class Table:
     def markdown(self) -> str:
         """The table in Markdown."""
         frame = markup(pl.DataFrame(self.rows, infer_schema_length=None)).rstrip("\n")
-        drawn = self.picture and f"![{self.heading}]({self.picture}.svg)"
-        return "\n\n".join(filter(None, (f"## {self.heading}", self.caption, drawn, frame)))
+        image = self.picture and f"![{self.heading}]({self.picture}.svg)"
+        return "\n\n".join(filter(None, (f"## {self.heading}", self.caption, image, frame)))
 
     def html(self) -> dict[str, Any]:
         """What `section.html.j2` shows: heads with their classes, and rows with theirs and their cells."""

@@ -112,9 +112,9 @@ class Comparison:
                 yield about, []
                 continue
             release = releases[budget.epsilon]
-            kept = release.kept(sets)
-            cosine = {"figure": "cosine", "by_law": False, "values": kept.tolist()}
-            row = about | {"words_a_second": speed} | self._of(budget, lengths, kept)
+            cosines = release.cosines(sets)
+            cosine = {"figure": "cosine", "by_law": False, "values": cosines.tolist()}
+            row = about | {"words_a_second": speed} | self._of(budget, lengths, cosines)
             yield row, [at | figure for figure in (cosine, *release.figures)]
 
     def _losses(self, lengths: str, sets: pl.DataFrame) -> Curve:
@@ -147,12 +147,12 @@ class Comparison:
         self._rewritten(texts, [epsilon])
         return sum(len(words(text)) for text in texts) / (time.perf_counter() - begun)
 
-    def _of(self, budget: Budget, lengths: str, kept: Array) -> dict[str, Any]:
+    def _of(self, budget: Budget, lengths: str, cosines: Array) -> dict[str, Any]:
         assert budget.epsilon is not None
         assert budget.lost is not None
         lost = budget.lost
         frontier, one_text = ceiling(self.parts, lengths)
-        average, cosine = sum(lost.average) / 2, float(kept.mean())
+        average, cosine = sum(lost.average) / 2, float(cosines.mean())
         share = share_of_possible(cosine, average, frontier, one_text)
         return {
             "epsilon": budget.epsilon,
@@ -199,10 +199,10 @@ class Release:
         place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         return _encoder().encode(list(place))[[place[text] for text in texts]].astype(np.float64)
 
-    def kept(self, sets: pl.DataFrame) -> Array:
+    def cosines(self, sets: pl.DataFrame) -> Array:
         """[splits]: the mean cosine of text and release over each split's sets; every text of a set is a source."""
-        cosines = np.einsum("nd,nd->n", self.parts.rewritten.vectors, self._vectors)
-        means = sets.select("block", value=pl.Series([float(cosines[numbers].mean()) for numbers in sets["texts"]]))
+        each = np.einsum("nd,nd->n", self.parts.rewritten.vectors, self._vectors)
+        means = sets.select("block", value=pl.Series([float(each[numbers].mean()) for numbers in sets["texts"]]))
         return means.group_by("block").agg(pl.col("value").mean()).sort("block")["value"].to_numpy()
 
     @cached_property

@@ -22,7 +22,7 @@ SET_SIZE = 10
 
 
 def divided(
-    table: pl.DataFrame, task: str, attribute: str | None, counts: Mapping[str, int], name: str
+    table: pl.DataFrame, task: str, attribute: str | None, counts: Mapping[str, int], *, name: str
 ) -> pl.DataFrame:
     """The texts of a data set by part, schema `TEXTS`: those with a task's label, in the order of their hashes.
 

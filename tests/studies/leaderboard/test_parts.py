@@ -23,7 +23,7 @@ TABLE = pl.DataFrame(
 
 
 def test_parts_share_no_text_and_have_their_labels() -> None:
-    parts = divided(TABLE, "label", "who", COUNTS, "songs")
+    parts = divided(TABLE, "label", "who", COUNTS, name="songs")
     assert parts["text"].n_unique() == len(parts)
     assert dict(parts.group_by("part").len().iter_rows()) == {PUBLIC: 80, TRAIN: 150, TEST: 50}
     each = parts.filter(part=TRAIN).group_by("block").len().sort("block")
@@ -36,17 +36,17 @@ def test_parts_share_no_text_and_have_their_labels() -> None:
 
 
 def test_the_order_of_rows_moves_no_text() -> None:
-    first, turned = (divided(table, "label", None, COUNTS, "songs") for table in (TABLE, TABLE.reverse()))
+    first, turned = (divided(table, "label", None, COUNTS, name="songs") for table in (TABLE, TABLE.reverse()))
     assert first["text"].to_list() == turned["text"].to_list()
 
 
 def test_too_few_texts_are_refused_with_their_number() -> None:
     with pytest.raises(UserError, match=r"200 texts of songs with the label 'label' .* there are 140"):
-        divided(TABLE.head(240), "label", None, COUNTS, "songs")
+        divided(TABLE.head(240), "label", None, COUNTS, name="songs")
 
 
 def test_sets_have_ten_texts_of_one_split_and_a_pair_of_them() -> None:
-    texts = divided(TABLE, "label", None, COUNTS, "songs").filter(part=TRAIN)["text"].to_list()
+    texts = divided(TABLE, "label", None, COUNTS, name="songs").filter(part=TRAIN)["text"].to_list()
     sets = sets_of(texts, 4, seed=0)
     assert sets.group_by("lengths", "block").len()["len"].unique().to_list() == [4]
     for row in sets.to_dicts():

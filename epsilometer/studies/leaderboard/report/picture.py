@@ -29,14 +29,14 @@ def figure(board: Board) -> Figure:
     colour, shape = by_name(styles(names), names, controls)
     (frontier,) = board.frontiers.filter(lengths=lengths).to_dicts()
     lines = _lines(board, frontier)
-    kept = _panel("kept", "mean cosine of text and rewrite", "ceiling", colour, shape=shape)
+    worth = _panel("kept", "mean cosine of text and rewrite", "ceiling", colour, shape=shape)
     taught = _panel("taught", "macro F1 of the task, words, from the fewer texts", "levels", colour, shape=shape)
     words = (
         f"Mean cosine and macro F1 against the average loss for {len(names)} mechanisms on {board.dataset}, beside the "
         "ceiling, clean texts and public texts alone."
     )
     return Figure(
-        f"leaderboard-{board.dataset}", words, specify(alt.hconcat(kept, taught), {"points": points, **lines})
+        f"leaderboard-{board.dataset}", words, specify(alt.hconcat(worth, taught), {"points": points, **lines})
     )
 
 

@@ -37,7 +37,7 @@ def main(dataset: str) -> None:
     """Write the folder data/leaderboard_parts/<dataset>."""
     params = read_params()
     entry, folder = params.leaderboard.datasets[dataset], Path(parts_folder(dataset))
-    texts = divided(prepared(dataset), entry.task, entry.attribute, params.parts(dataset), dataset)
+    texts = divided(prepared(dataset), entry.task, entry.attribute, params.parts(dataset), name=dataset)
     rewritten = texts.filter(part=TRAIN)["text"].to_list()
     sets = sets_of(rewritten, entry.sets, params.audit.seed)
     vectors = Encoder(ENCODER).encode(texts["text"].to_list())
