@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from epsilometer.core import tables
 from epsilometer.pipeline.params import Params
 from epsilometer.report import markdown, settings
 from epsilometer.report.body import Body
@@ -97,11 +98,11 @@ def write_tables(params: Params, out: Path | None = None, texts: TextResults | N
     audit = params.audit
     said = f"Data sets: {', '.join(params.datasets)}. alpha = {audit.alpha:g}, seed {audit.seed}, round {audit.round}."
     every = sections(params, texts)
-    tables = [table for section in every for table in section.tables]
-    path = markdown.write(params, datasets.sentence(params) if params.cells else said, tables, out)
-    shown = {table.picture for table in tables}
-    for figure in (figure for section in every for figure in section.figures if figure.name in shown):
-        figure.save(path.parent)
+    shown = [table for section in every for table in section.tables]
+    path = markdown.write(params, datasets.sentence(params) if params.cells else said, shown, out)
+    pictures = {table.picture for table in shown}
+    for figure in (figure for section in every for figure in section.figures if figure.name in pictures):
+        tables.write_text(figure.svg, path.with_name(f"{figure.name}.svg"))
     return path
 
 

@@ -115,17 +115,18 @@ class Figure:
     @property
     def picture(self) -> str:
         """The still picture as an address."""
-        return f"data:image/svg+xml;base64,{base64.b64encode(self._svg.encode()).decode()}"
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg.encode()).decode()}"
 
     def save(self, folder: Path) -> None:
         """Write `name`.svg and `name`.png (twice the size in pixels)."""
         folder.mkdir(parents=True, exist_ok=True)
-        picture = self._svg if self.saved is None else svg(self.saved)
+        picture = self.svg if self.saved is None else svg(self.saved)
         (folder / f"{self.name}.svg").write_text(picture, encoding="utf-8", newline="\n")
         (folder / f"{self.name}.png").write_bytes(vl_convert.svg_to_png(picture, scale=2))
 
     @cached_property
-    def _svg(self) -> str:
+    def svg(self) -> str:
+        """The still picture as SVG."""
         return svg(self.specification)  # drawing takes a second
 
 

@@ -13,6 +13,7 @@ from epsilometer.report.table import NONE, Table
 from epsilometer.report.wording import as_number, budget
 from epsilometer.studies.leaderboard.learning import SENTENCES, WORDS
 from epsilometer.studies.leaderboard.params import LeaderboardParams
+from epsilometer.studies.leaderboard.plain import SENTENCE
 from epsilometer.studies.leaderboard.ranking import LEVEL
 from epsilometer.studies.leaderboard.report.picture import figure
 from epsilometer.studies.leaderboard.report.standing import Board, boards
@@ -50,7 +51,9 @@ def section(results: Results[LeaderboardParams]) -> Section | None:
 
 def table(board: Board) -> Table:
     """Rows that need no mechanism, then every mechanism at every loss that has run."""
-    rows = [*_plain(board), *(_row(board, each) for each in board.rows.filter(budget=TAIL).to_dicts())]
+    ours = [_row(board, each) for each in board.rows.filter(budget=TAIL).to_dicts()]
+    columns = dict.fromkeys((name for row in ours for name in row), "")
+    rows = [*({**columns, **row} for row in _plain(board)), *ours]
     caption = f"{_READING[0]} {_absent(board)}"
     return Table(f"Leaderboard on {board.dataset}", caption, rows, folded=True, picture=figure(board).name)
 
@@ -72,6 +75,9 @@ def _plain(board: Board) -> Iterator[dict[str, Any]]:
     for (name, texts), group in board.plain.group_by("row", "texts", maintain_order=True):
         row: dict[str, Any] = {"mechanism": f"{name} ({texts:,} texts)", "loss": "–", "lengths": "–", "claim": "–"}
         place = board.texts.index(texts) if texts in board.texts else 0
+        if name == SENTENCE:
+            fixed = board.frontiers.select("lengths", "one_text").iter_rows()
+            row |= {"cosine": ", ".join(f"{lengths}: {cosine:.3f}" for lengths, cosine in fixed), "share": "0"}
         for each in group.to_dicts():
             value = f"{np.mean(each['values']):.3f}"
             row[_column(board, each["learner"], place) if each["figure"] == "task" else _INFERS[each["learner"]]] = (
