@@ -105,15 +105,15 @@ class LeaderboardParams(ProjectParams):
         super().check()
         for dataset, entry in self.leaderboard.datasets.items():
             place = f"leaderboard.datasets.{dataset}"
-            check_dataset(self, dataset, place)
+            check_dataset(self.datasets, dataset, place)
             if self.datasets[dataset].public_part is None:
                 raise UserError(
                     f"{place}: mechanisms and learners need the same public texts; give the data set a public part "
                     f"(datasets.{dataset}.public_part)"
                 )
-            check_label(self, dataset, entry.task, f"{place}.task")
+            check_label(self.datasets, dataset, entry.task, f"{place}.task")
             if entry.attribute is not None:
-                check_label(self, dataset, entry.attribute, f"{place}.attribute")
+                check_label(self.datasets, dataset, entry.attribute, f"{place}.attribute")
         for name, mechanism in self.leaderboard.mechanisms.items():
             low, high = mechanism.epsilons
             place = f"leaderboard.mechanisms.{name}"
