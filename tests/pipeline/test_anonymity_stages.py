@@ -20,6 +20,7 @@ from epsilometer.models.classifiers.by_kind import load
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages import code, prepare, vectors
+from epsilometer.runtime import resuming
 from epsilometer.studies.anonymity.stages import anonymize, auxiliaries, classifiers
 from epsilometer.studies.anonymity.tables import ANONYMIZED
 from tests.support.dvc_project import plain
@@ -178,7 +179,7 @@ def test_rewrites_are_kept_with_their_outcomes(project: Path) -> None:
     run_until_victims()
     for name in ("swaps", "upper"):
         anonymize.main(f"songs-{name}")
-    assert not any(Path("data/anonymizing").iterdir())
+    assert not any(Path("data/begun").iterdir())
     texts = pl.read_parquet("data/prepared/songs.parquet")
     table = pl.read_parquet("data/anonymized/songs-swaps/none.parquet")
     assert dict(table.schema) == ANONYMIZED
@@ -250,11 +251,12 @@ def test_a_stopped_run_goes_on_with_its_own_slices_only(project: Path, monkeypat
         return once(job, mechanism, part)
 
     monkeypatch.setattr(Job, "run", run)
-    with pytest.raises(KeyboardInterrupt):
+    with resuming.running("anonymize", "songs-upper", lambda: "same"):
+        with pytest.raises(KeyboardInterrupt):
+            anonymize.main("songs-upper")
+        assert rows == [50, 50]
+        monkeypatch.setattr(Job, "run", lambda *arguments: rows.append(len(arguments[2])) or once(*arguments))
         anonymize.main("songs-upper")
-    assert rows == [50, 50]
-    monkeypatch.setattr(Job, "run", lambda *arguments: rows.append(len(arguments[2])) or once(*arguments))
-    anonymize.main("songs-upper")
     assert sum(rows) == 180
     assert Path("data/anonymized/songs-upper/2.parquet").read_bytes() == whole
 

@@ -18,7 +18,7 @@ from epsilometer.mechanisms.anonymisers.adversarial_back_translation import Adve
 from epsilometer.mechanisms.anonymisers.shared import adversarial_rewriter
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages import prepare
-from epsilometer.runtime import checksums
+from epsilometer.runtime import checksums, resuming
 from epsilometer.studies.anonymity.parts import AUXILIARIES, parted
 from epsilometer.studies.anonymity.stages import rewriters
 from tests.support import tiny_models
@@ -66,7 +66,7 @@ def test_a_rewriter_of_the_texts_of_auxiliaries(project: dict[str, Any]) -> None
     seen = table.filter(pl.col("split") == AUXILIARIES)["id"].head(50)
     assert json.loads((out / "about.json").read_text())["texts"] == sorted(seen)
     assert record["texts"] == 40  # a fifth is held out
-    assert not Path("data/rewriting/songs").exists()
+    assert not any(Path("data/begun").iterdir())
     checksums.check(out)
     rewrites = AdversarialBackTranslation(resource=out).rewrite(["a b. c"], NO_BUDGET, Noise.named(1, "x"))
     assert len(rewrites.texts) == 1
@@ -88,13 +88,13 @@ def test_a_stage_that_was_killed_makes_no_round_trip_again_and_ends_with_the_sam
             raise KeyboardInterrupt
         epoch(training, number, adversary, rewriter)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(adversarial_rewriter._Training, "_epoch", killed)
-        with pytest.raises(KeyboardInterrupt):
-            rewriters.main("songs")
-    assert Path("data/rewriting/songs").exists()
-    monkeypatch.setattr(rewriters, "_mechanism", lambda params, name: pytest.fail("a round trip was made again"))
-    rewriters.main("songs")
+    with resuming.running("rewriters", "songs", lambda: "same"):
+        with monkeypatch.context() as patched:
+            patched.setattr(adversarial_rewriter._Training, "_epoch", killed)
+            with pytest.raises(KeyboardInterrupt):
+                rewriters.main("songs")
+        monkeypatch.setattr(rewriters, "_mechanism", lambda params, name: pytest.fail("a round trip was made again"))
+        rewriters.main("songs")
     assert {path: path.read_bytes() for path in sorted(out.iterdir())} == whole
 
 

@@ -26,6 +26,7 @@ from epsilometer.models.classifiers.transformer import Transformer, fine_tune
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import Params, read
 from epsilometer.project.code import digest
+from epsilometer.runtime import resuming
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples, labelled, to_rewrite
 from epsilometer.studies.anonymity.privatizing import collect, privatize
 from epsilometer.studies.anonymity.tables import PRIVATIZED
@@ -435,7 +436,7 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
 
     classifiers.main()
     privatize.main("songs-mine")
-    assert not (project / "data/privatizing/songs-mine").exists()
+    assert not any((project / "data/begun").iterdir())
     stage.main("songs-mine")
     clean = tables.read("data/downstream/clean.parquet", DOWNSTREAM)
     assert clean.group_by("label", "setting").len().sort("label", "setting").rows() == [
@@ -476,16 +477,16 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
 def test_the_privatize_stage_goes_on_with_its_own_slices_only(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from epsilometer.studies.anonymity.stages import privatize as stage
 
-    stale = project / "data/privatizing/songs-mine/0123456789abcdef"
+    stale = project / "data/begun/privatize/songs-mine/other"
     stale.mkdir(parents=True)
     (stale / "0.parquet").write_text("of other texts")
-    monkeypatch.setattr(stage, "collect", lambda folder, epsilon: (_ for _ in ()).throw(RuntimeError("killed")))
-    with pytest.raises(RuntimeError):
+    with resuming.running("privatize", "songs-mine", lambda: "same"):
+        with monkeypatch.context() as patch:
+            patch.setattr(stage, "collect", lambda folder, epsilon: (_ for _ in ()).throw(RuntimeError("killed")))
+            with pytest.raises(RuntimeError):
+                stage.main("songs-mine")
+        monkeypatch.setattr(Job, "run", lambda job, *rest: pytest.fail("a slice that is there was rewritten"))
         stage.main("songs-mine")
-    monkeypatch.undo()
-    monkeypatch.chdir(project)
-    monkeypatch.setattr(Job, "run", lambda job, *rest: pytest.fail("a slice that is there was rewritten"))
-    stage.main("songs-mine")
     assert len(tables.read("data/privatized/songs-mine/9.parquet", PRIVATIZED)) == 2 * 520
 
 

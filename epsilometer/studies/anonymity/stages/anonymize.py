@@ -2,14 +2,11 @@
 
 Those are the test texts and, of the texts that victims were trained on, those from which attackers learn how rewrites
 look.
-Slices stay under data/anonymizing until all are there, so that a stopped run continues where it stopped.
 """
 
 from __future__ import annotations
 
-import shutil
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -22,7 +19,7 @@ from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
-from epsilometer.project.code import digest
+from epsilometer.runtime.resuming import parts
 from epsilometer.studies.anonymity.labelled import VALIDATION, to_anonymize
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
@@ -42,19 +39,14 @@ def main(name: str) -> None:
     texts, numbers = rows["text"].to_list(), rows["row"].to_numpy()
     stream = (params.audit.seed, params.audit.round, "anonymize", cell.dataset, cell.mechanism)
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
-    whole = Path("data/anonymizing") / name
-    read = [Path("data/classifiers", cell.dataset), *([Path(cell.resource)] if cell.resource else [])]
-    code = [Path(__file__), params.code(cell)]
-    inputs = [stream, cell.model_dump(), numbers.tolist()]
-    folder = whole / digest(inputs, texts, code, read, project=Path(params.root).resolve())
     job = Job(texts, np.arange(len(texts)), cell.budgets, streams)
-    privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
-    for epsilon in cell.budgets:
-        table = rows.select("row", "split").hstack(collect(folder, epsilon))
-        if "status" not in table.columns:
-            table = table.with_columns(pl.lit(None, dtype).alias(column) for column, dtype in COLUMNS.items())
-        tables.write(table, anonymized_path(name, epsilon), ANONYMIZED)
-    shutil.rmtree(whole)
+    with parts() as begun:
+        privatize(partial(_mechanism, params, name), job, begun.folder, params.runtime.engine)
+        for epsilon in cell.budgets:
+            table = rows.select("row", "split").hstack(collect(begun.folder, epsilon))
+            if "status" not in table.columns:
+                table = table.with_columns(pl.lit(None, dtype).alias(column) for column, dtype in COLUMNS.items())
+            tables.write(table, anonymized_path(name, epsilon), ANONYMIZED)
 
 
 def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:

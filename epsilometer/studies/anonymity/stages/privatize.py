@@ -2,15 +2,11 @@
 epsilon, with noise of its own for each seed of the classifiers.
 
 Mechanisms that ask classifiers are told the true labels where they run `as_published`, as the papers' are.
-
-Slices stay under data/privatizing until all are there, so that a stopped run continues where it stopped.
 """
 
 from __future__ import annotations
 
-import shutil
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -20,7 +16,7 @@ from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism, TakesTruths, Truths
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
-from epsilometer.project.code import digest
+from epsilometer.runtime.resuming import parts
 from epsilometer.studies.anonymity.labelled import to_rewrite, truths
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
@@ -47,17 +43,13 @@ def main(name: str) -> None:
     numbers = row + (seed << 32)  # a stream a text and seed
     stream = (params.audit.seed, params.audit.round, "privatize", cell.dataset, cell.mechanism)
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
-    whole = Path("data/privatizing") / name
     true_labels = truths(rows, [*labels.attributes, *labels.tasks])
-    inputs = [stream, cell.model_dump(), numbers.tolist(), true_labels]
-    code, read = [Path(__file__), params.code(cell)], [Path(cell.resource)] if cell.resource else []
-    folder = whole / digest(inputs, texts, code, read, project=Path(params.root).resolve())
     job = Job(texts, np.tile(np.arange(len(texts)), seeds), cell.budgets, streams)
-    privatize(partial(_mechanism, params, name, true_labels), job, folder, params.runtime.engine)
-    for epsilon in cell.budgets:
-        table = pl.DataFrame({"row": row, "seed": seed}).hstack(collect(folder, epsilon))
-        tables.write(table, privatized_path(name, epsilon), PRIVATIZED)
-    shutil.rmtree(whole)
+    with parts() as begun:
+        privatize(partial(_mechanism, params, name, true_labels), job, begun.folder, params.runtime.engine)
+        for epsilon in cell.budgets:
+            table = pl.DataFrame({"row": row, "seed": seed}).hstack(collect(begun.folder, epsilon))
+            tables.write(table, privatized_path(name, epsilon), PRIVATIZED)
 
 
 def _mechanism(params: AnonymityParams, name: str, true_labels: Truths) -> Mechanism:

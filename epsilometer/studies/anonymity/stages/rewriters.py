@@ -1,8 +1,7 @@
 """Stage rewriters@name: an encoder-decoder that writes round trips of texts from states that do not show an attribute.
 
-It sees the auxiliaries' texts alone, sentence by sentence, as it rewrites them later. Round trips, slice by slice, and
-the state after each epoch stay under data/rewriting until it is trained, so that a stopped run continues where it
-stopped.
+It sees the auxiliaries' texts alone, sentence by sentence, as it rewrites them later. A stopped run goes on after the
+last slice of round trips, or the last epoch.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import AdversarialTraining, Parallel, train
 from epsilometer.project import cells
-from epsilometer.project.code import digest
 from epsilometer.runtime import checksums
 from epsilometer.runtime.progress import say
+from epsilometer.runtime.resuming import parts
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.parts import AUXILIARIES, parted
@@ -49,19 +48,16 @@ def main(name: str) -> None:
     texts, labels = ([pair[i] for pair in labelled] for i in (0, 1))
     stream = (params.audit.seed, "round trips", entry.dataset)
     streams = [Noise.named(len(texts), *stream, epsilon) for epsilon in cell.budgets[:1]]
-    whole, models = Path("data/rewriting") / name, Path("data/models")
-    inputs = [stream, entry.model_dump(), rows["id"].to_list()]
-    code = [Path(__file__), params.code(cell)]
-    state = whole / digest(inputs, texts, code, [models], project=Path(params.root).resolve())
     job = Job(texts, np.arange(len(texts)), cell.budgets[:1], streams)
-    privatize(partial(_mechanism, params, name), job, state / "round_trips", params.runtime.engine)
-    round_trips = collect(state / "round_trips", cell.budgets[0])["text"].to_list()
-    out = Path(f"data/rewriters/{name}")
-    shutil.rmtree(out, ignore_errors=True)
-    record = train(entry.model, Parallel(texts, round_trips, labels), how, out, state=state)
-    tables.write_json({"dataset": entry.dataset, "texts": rows["id"].sort().to_list()}, out / "about.json")
-    checksums.write(out)  # the starting model's checksums were copied with it
-    shutil.rmtree(whole)
+    with parts() as begun:
+        slices = begun.folder / "round_trips"
+        privatize(partial(_mechanism, params, name), job, slices, params.runtime.engine)
+        round_trips = collect(slices, cell.budgets[0])["text"].to_list()
+        out = Path(f"data/rewriters/{name}")
+        shutil.rmtree(out, ignore_errors=True)
+        record = train(entry.model, Parallel(texts, round_trips, labels), how, out, state=begun.folder)
+        tables.write_json({"dataset": entry.dataset, "texts": rows["id"].sort().to_list()}, out / "about.json")
+        checksums.write(out)  # the starting model's checksums were copied with it
     say(f"rewriter {name}: {record['distinct'][-1]:.0f} distinct outputs of a hundred held-out sentences")
 
 
