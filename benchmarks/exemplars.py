@@ -267,8 +267,8 @@ def by_law(release: Release, split: Split, public: Array, released: NDArray[np.i
     np.add.at(counts, (places, numbers), 1)
     comes_from = release.probabilities(public, epsilon)[:, outputs].T
     comes_from /= comes_from.sum(1, keepdims=True)
-    one = np.ones((len(public), 1))
-    inputs = np.concatenate([public, one], axis=1)
+    constant = np.ones((len(public), 1))
+    inputs = np.concatenate([public, constant], axis=1)
 
     def lack(flat: Array) -> tuple[float, Array]:
         weights = flat.reshape(inputs.shape[1], -1)
@@ -305,9 +305,9 @@ def coin(split: Split, one_text: float) -> dict[str, float]:
     """The row of the control: texts themselves, with probability tanh(l / 2)."""
     share = float(np.tanh(TARGET / 2))
     best = int((split.public[1] @ split.private[1][split.audited].mean(0)).argmax())
-    told = Noise.named(PRIVATE, "exemplars", "coin", split.number).uniforms()[:, 0] < share
-    texts = [text if itself else split.public[0][best] for text, itself in zip(split.private[0], told, strict=True)]
-    vectors = np.where(told[:, None], split.private[1], split.public[1][best])
+    is_shown = Noise.named(PRIVATE, "exemplars", "coin", split.number).uniforms()[:, 0] < share
+    texts = [text if itself else split.public[0][best] for text, itself in zip(split.private[0], is_shown, strict=True)]
+    vectors = np.where(is_shown[:, None], split.private[1], split.public[1][best])
     cosine = share + (1 - share) * one_text
     return {
         "loss": TARGET,
@@ -328,18 +328,18 @@ def splits() -> list[Split]:
     train = train[shuffled(len(train), "pool")[: 2 * (PUBLIC + PRIVATE)]]
     every, tested = (embedded(name, part["text"].to_list()) for name, part in (("snips", train), ("snips-test", test)))
     labels = train["intent"].to_numpy()
-    drawn = []
+    every_split = []
     for number in range(SPLITS):
         order = shuffled(len(train), "split", number)
         public, private = order[:PUBLIC], order[PUBLIC : PUBLIC + PRIVATE]
         sets = shuffled(PRIVATE, "sets", number)[: SETS * SIZE].reshape(SETS, SIZE)
-        drawn.append(
+        every_split.append(
             Split(
                 number, some(every, public), labels[public].tolist(), some(every, private), labels[private].tolist(),
                 test=tested, test_labels=test["intent"].to_list(), sets=list(sets),
             )
         )  # fmt: skip
-    return drawn
+    return every_split
 
 
 def corpus_lines() -> Texts:
@@ -374,8 +374,8 @@ def page(rows: dict[tuple[str, str], list[dict[str, float]]]) -> str:
     """The page: a table of means over splits with their standard deviations, and which goals are reached."""
     clean, few = (np.array([row["head"] for row in rows[name, ""]]) for name in ("clean texts", FEW))
     goals = (clean + few) / 2
-    reached = [_reached(name, kind, of, goals) for (name, kind), of in rows.items() if kind]
-    some_reached = [row for row in reached if any(isinstance(value, int) and value for value in row.values())]
+    every_row = [_reached(name, kind, of, goals) for (name, kind), of in rows.items() if kind]
+    some_reached = [row for row in every_row if any(isinstance(value, int) and value for value in row.values())]
     said, tries, learners = ((__doc__ or "").split("\n\n")[i] for i in (1, 2, 3))
     settings = (
         f"{SPLITS} splits: {PUBLIC:,} public and {PRIVATE:,} private texts, {SETS} sets of {SIZE}; {EXEMPLARS} "
@@ -415,8 +415,8 @@ def _cells(name: str, kind: str, splits: Sequence[dict[str, float]]) -> dict[str
 
 def _reached(name: str, kind: str, splits: Sequence[dict[str, float]], goals: Array) -> dict[str, Any]:
     learnt = {key: int((np.array([row[key] for row in splits]) >= goals).sum()) for key in COLUMNS[-4:]}
-    kept = np.array([row["share of the possible"] for row in splits]) >= 0.5
-    return {"try": name, "public texts": kind, **learnt, "cosine": int(kept.sum())}
+    shares = np.array([row["share of the possible"] for row in splits]) >= 0.5
+    return {"try": name, "public texts": kind, **learnt, "cosine": int(shares.sum())}
 
 
 if __name__ == "__main__":

@@ -54,10 +54,10 @@ def tables(text: str) -> Iterator[Table]:
 
 def number(cell: str) -> float | None:
     """The figure of a cell, without its interval."""
-    found = re.match(r"[≤≥<]? ?(-?\d[\d,]*\.?\d*)", cell)
+    figure = re.match(r"[≤≥<]? ?(-?\d[\d,]*\.?\d*)", cell)
     if cell.startswith("<"):
         return 0.0
-    return None if found is None else float(found[1].replace(",", ""))
+    return None if figure is None else float(figure[1].replace(",", ""))
 
 
 def won_by_the_coin(text: str) -> set[str]:
@@ -204,11 +204,11 @@ def test_a_table_ranks_by_worth_only_what_its_tail_allows() -> None:
     page = "\n".join([*lines[:6], *(f"{line} {place} |" for line, place in places.items())])
     assert ranked_by_worth(page, {"cosine"}) == []
     assert ranked_by_worth(page, {"bleu"}) == [], "by a figure that nobody wins by cheating"
-    for before, after, where in (
+    for before, after, mechanism in (
         ("0.00692           | 2", "0.0692            | 2", "tem"),
         ("0.00692           | 2", "not testable      | 2", "tem"),
         ("0.00692           | 2", "≥ 0               | 2", "tem"),
         ("0.463             | –", "0.463             | 3", "coin"),
     ):
         assert before in page
-        assert ranked_by_worth(page.replace(before, after), {"cosine"}) == [f"How good it can be on planted: {where}"]
+        assert ranked_by_worth(page.replace(before, after), {"cosine"}) == [f"How good it can be on planted: {mechanism}"]

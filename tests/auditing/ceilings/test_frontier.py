@@ -193,9 +193,9 @@ def test_the_audit_measures_that_the_ceiling_is_reached(success: float) -> None:
     bounds = frontier(TextSet.of_all_pairs(vectors))
     assert success_of(average) <= success + 1e-6
     source = np.arange(20_000) % 6
-    drawn = channel.rewrite([channel.inputs[i] for i in source], NO_BUDGET, Noise.named(len(source), "channel"))
-    assert drawn.units is not None
-    worth = (vectors[source] * channel.outputs[drawn.units.values]).sum(axis=1).mean()
+    sampled = channel.rewrite([channel.inputs[i] for i in source], NO_BUDGET, Noise.named(len(source), "channel"))
+    assert sampled.units is not None
+    worth = (vectors[source] * channel.outputs[sampled.units.values]).sum(axis=1).mean()
     assert worth == pytest.approx(float(bounds.ceiling(success_of(average))), abs=0.03)
 
 
