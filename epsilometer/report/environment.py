@@ -11,8 +11,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from epsilometer.core.component import PACKAGE
-from epsilometer.report import wording
-from epsilometer.report.section import Fragment, Section
+from epsilometer.report.section import Section
 
 
 def render(template: Path, context: Mapping[str, Any]) -> Markup:
@@ -26,20 +25,10 @@ def show(section: Section, styles: Mapping[str, Any] | None = None, controls: Se
     return render(PACKAGE / "report/section.html.j2", shared)
 
 
-def _fragment(block: Fragment, styles: Mapping[str, Any], controls: Sequence[str]) -> Markup:
-    return render(block.template, {"styles": styles, "controls": controls, **block.context})
-
-
 def _marked(text: str) -> Markup:
     """The text as HTML, what stands in backticks as code, and between two pairs of asterisks as strong."""
     code = re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", code))
-
-
-def _shade(full: float) -> str:
-    """A colour between white and blue, 0 to 1, on which dark text is legible."""
-    parts = (round(white + (dark - white) * full) for white, dark in zip((250, 252, 254), (86, 160, 211), strict=True))
-    return "#" + "".join(f"{part:02x}" for part in parts)
 
 
 _ENVIRONMENT = jinja2.Environment(
@@ -49,10 +38,4 @@ _ENVIRONMENT = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters |= {
-    "budget": wording.budget,
-    "fragment": _fragment,
-    "marked": _marked,
-    "proved": wording.proved,
-    "shade": _shade,
-}
+_ENVIRONMENT.filters["marked"] = _marked

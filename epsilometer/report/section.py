@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from epsilometer.report.table import Table
 
 if TYPE_CHECKING:  # drawing takes a second to import, and not every section has a figure
     from epsilometer.report.figures import Figure
-
-
-@dataclass(frozen=True)
-class Fragment:
-    """A part of the page that is neither words, table nor figure: a template, which sees `styles` and `controls`."""
-
-    template: Path
-    context: Mapping[str, Any]
-    kind: ClassVar[str] = "fragment"
 
 
 @dataclass(frozen=True)
@@ -30,18 +20,20 @@ class Section:
     link: what the page's table of contents calls it.
     heading: its title.
     words: paragraphs; what stands in backticks is code, between two pairs of asterisks strong.
-    blocks: tables, figures and fragments in their order.
+    blocks: tables and figures in their order.
     first_screen: topics with a sentence each, which stand at the top of the page as far as there is room.
     alarm: whether the first screen must look like one.
+    legend: whether the mechanisms stand above the blocks, to be brought out in all figures.
     """
 
     id: str
     link: str
     heading: str
     words: Sequence[str] = ()
-    blocks: Sequence[Table | Figure | Fragment] = ()
+    blocks: Sequence[Table | Figure] = ()
     first_screen: Sequence[tuple[str, str]] = ()
     alarm: bool = False
+    legend: bool = False
 
     @property
     def tables(self) -> list[Table]:

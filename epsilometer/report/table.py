@@ -38,6 +38,7 @@ NONE = "–"
 NAMED = "data set: {dataset} | mechanism: {mechanism} | epsilon: {epsilon:budget}"
 _NUMBER = re.compile(r"[≤≥<~+−-]? ?[\d∞–]|above \d|exact: |at (least|most) \d|not testable$|ceiling$|every time$|$")
 _WIDE = 28  # letters from which on a cell is words, which wrap
+_ASIDE = 40  # letters of a number with what is said beside it, at most
 _LESS = re.compile(r" (\(|± |to |of )")  # where what is said beside a number begins
 
 
@@ -129,10 +130,11 @@ def _head(name: str) -> str:
 
 
 def _class(shown: Sequence[str]) -> str:
-    """`number` for a column of numbers, `wide` for one of words that wrap."""
-    if max(map(len, shown), default=0) > _WIDE:
-        return "words"
-    return "number" if all(map(_NUMBER.match, shown)) else ""
+    """`number` for a column of numbers, `words` for one of words that wrap."""
+    most = max(map(len, shown), default=0)
+    if all(map(_NUMBER.match, shown)) and most <= _ASIDE:
+        return "number"
+    return "words" if most > _WIDE else ""
 
 
 def _cell(text: str, style: str) -> Markup:

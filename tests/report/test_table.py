@@ -64,7 +64,7 @@ def test_columns_of_numbers_are_told_from_words() -> None:
         {
             "loss": "0.71 to 0.82",
             "shares": "– ",
-            "levels: values": "0.1: 0.800, 0.2: 0.700, 0.3: 0.600",
+            "levels: values": "0.1: 0.800, 0.2: 0.700, 0.3: 0.600, 0.4: 0.5",
             "sees": "text",
         },
         {"loss": "ceiling", "shares": "< 10⁻⁶", "levels: values": "1: 2", "sees": "3 of them", "none": "–"},

@@ -67,7 +67,8 @@ def claim_table(estimates: pl.DataFrame, verdicts: pl.DataFrame, alpha: float) -
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | claim: {claim} | verdict: {overall} | by: {overall_by} | "
         "violated in: {violations} of {tests} | hardest test: {attack} on {dataset} | "
         "correct guesses: {successes:,} ({success_rate:share}) | "
-        "allowed on average: {expected:,.0f} ({allowed:share}) | p-value: {p_value:p} | refutable loss: {refutable:proved} | needed trials: {needed}"
+        "allowed on average: {expected:,.0f} ({allowed:share}) | p-value: {p_value:p} | "
+        "refutable loss: {refutable:proved} | needed trials: {needed}"
     )
     shared = divisor([smallest_p_value(*row) for row in judged.select("trials", "expected").iter_rows()], alpha)
     caption = (

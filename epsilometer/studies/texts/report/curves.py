@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -28,7 +27,7 @@ from epsilometer.report.figures import (
     wide_axis,
 )
 from epsilometer.report.rows import CELL, by_equal_length, exactly, within_ceiling
-from epsilometer.report.section import Fragment, Section
+from epsilometer.report.section import Section
 from epsilometer.report.table import Table
 from epsilometer.report.wording import (
     bounded,
@@ -85,7 +84,6 @@ def section(results: TextResults) -> Section:
         "the most that so many trials can show."
         + (" The first row has losses by the mechanisms' laws, between texts of equal length." if len(exact) else ""),
     )
-    legend = Fragment(Path(__file__).with_suffix(".html.j2"), {})
     cells = [(cell.dataset, cell.mechanism) for cell in results.params.cells.values()]
     order = pl.DataFrame(cells, schema=CELL[:2], orient="row").unique(maintain_order=True).with_row_index("order")
     ordered = estimates.join(order, on=CELL[:2], how="left", maintain_order="left").sort("order", maintain_order=True)
@@ -94,8 +92,8 @@ def section(results: TextResults) -> Section:
         link="Curves",
         heading="What each mechanism leaks at each budget",
         words=explained,
+        legend=True,
         blocks=[
-            legend,
             *figures,
             *losses(results, with_overall(ordered, results.verdicts)),
         ],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import polars as pl
 
-from epsilometer.auditing.results.diagnostics import STRONGEST_INSIDE
 from epsilometer.report.rows import CELL, averages, strongest
-from epsilometer.report.section import Fragment, Section
-from epsilometer.report.wording import listed, proved, share
+from epsilometer.report.section import Section
+from epsilometer.report.table import Table
+from epsilometer.report.wording import budget, listed, proved, share
 from epsilometer.studies.texts.report.datasets import datasets
 from epsilometer.studies.texts.report.results import TextResults
 
@@ -19,62 +18,32 @@ _FEW = 0.25  # the share of the five commonest distractors from which on an aver
 
 
 def section(results: TextResults) -> Section:
-    """Shaded tables of the largest loss that an attack on what is released proves."""
-    estimates, described = results.estimates, datasets(results)
-    return Section(
-        id="strongest",
-        link="Strongest",
-        heading="The strongest attack",
-        words=[
-            "Large: the loss that the best attack **on what is released** proves, in nats, and darker where it is "
-            "more; the brown part of the bar is how much of it the length of a text proves alone. Equal length: the "
-            "same attack on trials whose candidates have equally many words; exact: the average loss between such "
-            "texts, by the mechanism's law; inside: an attack on something that is not released.",
-            " ".join(filter(None, (length_sentence(estimates), few_sentence(described)))),
-        ],
-        blocks=[
-            Fragment(
-                Path(__file__).with_suffix(".html.j2"),
-                {"heat": heat(estimates, described, results.exact), "unread": results.unread},
-            )
-        ],
-    )
+    """The largest loss that an attack on what is released proves, of each mechanism at each budget."""
+    said = (length_sentence(results.estimates), few_sentence(datasets(results)))
+    return Section("strongest", "Strongest", "The strongest attack", [*filter(None, said)], blocks=[*matrices(results)])
 
 
-def heat(estimates: pl.DataFrame, datasets: pl.DataFrame, exact: pl.DataFrame) -> list[dict[str, Any]]:
-    """For each data set: mechanism by budget, smallest first -> the strongest attack on what is released.
-
-    Beside it that of length, that among candidates of equal length, that of the strongest attack on everything, and the
-    exact average by the law of what is released.
-    """
-    by_law = averages(exact)
-    matched = dict(datasets.select("dataset", "match").iter_rows())
-    length = estimates.filter(attack=LENGTH).select(*CELL, length="loss")
-    inside = strongest(estimates, STRONGEST_INSIDE).filter(~pl.col("released")).select(*CELL, "sees", inside="loss")
-    best = strongest(estimates).drop("sees")
-    for more in (length, inside):
-        best = best.join(more, on=CELL, how="left", nulls_equal=True)
-    tables = []
-    for (dataset,), table in best.sort("dataset", "control", *CELL[1:]).group_by("dataset", maintain_order=True):
-        rows = {
-            str(mechanism): [
-                _cell(cell) | {"exact": by_law.get((dataset, mechanism, cell["epsilon"]))} for cell in cells.to_dicts()
-            ]
-            for (mechanism,), cells in table.group_by("mechanism", maintain_order=True)
-        }
-        tables.append({"dataset": dataset, "match": matched.get(dataset), "rows": rows})
-    return tables
-
-
-def _cell(best: dict[str, Any]) -> dict[str, Any]:
-    length = best["length"]
-    some = best["equal_loss"] is not None and best["equal_trials"] < best["trials"]
-    return {
-        **{name: best[name] for name in ("epsilon", "loss", "attack", "length", "equal_trials", "sees", "inside")},
-        "equal": best["equal_loss"] if some else None,
-        "part": min(1.0, length / best["loss"]) if length is not None and best["loss"] else 0.0,
-        "full": min(1.0, best["loss"] / best["ceiling"]) if best["ceiling"] else 0.0,
-    }
+def matrices(results: TextResults) -> Iterator[Table]:
+    """A table a data set: a row a mechanism, controls last, with its budgets from the smallest to the largest."""
+    by_law, hardly = averages(results.exact), results.unread
+    best = strongest(results.estimates).sort("dataset", "control", *CELL[1:])
+    for (dataset,), table in best.group_by("dataset", maintain_order=True):
+        rows = []
+        for (mechanism,), cells in table.group_by("mechanism", maintain_order=True):
+            row = {"mechanism": str(mechanism)}
+            for number, cell in enumerate(cells.to_dicts(), start=1):
+                exact = by_law.get((dataset, mechanism, cell["epsilon"]))
+                aside = [f"ε {budget(cell['epsilon'])}", *([f"exact {exact}"] if exact else [])]
+                aside += ["hardly read"] if (dataset, mechanism) in hardly else []
+                row[f"budget {number}"] = f"{proved(cell['loss'])} ({', '.join(aside)})"
+            rows.append(row)
+        match = results.params.match(str(dataset))
+        matched = "" if match == "none" else f"; candidates are matched by {match}"
+        caption = (
+            "The loss that the best attack on what is released proves, in nats, and in brackets the budget and the "
+            f"exact average between texts of equal length{matched}."
+        )
+        yield Table(str(dataset), caption, rows, page_only=True)
 
 
 def few_sentence(datasets: pl.DataFrame) -> str:

@@ -135,7 +135,7 @@ def test_no_cell_with_a_known_law_ends_at_what_trials_can_show() -> None:
     text = text_of(numbers.section(results), results)
     assert "exact: 10.00 ± 0.01" in text  # all pairs, as in the trials
     assert text.count("above 5.23") == 3  # plug-in values, of the attack and of both rows of the strongest
-    assert "exact 8.00 ± 0.01" in text_of(strongest.section(results), results)
+    assert "exact 8.00 ± 0.01)" in text_of(strongest.section(results), results)
     known_below = law.with_columns(method=pl.lit(AT_LEAST), average_high=pl.lit(math.inf))
     unknown = audit(estimates=frame(SURE), exact=known_below)
     assert text_of(numbers.section(unknown), unknown).count("above 5.23") == 6
