@@ -13,8 +13,9 @@ with coins b, c_j of chance q, W the cosine of a draw about v and T_j the compon
 density in proportion to (1 - t^2)^((d-3)/2) M_(d-1)(kappa sqrt(1 - t^2)). That is post-processing of the release, so
 the epsilon of this pair is a lower end. The masses that Y has in cells of a sixth of the narrowest deviation are those
 of its characteristic function, (1 - q + q phi_W)(1 - q + q phi_T)^(N-1), both by quadrature, by one FFT: no draw is
-rounded. Only the empty batch is an atom, and is added by itself. Cells of less than 1e-11, or than the function's last
-values where it falls slowly, are counted with their neighbours towards the ends, which is post-processing, too.
+rounded. Only the empty batch is an atom, and is added by itself. Where the function has not fallen to 1e-13 by the last
+frequency, as in few dimensions, so much normal noise is added to Y that it has: to cut it off there instead would show
+more than Y does. Cells of less than 1e-11 are counted with their neighbours towards the ends. Both are post-processing.
 
 **The other counts the steps that show the example**, for the rarest outputs, which such cells cut off, are what is lost
 under little noise. A step shows it where Y > t and S'u < B (a batch that is not too large, as large ones hide more).
@@ -57,6 +58,8 @@ _LEAST = 1e-11  # of a cell, in probability
 _REACH = 9.0  # deviations
 _DECAY = 9.0  # inverse deviations up to which a characteristic function is computed: e^-40 of a normal one is left
 _NODES = 400  # of T's quadrature
+_GONE = 12.0  # inverse deviations from which on a normal characteristic function is 0
+_CUT_OFF = 1e-13  # of a characteristic function, at most
 _CHUNK = 1 << 10  # frequencies at a time
 _NOTHING = 1e-17  # of a characteristic function that only falls from there on
 _SHOWN_AT = np.linspace(0.3, 0.95, 14)  # t over A
@@ -95,16 +98,22 @@ def pair_along(kappa: float, dimension: int, schedule: Poisson) -> Atoms | None:
     frequencies = frequencies[frequencies < _DECAY / min(own, aside)]
     empty, beside, laws = (1 - rate) ** schedule.texts, _aside(kappa, dimension), []
     for part in (frequencies[i : i + _CHUNK] for i in range(0, len(frequencies), _CHUNK)):
-        hidden = (1 - rate + rate * _characteristic(part, *beside).real) ** others
+        other = _characteristic(part, *beside).real
+        if _REACH * aside < 1:  # T is nearly normal: e^-72 is left, while its quadrature no longer resolves the waves
+            other[part * aside > _GONE] = 0
+        hidden = (1 - rate + rate * other) ** others
         laws.append(hidden * (1 - rate + rate * _characteristic(part, cosines, weights)) - empty)
         if np.abs(hidden).max() < _NOTHING:
             break
     law = np.concatenate(laws)
     frequencies = frequencies[: len(law)]
+    left = float(np.abs(law[-3:]).max())
+    if left > _CUT_OFF:
+        law = law * np.exp(-math.log(left / _CUT_OFF) * (frequencies / frequencies[-3]) ** 2)
     masses = irfft(np.pad(law * np.sinc(frequencies * step / (2 * math.pi)), (0, size // 2 + 1 - len(law))), size)
     masses[0] += empty
     places = np.arange(-half, half + 1)
-    return _atoms(masses[places % size], masses[-places % size], max(_LEAST, float(np.abs(law[-3:]).max())))
+    return _atoms(masses[places % size], masses[-places % size])
 
 
 def by_shown_steps(kappa: float, dimension: int, schedule: Poisson, delta: float) -> float:
@@ -164,15 +173,15 @@ def _least(exponent: Callable[[Array], float], start: list[float]) -> float:
     return min(0.0, float(result.fun))
 
 
-def _atoms(first: Array, second: Array, least: float) -> Atoms:
+def _atoms(first: Array, second: Array) -> Atoms:
     """The losses of two laws [cells], mirror images, after the ends were merged into their innermost cells."""
-    certain = np.flatnonzero((first > least) & (second > least))
+    certain = np.flatnonzero((first > _LEAST) & (second > _LEAST))
     low, high = int(certain[0]), int(certain[-1])
     laws = [np.maximum(law[low : high + 1], 0) for law in (first, second)]
     for law, whole in zip(laws, (first, second), strict=True):
         law[0] += max(float(whole[:low].sum()), 0)
         law[-1] += max(float(whole[high + 1 :].sum()), 0)
-    seen = (laws[0] > least) & (laws[1] > least)  # cells between that are not are left out of both
+    seen = (laws[0] > _LEAST) & (laws[1] > _LEAST)  # cells between that are not are left out of both
     log_p, log_q = np.log(laws[0][seen]), np.log(laws[1][seen])
     order = np.argsort(log_p - log_q, kind="stable")
     return Atoms((log_p - log_q)[order], log_p[order])
