@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import chdir
+from contextlib import chdir, suppress
+from pathlib import Path
 
 import pytest
+import yaml
 
+from epsilometer.pipeline.guard.inputs import guarded
+from epsilometer.runtime.resuming import parts
 from tests.support.featured import CELL, write_features
 from tests.support.toy import Toy
 
@@ -90,3 +94,25 @@ def test_a_level_is_an_entry_and_a_killed_stage_goes_on(toy: Toy) -> None:
     toy.run("epsilometer", "stage", "resources")
     said = toy.run("epsilometer", "why", "references@halves")
     assert "setting private_training.songs.rate: 0.01 before, 0.5 now" in said
+
+
+def test_attacks_in_another_order_find_nothing_of_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For DVC their order is no change, and stages number their parts by it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_STAGE", "dvc.yaml:search")
+    stage = {"cmd": "true", "params": ["attacks"]}
+    Path("dvc.yaml").write_text(yaml.safe_dump({"stages": {"search": stage}}))
+
+    def goes_on(*attacks: str) -> bool:
+        """Whether a killed stage of these attacks finds its first part; the part is finished then."""
+        Path("params.yaml").write_text(yaml.safe_dump({"attacks": {name: {} for name in attacks}}, sort_keys=False))
+        with suppress(KeyboardInterrupt), guarded(), parts() as begun:
+            before = "0" in begun
+            with begun.part("0"):
+                pass
+            raise KeyboardInterrupt
+        return before
+
+    assert [goes_on("first", "second"), goes_on("first", "second")] == [False, True]
+    assert not goes_on("second", "first")
+    assert goes_on("first", "second")

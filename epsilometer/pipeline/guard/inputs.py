@@ -73,9 +73,12 @@ def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]
 
 
 def _fingerprint(deps: Sequence[str], params: Sequence[str], settings: dict[str, Any]) -> str:
-    """A name for all that DVC compares: the bytes of the deps, and the settings as params.yaml has them."""
+    """A name for all that DVC compares: the bytes of the deps, and the settings as params.yaml has them.
+
+    Their order counts, though not for DVC: attacks run in theirs, and parts are numbered by it.
+    """
     compared = {dep: digest(dep) for dep in deps}, {key: lookup(settings, key) for key in params}
-    return hashlib.blake2b(json.dumps(compared, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(json.dumps(compared).encode(), digest_size=16).hexdigest()
 
 
 def _named_in_records(deps: Sequence[str], root: str) -> list[str]:
