@@ -10,7 +10,7 @@ import numpy as np
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.report.table import NONE, Table
-from epsilometer.report.wording import as_number, budget
+from epsilometer.report.wording import as_number, budget, tail_words
 from epsilometer.studies.leaderboard.learning import SENTENCES, WORDS
 from epsilometer.studies.leaderboard.params import LeaderboardParams
 from epsilometer.studies.leaderboard.plain import SENTENCE
@@ -112,7 +112,7 @@ def _row(board: Board, row: Mapping[str, Any]) -> dict[str, Any]:
         **begin,
         "epsilon": budget(row["epsilon"]),
         "average": _ENDS[row["by"]] + as_number(row["average"]),
-        "delta at 4": _ENDS[row["by"]] + as_number(row["delta_at_4"]),
+        "delta at 4": _tail(row),
         "pure": as_number(row["pure"]),
         "worst pair": as_number(row["worst"]),
         "cosine": f"{row['cosine']:.3f}",
@@ -135,11 +135,16 @@ def _at_average(board: Board, row: Mapping[str, Any]) -> dict[str, str]:
     return {
         "at the average: epsilon": budget(row["epsilon"]),
         "its average": _ENDS[row["by"]] + as_number(row["average"]),
-        "its delta at 4": _ENDS[row["by"]] + as_number(row["delta_at_4"]),
+        "its delta at 4": _tail(row),
         "its cosine": f"{row['cosine']:.3f}",
         "its share": _share(row),
         **{f"its F1 {learner}": _mean(board, row, "task", learner) for learner in (WORDS, SENTENCES)},
     }
+
+
+def _tail(row: Mapping[str, Any]) -> str:
+    ends = {"law": (row["delta_at_4"], row["delta_at_4"]), "latents": (None, row["delta_at_4"])}
+    return tail_words(*ends.get(row["by"], (row["delta_at_4"], None)))
 
 
 def _share(row: Mapping[str, Any]) -> str:
