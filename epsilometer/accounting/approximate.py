@@ -17,10 +17,11 @@ and its epsilon is that of Gaussian noise (`pairs.py`) on the same schedule and 
 
 In parts, drawn one by one, squared distances add up: 1 / sigma^2 is the sum over parts.
 
-What this leaves out, all of it in the adversary's favour: the length of a sum tells how many draws it has, to
-n sqrt(2 / d), where a Gaussian sum does not; and far out a sum of few draws is not normal. So it is no upper end, and
-nothing here claims it. Beside the optimal test of whole sums in 100 and 400 dimensions, delta is right to .02 with 16
-and 32 draws, and too low with 8, by .05 at epsilon 3 (`test_approximate.py`). Where a batch is one text, and the draw itself is seen, it is the draw's own law that counts.
+What this leaves out, all of it in the adversary's favour: the length of a sum tells how many draws it has, to n sqrt(2
+/ d), where a Gaussian sum does not; and far out a sum of few draws is not normal. So it is no upper end, and nothing
+here claims it. Beside the optimal test of whole sums in 100 and 400 dimensions, delta is right to .02 with 16 and 32
+draws, and too low with 8, by .05 at epsilon 3 (`test_approximate.py`). Where a batch is one text, and the draw itself
+is seen, it is the draw's own law that counts.
 """
 
 from __future__ import annotations
