@@ -54,7 +54,7 @@ def tables(text: str) -> Iterator[Table]:
 
 def number(cell: str) -> float | None:
     """The figure of a cell, without its interval."""
-    figure = re.match(r"[≤≥<]? ?(-?\d[\d,]*\.?\d*)", cell)
+    figure = re.match(r"[≤≥<]? ?(-?\d[\d,]*\.?\d*(?:e-?\d+)?)", cell)
     if cell.startswith("<"):
         return 0.0
     return None if figure is None else float(figure[1].replace(",", ""))
