@@ -30,6 +30,7 @@ from epsilometer.auditing.trials.sampling import is_shared
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, at_budget
 from epsilometer.core.mechanism import HasDistance, HasPublicTexts, Mechanism
+from epsilometer.text.words import words
 
 VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
 BY_LAW = "by its stated law"  # of a verdict that believes what the mechanism says of its outputs
@@ -61,14 +62,23 @@ def trial_claims(
 def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
     """Raises UserError where some of these texts are among those that a mechanism counts as public.
 
-    They are not left out silently: then what is public would depend on what is private.
+    Case, white space and punctuation do not make another text. They are not left out silently: then what is public
+    would depend on what is private.
     """
-    public: Sequence[str] = mechanism.public_texts if isinstance(mechanism, HasPublicTexts) else ()
-    if shared := set(public).intersection(texts):
+    if not isinstance(mechanism, HasPublicTexts):
+        return
+    public = {_compared(text) for text in mechanism.public_texts}
+    if shared := sum(_compared(text) in public for text in texts):
         raise UserError(
-            f"{len(shared)} of the {len(texts)} texts are among the public texts that the mechanism was made from, so "
-            "that its claim does not cover them; give public texts that were collected apart from them"
+            f"{shared} of the {len(texts)} texts are among the public texts that the mechanism was made from (case, "
+            "white space and punctuation apart), so that its claim does not cover them; give public texts that were "
+            "collected apart from them"
         )
+
+
+def _compared(text: str) -> str:
+    """The words of a text; a text without any as it is."""
+    return " ".join(words(text)) or text
 
 
 def _largest_claim(mechanism: Mechanism, epsilon: float, texts: Sequence[str], numbers: NDArray[np.integer]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -13,6 +14,7 @@ import polars as pl
 import pytest
 
 import epsilometer
+from epsilometer.auditing.claims.verdicts import refuse_public
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.auditing.gating import subject
@@ -267,6 +269,22 @@ def test_an_audit_stays_below_the_claim_and_near_the_exact_loss() -> None:
 def test_audited_texts_are_no_public_ones() -> None:
     with pytest.raises(UserError, match=r"3 of the .* texts are among the public texts"):
         epsilometer.audit([*PRIVATE, *PUBLIC[:3]], mechanism(), [1.0], ["lexical"], trials=20)
+
+
+@pytest.mark.parametrize(
+    ("public", "private", "refused"),
+    [
+        ("Is it far?", "is it  far", True),
+        ("Caf\u00e9 au lait", "cafe\u0301 AU LAIT!", True),
+        ("Is it far?", "Is it fair?", False),
+        ("!!!", "???", False),
+        ("!!!", "!!!", True),
+    ],
+)
+def test_case_layout_and_punctuation_make_no_other_text(public: str, private: str, refused: bool) -> None:
+    made_of = Exemplars(resource=(*PUBLIC, public), m=4)
+    with pytest.raises(UserError, match="1 of the 2 texts") if refused else nullcontext():
+        refuse_public(made_of, [PRIVATE[0], private])
 
 
 def test_exemplars_are_public_texts_that_differ_and_do_not_depend_on_what_is_rewritten() -> None:
