@@ -64,7 +64,7 @@ def paired(values: NDArray[np.float64]) -> Moves:
     def p(i: int, j: int) -> float:
         """Returns how likely flips give a sum of differences as large as that of level i less level j."""
         differences = values[i] - values[j]
-        as_large = signs @ differences >= differences.sum() - 1e-12
+        as_large = ~(signs @ differences < differences.sum() - 1e-12)  # an undefined sum is no sign of a move
         return float((more + as_large.sum()) / (more + len(signs)))
 
     return _of_pairs(p, levels, least=1 / (more + len(signs)))

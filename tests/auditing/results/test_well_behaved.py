@@ -75,6 +75,14 @@ def test_flips_of_few_texts_are_enumerated() -> None:
     assert (three_levels.rise, three_levels.least_rise) == (3 / 16, 3 / 16)
 
 
+def test_an_undefined_value_is_no_sign_of_a_move() -> None:
+    for texts in (8, 24):
+        values = curves([0.9, 0.0], 0, spread=0.0)[:, :texts]
+        values[0, 3] = np.nan
+        assert (paired(values).fall, paired(values).rise) == (1, 1)
+        assert verdicts([paired(values)], 0.05) == [NO_MESSAGE]
+
+
 def test_a_curve_that_no_data_could_make_fall_is_not_testable_and_costs_the_others_nothing() -> None:
     """Four batches have no p-value below 1/16; five such curves leave the level of a sixth as it is."""
     sure, few = Moves(0.009, 1.0), paired(curves([0.9, 0.0], 0, spread=0.0)[:, :4])
