@@ -8,6 +8,7 @@
     epsilometer.one_run(included, excluded, delta=1e-5)
     epsilometer.similarity(texts, rewrites, metrics=["cosine", "bleu"])
     epsilometer.anonymity(texts, rewrites, labels, attribute="gender", keep="rating")
+    epsilometer.surviving_identifiers(texts, "presidio", trials=500)
     epsilometer.track(table)
 
 Submodules (`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load when they are first used.
@@ -23,6 +24,7 @@ from epsilometer.core.version import VERSION
 if TYPE_CHECKING:
     from epsilometer.auditing.ceilings.ceiling import ceiling
     from epsilometer.auditing.exact_loss.from_texts import exact_curves, exact_loss, exact_pairs
+    from epsilometer.auditing.identifiers.surviving import surviving_identifiers
     from epsilometer.auditing.one_run.scores import one_run
     from epsilometer.auditing.text_audit import audit
     from epsilometer.auditing.trials.design import Design
@@ -47,6 +49,7 @@ __all__ = [
     "exact_pairs",
     "one_run",
     "similarity",
+    "surviving_identifiers",
     "track",
 ]
 _MODULES = {
@@ -63,6 +66,7 @@ _MODULES = {
     "exact_pairs": "auditing.exact_loss.from_texts",
     "one_run": "auditing.one_run.scores",
     "similarity": "auditing.worth.similarity",
+    "surviving_identifiers": "auditing.identifiers.surviving",
     "track": "report.tracking",
 }
 __version__ = VERSION

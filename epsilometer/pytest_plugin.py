@@ -1,14 +1,18 @@
 """A pytest fixture for tests of one's own rewriter; pytest finds it where epsilometer is installed.
 
 def test_it_hides_who_wrote(assert_leaks_at_most):
-    assert_leaks_at_most(rewrite, texts, loss=1.0)
+    assert_leaks_at_most(rewrite, texts, loss=1.0, identifiers=0.05)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @pytest.fixture
@@ -22,19 +26,23 @@ def assert_leaks_at_most() -> Callable[..., None]:
 
     def check(
         rewrite: Named,
-        texts: Sequence[str],
-        loss: float,
+        texts: Sequence[str] | pl.DataFrame,
+        loss: float | None = None,
         *,
         delta_at_4: float | None = None,
+        identifiers: float | tuple[float, Sequence[str]] | None = None,
         epsilon: float | None = None,
         budget: int = 20_000,
     ) -> None:
         """rewrite, texts: as in `epsilometer.audit`; delta_at_4: the largest delta at 4 nats, the tail that an average
-        loss hides; budget: rewrites at most.
+        loss hides; identifiers: the largest share of those of each kind that may survive, planted or recorded
+        (`surviving_identifiers`), and if not all, of which kinds; budget: rewrites at most.
         """
+        rate, kinds = identifiers if isinstance(identifiers, tuple) else (identifiers, None)
+        rules = Rules(loss, delta_at_4, max_identifiers=rate, identifiers=kinds, budget=budget)
         of = subject(texts, rewrite, epsilon)
         with withheld():
-            verdict = gate(of, Rules(max_loss=loss, max_delta_at_4=delta_at_4, budget=budget))
+            verdict = gate(of, rules)
         decision = Decision.of(of, STANDARD, verdict)
         assert verdict.status == PASSED, "\n".join(lines(decision))
 

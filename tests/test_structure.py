@@ -40,7 +40,7 @@ AUDITING = [
     ["claims", "worth"],
     ["results", "one_run"],
     ["text_audit"],
-    ["deniability", "external", "known_loss", "one_claim", "planning", "publication", "units"],
+    ["deniability", "external", "known_loss", "one_claim", "planning", "publication", "units", "identifiers"],
     ["calibration", "exact_loss", "gate"],
     ["ceilings", "conformance", "gating", "truth", "worst_pair"],
 ]

@@ -20,6 +20,13 @@ learnt on other trials (`estimation/tail.py`). A trial counts 1 where such a gue
 where it names another candidate, else 0; the mean of these is at most delta at 4 nats. The two bettors bet that it lies
 above or below the limit, by stakes mixed over a grid (`estimation/betting.py`).
 
+A limit on the **identifiers that survive** is judged once, of a number of texts that is fixed beforehand: each has one
+identifier of a kind (`identifiers/surviving.py`), so that the survivors of a kind are binomial. A kind passes where the
+upper end of Clopper and Pearson's interval at 1 - beta is within the limit, leaks more where the lower end at
+1 - alpha / a exceeds it, a counting kinds as attacks, and is undecided else; all kinds must pass. So a mechanism of
+which one kind exceeds the limit passes with probability at most beta, and one that keeps all is accused with at most
+alpha, together with whatever else is limited.
+
 A pass is a statement about the attacks that were run. A baseline's loss is known up to its interval: an increase is
 judged against the middle between the baseline and what is not to be missed, or against the baseline's upper end where
 that is higher, so that a baseline that was measured low accuses nobody (`limit_of_increase`). `least_found` says which
@@ -35,10 +42,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betainc, betaincc, betaln, logsumexp, xlogy
+from scipy.special import betainc, betaincc, betaincinv, betaln, logsumexp, xlogy
 from scipy.stats import binom
 
-from epsilometer.auditing.estimation.successes import Estimate, loss_at, success_bound
+from epsilometer.auditing.estimation.successes import Estimate, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
 from epsilometer.core.errors import UserError
 
@@ -83,6 +90,17 @@ class TailLimit:
     source: str
 
 
+@dataclass(frozen=True)
+class RateLimit:
+    """The largest share of identifiers of a kind that may survive, and in words where it comes from."""
+
+    rate: float
+    source: str
+
+
+AnyLimit = Limit | TailLimit | RateLimit
+
+
 class Sure(NamedTuple):
     """How often guesses beyond a threshold of their score name the source, and how often another candidate."""
 
@@ -92,17 +110,18 @@ class Sure(NamedTuple):
 
 @dataclass(frozen=True)
 class Judged:
-    """One attack against its limit, None where it has none.
+    """One attack against its limit, None where it has none; against a RateLimit one kind of identifier.
 
-    successes: right guesses; against a TailLimit the sure ones among them, beside `misses`, the sure wrong ones. point:
-    its loss at the success rate seen; against a TailLimit the delta at the rates seen.
+    successes: right guesses; against a TailLimit the sure ones among them, beside `misses`, the sure wrong ones; of a
+    kind the survivors, among `trials` texts. point: its loss at the success rate seen; against a TailLimit the delta at
+    the rates seen, of a kind the share that survived.
     """
 
     attack: str
     successes: int
     trials: int
     point: float
-    limit: Limit | TailLimit | None
+    limit: AnyLimit | None
     status: str
     misses: int = 0
 
@@ -130,11 +149,13 @@ def decide(
     candidates: int,
     *,
     errors: Errors = STANDARD,
+    beside: int = 0,
 ) -> Verdict:
     """Draw trials until every limit is known to be kept, or one to be exceeded, or the budget is spent.
 
     limits: of each attack by name, in the order in which `measure` counts; an attack with None is undecided whatever it
-    does. Raises UserError for a limit that no success rate exceeds, and for a budget without a trial.
+    does. beside: how many limits are judged elsewhere and share alpha. Raises UserError for a limit that no success
+    rate exceeds, and for a budget without a trial.
     """
     if budget < 1:
         raise UserError(f"the budget must be at least one rewrite, got {budget}")
@@ -152,7 +173,7 @@ def decide(
         trials += count
         for name, limit in limited.items():
             above, below = (_wealth(limit, counts[name], trials, candidates, above=way) for way in (True, False))
-            each[name] = _status(above, below, len(limited), errors)
+            each[name] = _status(above, below, len(limited) + beside, errors)
         settled = _whole([each[name] for name in limited]) != UNDECIDED
     attacks = [
         Judged(
@@ -166,7 +187,54 @@ def decide(
         )
         for name, seen in counts.items()
     ]
-    return Verdict(_whole([*each.values()]), trials, sorted(attacks, key=_decisive))
+    return verdict_of(attacks, trials)
+
+
+def verdict_of(attacks: Sequence[Judged], trials: int) -> Verdict:
+    """The verdict on everything that was judged."""
+    return Verdict(_whole([judged.status for judged in attacks]), trials, sorted(attacks, key=_decisive))
+
+
+def judge_rate(kind: str, survived: int, texts: int, limit: RateLimit, *, tests: int, errors: Errors) -> Judged:
+    """Identifiers of a kind, one in each of so many texts, against the largest share that may survive.
+
+    tests: how many limits share alpha.
+    """
+    low, high = (
+        clopper_pearson(survived, texts, 2 * errors.alpha / tests)[0],
+        clopper_pearson(survived, texts, 2 * errors.beta)[1],
+    )
+    status = LEAKS_MORE if low > limit.rate else PASSED if high <= limit.rate else UNDECIDED
+    return Judged(kind, survived, texts, survived / texts, limit=limit, status=status)
+
+
+def fewest_texts(rate: float, tests: int, *, errors: Errors) -> int:
+    """The fewest texts that could show a share to be within the rate, and could show one to exceed it."""
+    within = math.log(errors.beta) / math.log1p(-rate)  # none survives
+    beyond = math.log(errors.alpha / tests) / math.log(rate)  # all do
+    return max(math.ceil(within), math.floor(beyond) + 1)
+
+
+def enough_texts(rate: float, tests: int, *, errors: Errors) -> int:
+    """Texts of which a mechanism that lets a quarter of the rate survive passes with probability 1 - beta."""
+    texts = fewest_texts(rate, tests, errors=errors)
+    while binom.cdf(_most_survivors(texts, rate, errors), texts, rate / 4) < 1 - errors.beta:
+        texts += -(-texts // 10)
+    return texts
+
+
+def least_rate_found(texts: int, rate: float, tests: int, *, errors: Errors) -> float:
+    """The least share that so many texts tell from the rate with probability 1 - beta; infinite if none."""
+    survivors = int(binom.isf(errors.alpha / tests, texts, rate)) + 1
+    if survivors > texts:
+        return math.inf
+    return float(betaincinv(survivors, texts - survivors + 1, 1 - errors.beta))
+
+
+def _most_survivors(texts: int, rate: float, errors: Errors) -> int:
+    """The most of so many with which a kind passes; -1 for none."""
+    survivors = int(binom.ppf(errors.beta, texts, rate))
+    return survivors if binom.cdf(survivors, texts, rate) <= errors.beta else survivors - 1
 
 
 def limit_of_increase(baseline: Estimate, increase: float) -> Limit:
@@ -241,8 +309,15 @@ def _status(above: float, below: float, attacks: int, errors: Errors) -> str:
 def _decisive(judged: Judged) -> tuple[int, float]:
     """Sorts what decided a verdict first: the worst status, then the loss that is nearest to its limit or beyond it."""
     limit = judged.limit
-    room = -math.inf if limit is None else (limit.delta if isinstance(limit, TailLimit) else limit.loss) - judged.point
+    room = -math.inf if limit is None else amount(limit) - judged.point
     return (LEAKS_MORE, UNDECIDED, PASSED).index(judged.status), room
+
+
+def amount(limit: AnyLimit) -> float:
+    """The number that a limit allows: nats, a delta or a share."""
+    if isinstance(limit, Limit):
+        return limit.loss
+    return limit.delta if isinstance(limit, TailLimit) else limit.rate
 
 
 def _whole(each: Sequence[str]) -> str:

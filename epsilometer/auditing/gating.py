@@ -12,13 +12,29 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from epsilometer.auditing.calibration.search import fresh_batches, fresh_guesses
 from epsilometer.auditing.estimation.successes import Estimate, estimate
 from epsilometer.auditing.estimation.tail import Scored, threshold
 from epsilometer.auditing.gate import STANDARD as STANDARD_ERRORS
-from epsilometer.auditing.gate import Errors, Limit, Sure, TailLimit, Verdict, decide, limit_of_increase
+from epsilometer.auditing.gate import (
+    Errors,
+    Judged,
+    Limit,
+    RateLimit,
+    Sure,
+    TailLimit,
+    Verdict,
+    decide,
+    enough_texts,
+    fewest_texts,
+    judge_rate,
+    limit_of_increase,
+    verdict_of,
+)
+from epsilometer.auditing.identifiers.surviving import Identified, rewritten, stands
 from epsilometer.auditing.text_audit import (
     Attacks,
     Named,
@@ -26,7 +42,6 @@ from epsilometer.auditing.text_audit import (
     applicable,
     as_mechanism,
     chosen_attacks,
-    distinct,
     label,
 )
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
@@ -40,6 +55,7 @@ from epsilometer.core.sizes import MOST_TRIALS
 
 SCHEMA = "epsilometer/accepted/1"
 _LEARNING = 1000  # trials on which a threshold is learnt, at most half of the budget
+_IDENTIFIERS = "identifiers: "  # before a kind
 _TAIL = ", tail"  # after an attack's name, where its sure guesses are judged
 
 
@@ -71,13 +87,16 @@ class Rules:
     """What a mechanism may leak, in nats, and how much is spent to find out.
 
     max_loss: by any attack; None for no such limit. max_delta_at_4: delta at 4 nats by any attack's sure guesses; None
-    for no such limit. max_increase: over what was accepted, which is not to be missed. budget: rewrites at most. Raises
-    UserError for values outside their range.
+    for no such limit. max_increase: over what was accepted, which is not to be missed. max_identifiers: the share of
+    identifiers of a kind that may survive; None for no such limit. identifiers: the kinds, None for all. budget:
+    rewrites at most. Raises UserError for values outside their range.
     """
 
     max_loss: float | None = None
     max_delta_at_4: float | None = None
     max_increase: float = 0.3
+    max_identifiers: float | None = None
+    identifiers: Sequence[str] | None = None
     budget: int = 20_000
     errors: Errors = STANDARD_ERRORS
 
@@ -87,6 +106,13 @@ class Rules:
                 raise UserError(f"{name}, in nats, must be > 0, got {value}")
         if self.max_delta_at_4 is not None and not 0 < self.max_delta_at_4 < 1:
             raise UserError(f"max_delta_at_4, a probability, must be in (0, 1), got {self.max_delta_at_4}")
+        if self.max_identifiers is not None and not 0 < self.max_identifiers < 1:
+            raise UserError(
+                f"max_identifiers, a share, must be in (0, 1), got {self.max_identifiers}: that none ever survives, or "
+                "that more than all do, no number of texts could show; 0.01 takes some 300 texts a kind at the least"
+            )
+        if self.identifiers is not None and self.max_identifiers is None:
+            raise UserError("identifiers are kinds, which max_identifiers limits; give both")
         if not 1 <= self.budget <= MOST_TRIALS:
             raise UserError(
                 f"budget, the most rewrites, must be at least 1 and at most {MOST_TRIALS:,}, got {self.budget:,}"
@@ -95,7 +121,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is judged: a mechanism at one epsilon (NO_BUDGET for one without), among texts, by attacks."""
+    """What is judged: a mechanism at one epsilon (NO_BUDGET for one without), among texts, by attacks.
+
+    identified: the same texts with the identifiers that their file records; None where it is not known to record any.
+    """
 
     name: str
     mechanism: Mechanism
@@ -103,6 +132,7 @@ class Subject:
     pool: Pool
     attacks: Mapping[str, Any]
     design: Design
+    identified: Identified | None = None
 
     @property
     def digest(self) -> str:
@@ -111,40 +141,46 @@ class Subject:
 
 
 def subject(
-    texts: Sequence[str],
+    texts: Sequence[str] | pl.DataFrame,
     mechanism: Named,
     epsilon: float | None = None,
     attacks: Attacks | None = None,
     settings: Mapping[str, Any] | None = None,
     design: Design = STANDARD,
 ) -> Subject:
-    """What `gate` and `measure` judge; texts, mechanism, attacks, settings, design: as in `epsilometer.audit`.
+    """What `gate` and `measure` judge; mechanism, attacks, settings, design: as in `epsilometer.audit`.
 
+    texts: a list, or a table that may record their identifiers, as in `surviving_identifiers`.
     Raises UserError where an attack that is named does not apply to the mechanism: nothing would be judged by it.
     """
-    texts = distinct(texts)
+    identified = Identified.of(texts)
     if epsilon is not None:
         check_epsilons([epsilon])
-    built = as_mechanism(mechanism, settings, texts)
+    built = as_mechanism(mechanism, settings, identified.texts)
     (at,) = budgets(built, None if epsilon is None else [epsilon])
     chosen = chosen_attacks(attacks)
     applied = applicable(chosen, built)
     if attacks is not None and (idle := [name for name in chosen if name not in applied]):
         raise UserError(f"{', '.join(idle)} cannot attack {label(mechanism)}, so nothing would be judged; leave it out")
-    return Subject(label(mechanism), built, float(at), pool=Pool(texts), attacks=applied, design=as_installed(design))
+    pool, installed = Pool(identified.texts), as_installed(design)
+    return Subject(
+        label(mechanism), built, float(at), pool=pool, attacks=applied, design=installed, identified=identified
+    )
 
 
 def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = None) -> Verdict:
     """Judge a mechanism on fresh trials, until it is decided or the budget is spent.
 
-    accepted: the estimates of earlier trials, by attack. Raises UserError where nothing is limited, and where other
-    attacks were accepted than are run, since a leak that the missing one alone sees would pass.
+    accepted: the estimates of earlier trials, by attack. Identifiers are judged first, by half of the budget at most
+    where something else is limited. Raises UserError where nothing is limited, where no number of texts within the
+    budget, or in the file, could show a limit on identifiers to be kept, and where other attacks were accepted than are
+    run, since a leak that the missing one alone sees would pass.
     """
     on_loss, on_tail = accepted is not None or rules.max_loss is not None, rules.max_delta_at_4 is not None
-    if not (on_loss or on_tail):
+    if not (on_loss or on_tail or rules.max_identifiers is not None):
         raise UserError(
-            "nothing is limited; give a largest loss (--max-loss), a largest delta at 4 nats (--max-delta-at-4), or "
-            "what was accepted (--baseline)"
+            "nothing is limited; give a largest loss (--max-loss), a largest delta at 4 nats (--max-delta-at-4), a "
+            "largest share of identifiers (--max-identifiers), or what was accepted (--baseline)"
         )
     if accepted is not None:
         _check_attacks(accepted, of.attacks)
@@ -154,7 +190,23 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
     if rules.max_delta_at_4 is not None:
         tail = TailLimit(rules.max_delta_at_4, "the largest delta at 4 nats allowed")
         limits |= {f"{name}{_TAIL}": tail for name in of.attacks}
-    learning = min(_LEARNING, rules.budget // 2) if on_tail else 0
+    kinds: list[Judged] = []
+    spent = 0
+    if rules.max_identifiers is not None:
+        limited = sum(limit is not None for limit in limits.values())
+        kinds, spent = _identifiers(of, rules, rules.max_identifiers, limited)
+    if not limits:
+        return verdict_of(kinds, spent)
+    attacked = _attacked(of, rules, limits, rules.budget - spent, beside=len(kinds))
+    return verdict_of([*attacked.attacks, *kinds], attacked.trials + spent)
+
+
+def _attacked(
+    of: Subject, rules: Rules, limits: Mapping[str, Limit | TailLimit | None], budget: int, *, beside: int
+) -> Verdict:
+    """The verdict on the attacks, by so many rewrites at most. beside: limits that are judged elsewhere."""
+    on_loss, on_tail = any(name in of.attacks for name in limits), rules.max_delta_at_4 is not None
+    learning = min(_LEARNING, budget // 2) if on_tail else 0
     thresholds = _thresholds(of, learning)
     guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate")
 
@@ -166,8 +218,37 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
             Sure(*of_attack.beyond(score)) for of_attack, score in zip(scored, thresholds, strict=False)
         ]
 
-    verdict = decide(measure, limits, rules.budget - learning, of.design.k, errors=rules.errors)
+    verdict = decide(measure, limits, budget - learning, of.design.k, errors=rules.errors, beside=beside)
     return replace(verdict, trials=verdict.trials + learning)
+
+
+def _identifiers(of: Subject, rules: Rules, rate: float, attacks: int) -> tuple[list[Judged], int]:
+    """Each kind of identifier against the largest share that may survive, and how many rewrites that took."""
+    identified = of.identified or Identified(of.pool.texts)
+    kinds = identified.chosen(rules.identifiers)
+    tests = len(kinds) + attacks
+    fewest, share = fewest_texts(rate, tests, errors=rules.errors), rules.budget // 2 if attacks else rules.budget
+    there = {kind: identified.most(kind) for kind in kinds}
+    if few := [f"{kind} in {most}" for kind, most in there.items() if most is not None and most < fewest]:
+        raise UserError(
+            f"a share of {rate:g} takes {fewest:,} texts a kind to show, and the file records {', '.join(few)}; give "
+            "more texts, a higher --max-identifiers, or other kinds (--identifiers)"
+        )
+    if share // len(kinds) < fewest:
+        needed = fewest * len(kinds) * (2 if attacks else 1)
+        raise UserError(
+            f"a share of {rate:g} takes {fewest:,} texts a kind to show, of {len(kinds)} kinds; give --budget {needed} "
+            "or more, a higher --max-identifiers, or fewer kinds (--identifiers)"
+        )
+    count = min(enough_texts(rate, tests, errors=rules.errors), share // len(kinds))
+    trials = [trial for kind in kinds for trial in identified.trials(kind, count, of.design.seed)]
+    (rewrites,) = rewritten(of.mechanism, trials, [of.epsilon], of.design.seed)
+    limit, judged = RateLimit(rate, "the largest share allowed to survive"), []
+    for kind in kinds:
+        outcomes = [stands(trial, new) for trial, new in zip(trials, rewrites, strict=True) if trial.kind == kind]
+        name = f"{_IDENTIFIERS}{kind}"
+        judged.append(judge_rate(name, sum(outcomes), len(outcomes), limit, tests=tests, errors=rules.errors))
+    return judged, len({trial.text for trial in trials})
 
 
 def _thresholds(of: Subject, trials: int) -> list[float]:

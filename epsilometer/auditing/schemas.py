@@ -424,3 +424,19 @@ LEAKAGE: Schema = {  # over all trials, a row a kind of identifier: how many sta
     "low": pl.Float64,
     "high": pl.Float64,
 }
+
+
+SURVIVING: Schema = {  # a row an epsilon and kind of identifier, in a text each: how many stand in the rewrites
+    "epsilon": pl.Float64,
+    "kind": pl.String,
+    "planted": pl.Boolean,  # by the audit; else recorded in the texts' file
+    "texts": pl.Int64,
+    "survived": pl.Int64,
+    "share": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "masked": pl.Int64,  # runs of words of these texts that the rewrites do not have in their place
+    "precision": pl.Float64,  # the share of these that touch an identifier; null where nothing is masked
+    "precision_low": pl.Float64,
+    "precision_high": pl.Float64,
+}

@@ -16,12 +16,14 @@ from epsilometer.cli.options import (
     TEXTS,
     Columns,
     Epsilons,
+    Identifiers,
     Json,
     Program,
     Public,
     Seed,
     Settings,
     TextOptions,
+    kinds_of,
     numbers,
     read_settings,
     settings_of,
@@ -92,12 +94,13 @@ class Game:
         int | None,
         typer.Option(
             help="2000, or all that recorded rewrites allow; with --units 100 rewrites; with --worst 4000, half "
-            "of them for the search."
+            "of them for the search; with --identifiers 500 texts a kind."
         ),
     ] = None
     candidates: Annotated[str, typer.Option(help="Size k of a candidate set, or all: every text is a candidate.")] = "2"
     temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar candidates.")] = -10_000
     alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01
+    identifiers: Identifiers = None
     fpr: Annotated[
         float | None, typer.Option(help="Show how often the source is affirmed at this false positive rate (tpr).")
     ] = None
@@ -110,8 +113,13 @@ class Game:
         """Refuse two games at once, and one that cannot be played with this source or with a prior."""
         _size(self.candidates)
         source.check()
-        if self.units and self.worst:
-            raise UserError("--units and --worst are audits of their own; give one of them")
+        if self.units + self.worst + (self.identifiers is not None) > 1:
+            raise UserError("--units, --worst and --identifiers are audits of their own; give one of them")
+        if self.identifiers is not None and (source.rewrites is not None or self.prior or self.fpr):
+            raise UserError(
+                "--identifiers counts what survives in rewrites of texts that it chooses, and guesses nothing; give "
+                "--mechanism or --command, and leave out --rewrites, --prior and --fpr"
+            )
         if self.prior is not None and (self.units or self.worst):
             raise UserError("--units and --worst flip fair coins; leave out --prior")
         if source.rewrites is not None and (self.units or self.worst):
@@ -170,6 +178,8 @@ def audit(
     guessed, how many of them right, the loss for one word that this proves, and of how many the claim says something
     (covered). With --worst there is a row for the worst of some pairs of
     texts, and one for the worst pair that one word tells apart; texts and words are numbered from 0.
+    With --identifiers a row says in how many texts an identifier of a kind survived, with its interval, and how many of
+    the masked runs of words touched one (precision).
     With --attribute it measures rewrites of labelled texts: how many deceive a classifier of the attribute and not one
     of the label to keep (rs_all of those that both read right), and what attackers who learned from rewrites infer.
     """
@@ -181,6 +191,11 @@ def audit(
         return
     labels.check_unused()
     game.check(source)
+    if game.identifiers is not None:
+        if attacks or attack_settings or columns:
+            raise UserError("--identifiers runs no attacks and has columns of its own; leave out --attacks, --columns")
+        _survived(source, game, reading, as_json=as_json)
+        return
     design, chosen = game.design, _attacks(attacks, attack_settings)
     shown = _shown(columns, game)
     if source.rewrites is not None:
@@ -202,9 +217,33 @@ def audit(
         show([_named(row) for row in losses.iter_rows(named=True)], as_json, shown)
 
 
+def _survived(source: Source, game: Game, reading: TextOptions, *, as_json: bool) -> None:
+    """Print a row an epsilon and kind of identifier: how many stood in the rewrites, and what else was masked."""
+    from epsilometer.auditing.identifiers.surviving import TRIALS, surviving_identifiers
+
+    texts = reading.table(str(source.file))
+    settings = settings_of(str(source.mechanism), source.settings, source.public)
+    with withheld():
+        table = surviving_identifiers(
+            texts,
+            source.rewriter,
+            source.budgets,
+            kinds_of(game.identifiers),
+            trials=TRIALS if game.trials is None else game.trials,
+            settings=settings,
+            design=game.design,
+        )
+    rows = table.to_dicts()
+    show(
+        rows,
+        as_json,
+        None if as_json else [name for name in table.columns if any(row[name] is not None for row in rows)],
+    )
+
+
 def _check_alone(source: Source, game: Game, *, others: bool) -> None:
     """Refuse, beside an attribute, what is for other audits."""
-    if source.mechanism or source.command or source.epsilons or game.units or game.worst:
+    if source.mechanism or source.command or source.epsilons or game.units or game.worst or game.identifiers:
         raise UserError("--attribute is for recorded rewrites; give --rewrites, which brings its own epsilons")
     if others or game.trials or game.fpr or game.prior or source.settings or source.public:
         raise UserError(

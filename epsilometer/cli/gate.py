@@ -11,11 +11,13 @@ import typer
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
+    Identifiers,
     Program,
     Public,
     Seed,
     Settings,
     TextOptions,
+    kinds_of,
     settings_of,
     writable,
 )
@@ -25,7 +27,7 @@ from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
     from epsilometer.auditing.estimation.successes import Estimate
-    from epsilometer.auditing.gating import Subject
+    from epsilometer.auditing.gating import Rules, Subject
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,12 @@ class Texts:
         from epsilometer.auditing.trials.design import Design
 
         chosen, design = None if self.attacks is None else self.attacks.split(","), Design(seed=self.seed)
+        texts = self.reading.table(str(self.file))
         if self.command is not None:
-            return subject(
-                self.reading.distinct(str(self.file)), CommandMechanism(self.command), epsilon, chosen, design=design
-            )
+            return subject(texts, CommandMechanism(self.command), epsilon, chosen, design=design)
         name = str(self.mechanism)
         settings = settings_of(name, self.settings, self.public)
-        return subject(self.reading.distinct(str(self.file)), name, epsilon, chosen, settings=settings, design=design)
+        return subject(texts, name, epsilon, chosen, settings=settings, design=design)
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,20 @@ class Limits:
         float | None, typer.Option("--max-delta-at-4", help="The largest delta at 4 nats by sure guesses: the tail.")
     ] = None
     max_increase: Annotated[float, typer.Option(help="Over the baseline, in nats: what is not to be missed.")] = 0.3
+    max_identifiers: Annotated[
+        float | None, typer.Option(help="The largest share of identifiers of each kind that may survive.")
+    ] = None
+    identifiers: Identifiers = None
     budget: Annotated[int, typer.Option(help="Most rewrites; with --accept how many.")] = 20_000
+
+    @property
+    def rules(self) -> Rules:
+        """The same, checked."""
+        from epsilometer.auditing.gating import Rules
+
+        if self.identifiers is not None and self.max_identifiers is None:
+            raise UserError("--identifiers says which kinds --max-identifiers limits; give both")
+        return Rules(**asdict(self) | {"identifiers": kinds_of(self.identifiers)})
 
 
 @dataclass(frozen=True)
@@ -109,7 +123,6 @@ def gate(
     Prints three lines. Ends with 0 (passed), 1 (it leaks more than a limit allows), 3 (undecided) or 2 (an error: of
     the input, or of what is judged).
     """
-    from epsilometer.auditing.gating import Rules
     from epsilometer.auditing.gating import gate as judge
     from epsilometer.report import gate as formats
 
@@ -120,7 +133,7 @@ def gate(
     files = formats.Files(*forms, finding=texts.mechanism or "params.yaml")
     with files.of(texts.mechanism or texts.command or cell or "nothing", epsilon):
         texts.check(cell)
-        rules = Rules(**asdict(limits))  # refused before any model loads
+        rules = limits.rules  # refused before any model loads
         with withheld():
             of = texts.subject(epsilon) if cell is None else _of_cell(cell, epsilon)
             verdict = judge(of, rules, _accepted(of, baseline, cell))

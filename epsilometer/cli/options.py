@@ -15,6 +15,8 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from epsilometer.corpora.files import Layout
 
 
@@ -50,6 +52,15 @@ Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help=
 Public = Annotated[
     Path | None,
     typer.Option("--public", help="Public texts to choose among, a file or a folder of chosen ones (exemplars)."),
+]
+
+Identifiers = Annotated[
+    str | None,
+    typer.Option(
+        help="Kinds of identifiers that must not survive, separated by commas, or all: those that FILE records (as the "
+        "Text Anonymization Benchmark or Presidio does), else planted ones: name, address, e-mail address, phone "
+        "number, date, order number."
+    ),
 ]
 
 Columns = Annotated[str | None, typer.Option(help="Which columns, separated by commas, or all; a few by default.")]
@@ -88,6 +99,11 @@ class TextOptions:
 
     def distinct(self, source: str | Path) -> list[str]:
         """Returns the distinct texts of a file or folder; what is left out is said."""
+        texts: list[str] = self.table(source)["text"].to_list()
+        return texts
+
+    def table(self, source: str | Path) -> pl.DataFrame:
+        """Returns the same with the identifiers that the file records, if any."""
         from epsilometer.corpora.reading import prepare, read
 
         corpus = prepare(read(str(source), text=self.text, rows=self.rows, layout=self.files.layout))
@@ -97,8 +113,7 @@ class TextOptions:
         }.items():
             if corpus.counts[key]:
                 note(f"{corpus.counts[key]} {meaning}")
-        texts: list[str] = corpus.table["text"].to_list()
-        return texts
+        return corpus.table
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
@@ -204,6 +219,11 @@ def settings_of(mechanism: str, entries: Sequence[str], public: Path | None) -> 
     from epsilometer.auditing.text_audit import on_public
 
     return on_public(mechanism, settings, public)
+
+
+def kinds_of(identifiers: str | None) -> list[str] | None:
+    """Returns the kinds of identifiers that --identifiers names, None for all."""
+    return None if identifiers in (None, "all") else [kind.strip() for kind in str(identifiers).split(",")]
 
 
 def mechanism_at(text: str) -> tuple[str, float]:

@@ -15,7 +15,7 @@ from epsilometer.core.component import module
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, no_column
 from epsilometer.core.tables import Schema
-from epsilometer.corpora import files, hub, tab
+from epsilometer.corpora import annotated, files, hub
 from epsilometer.corpora.parts import GROUP
 from epsilometer.text.words import words
 
@@ -52,7 +52,8 @@ def read(
     """The texts of a source, as columns `text`, `split`, the labels, and its record of identifiers where it has one.
 
     source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .txt with a text a line), a folder of .txt files, a pin of a
-    Hugging Face data set (.json), the Text Anonymization Benchmark (.json), a generator (.py with `generate(name,
+    Hugging Face data set (.json), texts annotated in the form of the Text Anonymization Benchmark or of
+    Presidio (.json), a generator (.py with `generate(name,
     count, seed)`), or the id of a Hugging Face data set, owner/name or owner/name@revision. text, labels, split: its
     columns; several columns of text are joined by line breaks; without a column `split` all rows are "train". rows:
     only the first so many; layout: of a file; request: to a generator. Raises UserError for whatever is missing,
@@ -163,8 +164,8 @@ def generator(source: str) -> Callable[[str, int, int], pl.DataFrame]:
 
 def _load(source: str, layout: files.Layout, rows: int | None) -> pl.DataFrame:
     path = Path(source)
-    if tab.holds(path):
-        return tab.read(path)
+    if annotated.holds(path):
+        return annotated.read(path)
     if path.suffix == ".json":
         pin = hub.read_pin(path)
         return hub.load(pin.dataset, pin.config, pin.revision, rows)

@@ -2,7 +2,8 @@
 
 A file is a JSON list of documents. Every annotator has marked mentions of entities, each as a direct identifier, as a
 quasi-identifier or as neither; an entity is masked only if all its mentions that need it are. Annotators are read one
-by one, so that counts over all of them are the benchmark's micro-average.
+by one, so that counts over all of them are the benchmark's micro-average. The record of a document is three lists of
+one length: mentions, their kinds ("direct" or "quasi") and entities.
 
 Function words, titles and marks at the ends of a mention are left out, as the benchmark ignores them; it does so by
 part-of-speech tags and inside mentions too, here they are a list.
@@ -11,13 +12,10 @@ part-of-speech tags and inside mentions too, here they are a list.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from epsilometer.core import json_text
-from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema
 
 KINDS = {"DIRECT": "direct", "QUASI": "quasi", "NO_MASK": None}
@@ -28,7 +26,7 @@ _IGNORED = frozenset(
     """.split()  # noqa: SIM905
 )
 _MARKS = " ,.-;:/&()[]–'\"’“”"
-_SCHEMA: Schema = {
+SCHEMA: Schema = {
     "text": pl.String,
     "split": pl.String,
     "document": pl.String,
@@ -38,38 +36,8 @@ _SCHEMA: Schema = {
 }
 
 
-def holds(path: Path) -> bool:
-    """Whether a file is JSON that begins as a list: a pin of a data set is an object."""
-    if path.suffix != ".json" or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(64).lstrip().startswith(b"[")
-
-
-def read(path: Path) -> pl.DataFrame:
-    """The documents of a file: text, split, document (its id), and the record of identifiers.
-
-    The record is three lists of one length: mentions, their kinds ("direct" or "quasi") and entities. Raises UserError,
-    which names the document, for whatever is not in the benchmark's form.
-    """
-    try:
-        documents = json_text.load(path.read_bytes())
-    except ValueError as error:  # neither JSON nor UTF-8
-        raise UserError(f"{path} is damaged ({type(error).__name__}); fetch it again") from None
-    rows = []
-    for number, document in enumerate(documents):
-        try:
-            rows.append(_row(document))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise UserError(
-                f"{path}: document {number + 1} is not in the form of the Text Anonymization Benchmark "
-                f"({type(error).__name__}: {error}); it needs text, dataset_type, doc_id and annotations of "
-                "entity_mentions"
-            ) from None
-    return pl.DataFrame(rows, schema=dict(_SCHEMA), orient="row")
-
-
-def _row(document: Mapping[str, Any]) -> tuple[Any, ...]:
+def row(document: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A document's columns of SCHEMA; what is not in this form raises a KeyError, TypeError or ValueError."""
     text = document["text"]
     if document["dataset_type"] not in _SPLITS:
         raise ValueError(f"dataset_type must be one of {', '.join(_SPLITS)}")

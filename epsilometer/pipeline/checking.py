@@ -14,7 +14,7 @@ from epsilometer.core.component import EMBEDDED, build
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import absent
 from epsilometer.core.mechanism import Mechanism, build_mechanism
-from epsilometer.corpora import tab
+from epsilometer.corpora import annotated
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, ReadsAuxiliaries, read_relations
 from epsilometer.models.devices import resolved
 from epsilometer.pipeline.downloads import Download, downloads
@@ -223,7 +223,7 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
     Of a generator of many texts, a sample is checked.
     """
     source = params.path(dataset.source)
-    if source.endswith(".json") and not tab.holds(Path(source)):
+    if source.endswith(".json") and not annotated.holds(Path(source)):
         return
     sampled = source.endswith(".py") and dataset.count is not None and dataset.count > _WHOLE
     table = corpus(params, name, _SAMPLE if sampled else None).table

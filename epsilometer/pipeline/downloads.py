@@ -11,8 +11,8 @@ from pathlib import Path
 from epsilometer.auditing.worth.similarity import metric
 from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError
+from epsilometer.corpora import annotated
 from epsilometer.corpora import hub as data_sets
-from epsilometer.corpora import tab
 from epsilometer.models import locate
 from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.models.locate import ENCODER
@@ -84,7 +84,7 @@ def pins(params: Params) -> Iterator[data_sets.Pin]:
     corpora = [entry.corpus.source for _, entry in params.made_of_public()]
     for source in (*(dataset.source for dataset in params.datasets.values()), *corpora):
         path = Path(params.path(source))
-        if path.suffix == ".json" and path.exists() and not tab.holds(path):
+        if path.suffix == ".json" and path.exists() and not annotated.holds(path):
             yield data_sets.read_pin(path)
 
 

@@ -19,9 +19,12 @@ from epsilometer.auditing.gate import (
     PASSED,
     Errors,
     Judged,
+    RateLimit,
     TailLimit,
     Verdict,
+    amount,
     least_found,
+    least_rate_found,
     least_tail_found,
 )
 from epsilometer.auditing.gating import Subject
@@ -36,20 +39,26 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class Row(BaseModel):
-    """An attack against its limit; losses in nats, null where unbounded."""
+    """An attack, or a kind of identifier, against its limit; losses in nats, null where unbounded."""
 
     model_config = ConfigDict(extra="forbid")
 
     attack: str
-    measure: Literal["loss", "delta_at_4"] = Field(description="what point, limit and least_found are of")
+    measure: Literal["loss", "delta_at_4", "identifiers"] = Field(
+        description="what point, limit and least_found are of"
+    )
     status: Literal["passed", "leaks more", "undecided"]
-    trials: int
-    successes: int = Field(description="right guesses; of delta_at_4 those beyond a threshold of their score")
+    trials: int = Field(description="of identifiers the texts, with one of the kind each")
+    successes: int = Field(
+        description="right guesses; of delta_at_4 those beyond a threshold of their score; identifiers that survived"
+    )
     misses: int | None = Field(description="of delta_at_4 the wrong guesses beyond that threshold; else null")
-    point: float | None = Field(description="the loss, or delta, at the rates seen; no lower bound")
+    point: float | None = Field(description="the loss, delta or share at the rates seen; no lower bound")
     limit: float | None = Field(description="null where nothing limits the attack, which is then undecided")
     source: str = Field(description="where the limit comes from")
-    least_found: float | None = Field(description="the least loss, or delta, that so many trials tell from the limit")
+    least_found: float | None = Field(
+        description="the least loss, delta or share that so many trials tell from the limit"
+    )
 
 
 class Result(BaseModel):
@@ -57,7 +66,7 @@ class Result(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: Literal["epsilometer/gate/3"] = Field(alias="schema", default="epsilometer/gate/3")
+    version: Literal["epsilometer/gate/4"] = Field(alias="schema", default="epsilometer/gate/4")
     mechanism: str
     epsilon: float | None
     status: Literal["passed", "leaks more", "undecided", "error"]
@@ -98,6 +107,8 @@ class Decision:
         limited = sum(each.limit is not None for each in self.verdict.attacks)
         if isinstance(judged.limit, TailLimit):
             return least_tail_found(judged.trials, judged.limit.delta, self.candidates, limited, errors=self.errors)
+        if isinstance(judged.limit, RateLimit):
+            return least_rate_found(judged.trials, judged.limit.rate, limited, errors=self.errors)
         return least_found(judged.trials, judged.limit.loss, self.candidates, limited, errors=self.errors)
 
 
@@ -161,8 +172,8 @@ def lines(decision: Decision) -> list[str]:
         else f"no loss would have been found by {first.attack}"
     )
     return [
-        f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, attacks {_names(verdict)}",
-        _seen(first),
+        f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
+        _seen(first) + _alike(verdict),
         f"{detectable}; a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most",
     ]
 
@@ -181,13 +192,13 @@ def result(outcome: Decision | Failure) -> Result:
     rows = [
         Row(
             attack=attack.attack,
-            measure="delta_at_4" if isinstance(attack.limit, TailLimit) else "loss",
+            measure=_measure(attack),
             misses=attack.misses if isinstance(attack.limit, TailLimit) else None,
             status=attack.status,
             trials=attack.trials,
             successes=attack.successes,
             point=_finite(attack.point),
-            limit=_limit(attack),
+            limit=None if attack.limit is None else amount(attack.limit),
             source=_UNLIMITED if attack.limit is None else attack.limit.source,
             least_found=_finite(outcome.least_loss(attack)),
         )
@@ -219,12 +230,12 @@ def markdown(outcome: Decision | Failure) -> str:
         return f"### ERROR: {outcome.name}\n\n{outcome.error}\n"
     head, *rest = lines(outcome)
     table = [
-        "| attack | right | of trials | at that rate, nats (tail: delta) | allowed | |",
+        "| attack | right | of trials | at that rate, nats (tail: delta; identifiers: share) | allowed | |",
         "|---|---:|---:|---:|---:|---|",
     ]
     table += [
         f"| {attack.attack} | {attack.successes:,} | {attack.trials:,} | {_number(attack.point)} | "
-        f"{_number(math.inf if (limit := _limit(attack)) is None else limit)} | {attack.status} |"
+        f"{_number(math.inf if attack.limit is None else amount(attack.limit))} | {attack.status} |"
         for attack in outcome.verdict.attacks
     ]
     return "\n".join([f"### {head}", "", *table, "", *rest, ""])
@@ -284,6 +295,11 @@ def _seen(judged: Judged) -> str:
             f"{_amount(judged, judged.point)} at these rates; "
             f"at most {judged.limit.delta:g} is allowed ({judged.limit.source})"
         )
+    if isinstance(judged.limit, RateLimit):
+        return (
+            f"{judged.attack}: {judged.successes:,} of {judged.trials:,} survived; a share of at most "
+            f"{judged.limit.rate:g} is allowed ({judged.limit.source})"
+        )
     rate = f", {judged.point:.2f} nats at that rate" if math.isfinite(judged.point) else ""
     allowed = (
         _UNLIMITED
@@ -293,13 +309,15 @@ def _seen(judged: Judged) -> str:
     return f"{judged.attack} was right in {judged.successes:,} of {judged.trials:,} trials{rate}; {allowed}"
 
 
-def _limit(judged: Judged) -> float | None:
-    if judged.limit is None:
-        return None
-    return judged.limit.delta if isinstance(judged.limit, TailLimit) else judged.limit.loss
+def _measure(judged: Judged) -> Literal["loss", "delta_at_4", "identifiers"]:
+    if isinstance(judged.limit, RateLimit):
+        return "identifiers"
+    return "delta_at_4" if isinstance(judged.limit, TailLimit) else "loss"
 
 
 def _amount(judged: Judged, value: float) -> str:
+    if isinstance(judged.limit, RateLimit):
+        return f"a share of {value:.3g}"
     return f"a delta at 4 nats of {value:.3g}" if isinstance(judged.limit, TailLimit) else f"a loss of {value:.2f} nats"
 
 
@@ -308,7 +326,15 @@ def _number(value: float) -> str:
 
 
 def _names(verdict: Verdict) -> str:
-    return ", ".join(attack.attack for attack in verdict.attacks)
+    kinds = [judged.attack for judged in verdict.attacks if isinstance(judged.limit, RateLimit)]
+    attacks = [judged.attack for judged in verdict.attacks if judged.attack not in kinds]
+    return "; ".join([*(["attacks " + ", ".join(attacks)] if attacks else []), *kinds])
+
+
+def _alike(verdict: Verdict) -> str:
+    """Whatever else came out as the verdict says, where it is no pass."""
+    others = [judged.attack for judged in verdict.attacks[1:] if judged.status == verdict.status]
+    return f"; {verdict.status}, too: {', '.join(others)}" if others and verdict.status != PASSED else ""
 
 
 def _finite(value: float) -> float | None:

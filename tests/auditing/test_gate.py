@@ -15,10 +15,15 @@ from epsilometer.auditing.gate import (
     UNDECIDED,
     Errors,
     Limit,
+    RateLimit,
     Sure,
     TailLimit,
     decide,
+    enough_texts,
+    fewest_texts,
+    judge_rate,
     least_found,
+    least_rate_found,
     least_tail_found,
     limit_of_increase,
     log_wealth,
@@ -195,3 +200,60 @@ def test_bad_errors_and_budgets() -> None:
         Errors(alpha=0)
     with pytest.raises(UserError, match="budget"):
         decide(coins([1.0], 0), limits(1.0), 0, 2)
+
+
+KINDS = 6
+
+
+def rate_statuses(share: float, rate: float, runs: int, texts: int) -> list[set[str]]:
+    """Of each run, what became of six kinds of which this share survives, in so many texts each."""
+    survivors = np.random.default_rng(17).binomial(texts, share, (runs, KINDS))
+    limit = RateLimit(rate, "asked for")
+    judged = {
+        int(s): judge_rate("name", int(s), texts, limit, tests=KINDS, errors=Errors()).status
+        for s in np.unique(survivors)
+    }
+    return [{judged[int(s)] for s in run} for run in survivors]
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.3])
+def test_kinds_at_their_limit_are_seldom_accused_and_seldom_pass(rate: float) -> None:
+    """Simulated, 4,000 gates: accused at most .001 of them, one kind passes at most .05; FALSE_ALARM of this test."""
+    texts = enough_texts(rate, KINDS, errors=Errors())
+    runs = rate_statuses(rate, rate, 4000, texts)
+    assert sum(LEAKS_MORE in run for run in runs) <= stats.binom.isf(FALSE_ALARM, 4000, 0.001)
+    passed = sum(run == {PASSED} for run in runs)
+    assert passed <= stats.binom.isf(FALSE_ALARM, 4000, 0.05)
+
+
+@pytest.mark.parametrize("rate", [0.005, 0.01, 0.05, 0.3, 0.9, 0.99])
+def test_a_limit_on_identifiers_can_come_out_either_way(rate: float) -> None:
+    """Exact: with the fewest texts both verdicts are possible, with fewer one is not, with enough both are likely."""
+    errors, limit = Errors(), RateLimit(rate, "asked for")
+
+    def both(texts: int) -> set[str]:
+        return {judge_rate("name", s, texts, limit, tests=KINDS, errors=errors).status for s in (0, texts)}
+
+    fewest = fewest_texts(rate, KINDS, errors=errors)
+    assert both(fewest) == {PASSED, LEAKS_MORE}
+    assert both(fewest - 1) != {PASSED, LEAKS_MORE}
+    texts = enough_texts(rate, KINDS, errors=errors)
+    status = [judge_rate("name", s, texts, limit, tests=KINDS, errors=errors).status for s in range(texts + 1)]
+    of = {kind: np.flatnonzero(np.array(status) == kind) for kind in (PASSED, UNDECIDED, LEAKS_MORE)}
+    assert stats.binom.pmf(of[PASSED], texts, rate / 4).sum() >= 0.95
+    assert stats.binom.pmf(of[PASSED], texts, rate).sum() <= 0.05
+    assert stats.binom.pmf(of[LEAKS_MORE], texts, rate).sum() <= 0.001 / KINDS
+    least = least_rate_found(texts, rate, KINDS, errors=errors)
+    assert stats.binom.pmf(of[LEAKS_MORE], texts, least).sum() == pytest.approx(0.95)
+
+
+def test_limits_on_losses_and_identifiers_share_alpha() -> None:
+    """What one limit alone accuses of, six more beside it leave open: each has a seventh of alpha."""
+
+    def measure(first: int, count: int) -> list[int]:
+        return [round(0.78 * count)]
+
+    alone = decide(measure, limits(1.0), 3000, 2)
+    assert alone.status == LEAKS_MORE
+    beside = decide(measure, limits(1.0), alone.trials, 2, beside=10**6)
+    assert beside.status == UNDECIDED

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from epsilometer.cli import main
+from epsilometer.corpora.synthetic import generate
 from epsilometer.pipeline import params
 from epsilometer.pipeline.measured import accept
 from epsilometer.pipeline.stages import prepare
 from epsilometer.report.gate import Result, schema
+from tests.support.places import ROOT
 from tests.support.small_audit import audited, leaks
 
 pytest_plugins = ["pytester"]
@@ -203,6 +207,129 @@ def test_bad_input(project, capsys, words: tuple[str, ...], said: str) -> None:
     assert said in capsys.readouterr().err
 
 
+MASKER = """
+import re
+
+def rewrite(texts, masks):
+    return [re.sub(masks, "***", text) for text in texts]
+
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
+
+@component
+class Masks:
+    has_budget = False
+    masks: str = "[A-Z][a-z]+ [A-Z][a-z]+"
+
+    def rewrite(self, texts, epsilon, noise):
+        return Rewrites(rewrite(texts, self.masks))
+
+    def guarantee(self, epsilon):
+        return None
+"""
+
+
+def identified(*words: str) -> int:
+    Path("masks.py").write_text(MASKER)
+    return run("gate", "texts.txt", "--mechanism", "masks.py", "--json", "g.json", *words)
+
+
+def test_a_masker_of_names_passes_a_gate_on_names_and_not_one_on_all(project, capsys) -> None:
+    """Errors: .001 and .05 of the gate; the masker leaves out names such as McCoy, fewer than one in 40."""
+    rate = ("--max-identifiers", "0.1")
+    assert identified(*rate, "--identifiers", "name") == 0
+    result = Result.model_validate_json(Path("g.json").read_text())
+    assert [(row.attack, row.measure, row.status) for row in result.attacks] == [
+        ("identifiers: name", "identifiers", "passed")
+    ]
+    assert result.rewrites == result.attacks[0].trials
+    assert identified(*rate) == 1
+    rows = {row.attack: row for row in Result.model_validate_json(Path("g.json").read_text()).attacks}
+    assert rows["identifiers: name"].status == "passed"
+    assert rows["identifiers: phone number"].status == "leaks more"
+    assert "leaks more, too: identifiers: " in capsys.readouterr().out
+    assert identified(*rate, "--identifiers", "name", "--max-loss", "1", "--attacks", "lexical") == 1
+    attacks = {row.attack: row.status for row in Result.model_validate_json(Path("g.json").read_text()).attacks}
+    assert attacks == {"identifiers: name": "passed", "lexical": "leaks more"}
+
+
+def test_identity_fails_and_a_constant_passes(project, capsys) -> None:
+    rate = ("--max-identifiers", "0.1", "--identifiers", "all")
+    assert identified(*rate, "--set", "masks='(?!)'") == 1
+    assert identified(*rate, "--set", "masks='(?s).+'") == 0
+    assert run("gate", "texts.txt", "--mechanism", "constant", *rate) == 0
+
+
+def test_a_share_at_its_limit_is_undecided_by_name(project, capsys) -> None:
+    """Half of the dates survive; the draws have a fixed seed."""
+    (project / "half.py").write_text(MECHANISM.replace("share: float = 1.0", "share: float = 0.5"))
+    rate = ("--max-identifiers", "0.5", "--identifiers", "date")
+    assert run("gate", "texts.txt", "--mechanism", "half.py", *rate) == 3
+    out = capsys.readouterr().out
+    assert out.startswith("UNDECIDED: half.py, 19 rewrites, identifiers: date")
+
+
+def test_on_annotated_texts_no_message_quotes_one(project, capsys) -> None:
+    """60 texts with the name of a person each; the masker leaves them."""
+    documents = []
+    for i in range(80):
+        text = f"number {i} is Agent{i}, says agent{i + 1} of the house"
+        start = text.index("Agent")
+        span = {"entity_type": "PERSON", "start_position": start, "end_position": start + len(f"Agent{i}")}
+        documents.append({"full_text": text, "spans": [span]})
+    (project / "texts.txt").write_text("x")
+    (project / "spans.json").write_text(json.dumps(documents))
+    (project / "masks.py").write_text(MASKER)
+    command = ("gate", "spans.json", "--mechanism", "masks.py")
+    assert run(*command, "--max-identifiers", "0.1") == 1
+    assert run(*command, "--max-identifiers", "0.1", "--set", "masks='(?i)agent.'") == 0
+    assert run(*command, "--max-identifiers", "0.01") == 2
+    said = capsys.readouterr()
+    assert "takes 299 texts a kind to show, and the file records person in 80" in said.err
+    assert run("audit", "spans.json", "--mechanism", "masks.py", "--identifiers", "person") == 0
+    printed = capsys.readouterr()
+    assert "person" in printed.out
+    assert "gent1" not in said.out + said.err + printed.out + printed.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--max-identifiers", "0"), "must be in (0, 1), got 0.0: that none ever survives"),
+        (("--max-identifiers", "1"), "must be in (0, 1)"),
+        (("--max-identifiers", "0.001"), "takes 2,995 texts a kind to show, of 6 kinds; give --budget 17970 or more"),
+        (("--max-identifiers", "0.01", "--budget", "500"), "takes 299 texts a kind to show"),
+        (("--max-identifiers", "0.1", "--identifiers", "nmae"), "name"),
+        (("--identifiers", "name", "--max-loss", "1"), "--identifiers says which kinds --max-identifiers limits"),
+    ],
+)
+def test_bad_limits_on_identifiers(project, capsys, words: tuple[str, ...], said: str) -> None:
+    budget = () if "--budget" in words else ("--budget", "15000")
+    assert identified(*words, *budget) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_audit_of_identifiers_stands_alone(project, capsys) -> None:
+    (project / "masks.py").write_text(MASKER)
+    command = ("audit", "texts.txt", "--mechanism", "masks.py", "--identifiers", "name,date", "--trials", "20")
+    assert run(*command, "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["kind"], row["texts"], row["planted"]) for row in rows] == [("name", 20, True), ("date", 20, True)]
+    for others in (["--worst"], ["--attacks", "length"], ["--prior", ".5,.5"], ["--columns", "all"]):
+        assert run(*command, *others) == 2
+        assert "--identifiers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("guide", ["gate.md", "your-own-texts.md"])
+def test_the_examples_of_the_guides_print_what_the_guides_say(guide: str, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / guide).read_text()
+    (example,) = re.findall(r"```sh\n(epsilometer \w+ reviews.*?)\n```\n\n```\n(.*?)```", text, re.DOTALL)
+    generate("reviews", 120, seed=1).select("text").write_csv("reviews.csv")
+    assert run(*shlex.split(example[0])[1:]) == 0
+    assert capsys.readouterr().out == example[1]
+
+
 def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
     pytester.makepyfile(
         """
@@ -218,8 +345,14 @@ def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
             coin = lambda text, rng: text if rng.random() < 0.1 else "nothing"
             assert_leaks_at_most(coin, TEXTS, loss=1.0)
             assert_leaks_at_most(coin, TEXTS, loss=1.0, delta_at_4=0.01)
+
+        def test_it_masks(assert_leaks_at_most):
+            assert_leaks_at_most(lambda text, rng: "nothing", TEXTS, identifiers=0.1)
+
+        def test_it_names(assert_leaks_at_most):
+            assert_leaks_at_most(lambda text, rng: text, TEXTS, identifiers=(0.1, ["name"]))
         """
     )
     outcome = pytester.runpytest_inprocess()
-    outcome.assert_outcomes(passed=1, failed=2)
-    outcome.stdout.fnmatch_lines(["*LEAKS MORE*", "*a delta at 4 nats of*"])
+    outcome.assert_outcomes(passed=2, failed=3)
+    outcome.stdout.fnmatch_lines(["*LEAKS MORE*", "*a delta at 4 nats of*", "*identifiers: name*"])

@@ -57,9 +57,9 @@ def identifiers(table: pl.DataFrame) -> list[list[Identifier]]:
     """The identifiers of each text of a prepared table (column `text`, and the records where it has them)."""
     texts = table["text"].to_list()
     rows = []
-    for text, recorded, matched in zip(texts, _recorded(table), matches(texts), strict=True):
+    for text, listed, matched in zip(texts, recorded(table), matches(texts), strict=True):
         more = [Identifier(kind, text[start:end], False) for kind, start, end in matched]
-        rows.append([*recorded, *(new for new in more if not _among(new, recorded))])
+        rows.append([*listed, *(new for new in more if not _among(new, listed))])
     return rows
 
 
@@ -88,7 +88,7 @@ def leakage(
     """
     seen: dict[str, list[tuple[bool, bool, int]]] = {}  # survived, recorded, source
     for some, rewrite, source in zip(identifiers, rewrites, sources, strict=True):
-        for mentions in _by_entity(some):
+        for mentions in by_entity(some):
             first = mentions[0]
             outcome = (any(survives(mention.text, rewrite) for mention in mentions), first.recorded, int(source))
             for kind in (first.kind, ALL):
@@ -100,7 +100,7 @@ def leakage(
     return pl.DataFrame(rows, schema=dict(COUNTS), orient="row")
 
 
-def _by_entity(some: Sequence[Identifier]) -> list[list[Identifier]]:
+def by_entity(some: Sequence[Identifier]) -> list[list[Identifier]]:
     """The mentions of each entity; what mentions none that is known is one of its own."""
     entities: dict[str | int, list[Identifier]] = {}
     for number, identifier in enumerate(some):
@@ -117,7 +117,8 @@ def _among(new: Identifier, others: Sequence[Identifier]) -> bool:
     return any(_key(new.text) in _key(other.text) or _key(other.text) in _key(new.text) for other in others)
 
 
-def _recorded(table: pl.DataFrame) -> list[list[Identifier]]:
+def recorded(table: pl.DataFrame) -> list[list[Identifier]]:
+    """The identifiers that the corpus recorded of each text of a table; UserError for lists of different lengths."""
     if "identifiers" not in table.columns:
         return [[] for _ in range(len(table))]
     rows = []

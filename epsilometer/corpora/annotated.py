@@ -1,0 +1,44 @@
+"""Texts with spans that people annotated: a JSON list in the Text Anonymization Benchmark's form or Presidio's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from epsilometer.core import json_text
+from epsilometer.core.errors import UserError
+from epsilometer.corpora import presidio, tab
+
+_NEEDS = {
+    tab: "the form of the Text Anonymization Benchmark (text, dataset_type, doc_id and annotations of entity_mentions)",
+    presidio: "Presidio's form (full_text, and spans with entity_type, start_position and end_position)",
+}
+
+
+def holds(path: Path) -> bool:
+    """Whether a file is JSON that begins as a list: a pin of a data set is an object."""
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(64).lstrip().startswith(b"[")
+
+
+def read(path: Path) -> pl.DataFrame:
+    """The texts of a file with their record of identifiers: the columns of `tab.SCHEMA` or of `presidio.SCHEMA`.
+
+    Raises UserError, which names the document and quotes none of it, for whatever is not in the form of the first one.
+    """
+    try:
+        documents = json_text.load(path.read_bytes())
+    except ValueError as error:  # neither JSON nor UTF-8
+        raise UserError(f"{path} is damaged ({type(error).__name__}); fetch it again") from None
+    form = presidio if documents and isinstance(documents[0], dict) and "full_text" in documents[0] else tab
+    rows = []
+    for number, document in enumerate(documents, 1):
+        try:
+            rows.append(form.row(document))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            said = f"{type(error).__name__}: {error}"
+            raise UserError(f"{path}: document {number} is not in {_NEEDS[form]}: {said}") from None
+    return pl.DataFrame(rows, schema=dict(form.SCHEMA), orient="row")

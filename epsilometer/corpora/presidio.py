@@ -1,0 +1,34 @@
+"""Presidio's form of annotated texts: what presidio-research's generator and evaluator read and write.
+
+A file is a JSON list of objects with `full_text` and `spans`, each span with `entity_type`, `start_position` and
+`end_position`. A span's value is one identifier, of the kind that its type says in lower case ("phone number").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from epsilometer.core.tables import Schema
+
+SCHEMA: Schema = {
+    "text": pl.String,
+    "identifiers": pl.List(pl.String),
+    "identifier_kinds": pl.List(pl.String),
+}
+
+
+def row(document: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A document's columns of SCHEMA; what is not in this form raises a KeyError, TypeError or ValueError."""
+    text = document["full_text"]
+    if not isinstance(text, str):
+        raise TypeError("full_text must be a string")
+    values: dict[tuple[str, str], None] = {}
+    for span in document["spans"]:
+        start, end = span["start_position"], span["end_position"]
+        if not 0 <= start < end <= len(text):
+            raise ValueError(f"positions {start} to {end} are outside the text")
+        values[text[start:end], str(span["entity_type"]).lower().replace("_", " ")] = None
+    return text, [value for value, _ in values], [kind for _, kind in values]

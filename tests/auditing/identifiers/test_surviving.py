@@ -1,0 +1,164 @@
+"""What survives of identifiers at identified places, and how precisely a mechanism masks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from epsilometer.auditing.estimation.successes import clopper_pearson
+from epsilometer.auditing.identifiers import surviving
+from epsilometer.auditing.identifiers.planting import KINDS
+from epsilometer.auditing.identifiers.surviving import Identified, Trial, masked, stands, surviving_identifiers
+from epsilometer.core.errors import UserError
+from epsilometer.corpora.reading import read
+from epsilometer.corpora.synthetic import generate
+from epsilometer.text import identifiers as detectors
+
+REVIEWS = generate("reviews", 40, seed=1)["text"].to_list()
+
+
+def annotated(folder: Path, documents: list[dict[str, object]]) -> Path:
+    path = folder / "spans.json"
+    path.write_text(json.dumps(documents))
+    return path
+
+
+def document(text: str, *spans: tuple[str, str]) -> dict[str, object]:
+    """In the form of presidio-research."""
+    placed = [
+        {
+            "entity_type": kind,
+            "entity_value": value,
+            "start_position": text.index(value),
+            "end_position": text.index(value) + len(value),
+        }
+        for kind, value in spans
+    ]
+    return {"full_text": text, "masked": None, "spans": placed, "template_id": 1, "metadata": {}}
+
+
+def test_identity_lets_all_survive_and_a_constant_none() -> None:
+    every = surviving_identifiers(REVIEWS, lambda text, rng: text, trials=30)
+    assert every["kind"].to_list() == [*KINDS]
+    assert every["planted"].all()
+    assert every["survived"].to_list() == [30] * len(KINDS)
+    assert every.select("low", "high").unique().row(0) == clopper_pearson(30, 30, 0.01)
+    assert (every["masked"] == 0).all()
+    assert every["precision"].null_count() == len(KINDS)
+    none = surviving_identifiers(REVIEWS, lambda text, rng: "nothing", trials=30)
+    assert none["survived"].to_list() == [0] * len(KINDS)
+
+
+def test_a_masker_that_finds_names_masks_them_and_its_precision_stands_beside() -> None:
+    """The embedded tagger masks every proper noun: few names survive, and masked runs are other words, too."""
+    row = surviving_identifiers(REVIEWS, "presidio", kinds=["name"], trials=60).row(0, named=True)
+    assert row["survived"] == 0
+    assert 0.3 < row["precision_low"] < row["precision"] < row["precision_high"] <= 1
+    assert row["masked"] >= 60
+
+
+def test_no_detector_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that a mechanism masks by would find nothing that the mechanism missed."""
+
+    def refuse(*_: object) -> object:
+        raise AssertionError("asked a detector")
+
+    monkeypatch.setattr(detectors, "recognisers", refuse)
+    monkeypatch.setattr("epsilometer.auditing.worth.leakage.matches", refuse)
+    assert surviving_identifiers(REVIEWS, lambda text, rng: text, trials=5)["survived"].sum() == 5 * len(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("value", "rewrite", "survived"),
+    [
+        ("Ann Lee", "it was ANN-LEE", True),
+        ("Ann Lee", "it was Ann", False),
+        ("FF-205566", "ref. 205566 here", True),
+        ("FF-205566", "ref. 1205566 here", False),
+        ("(01632) 960262", "01632-960262", True),
+        ("AB-123", "123", False),
+        ("1985-03-12", "19850312", True),
+        ("March 12, 1985", "<PERSON> 12, 1985", False),
+        ("March 12, 1985", "march 12 1985", True),
+    ],
+)
+def test_a_value_survives_as_it_is_or_by_its_digits(value: str, rewrite: str, survived: bool) -> None:
+    assert stands(Trial("any", f"x {value} y", [value], []), rewrite) is survived
+
+
+def test_words_that_are_not_in_their_place_are_masked() -> None:
+    text = "Ask Ann Lee, not me."
+    assert [text[slice(*span)] for span in masked(text, "Ask <PERSON>, not me.")] == ["Ann Lee"]
+    assert masked(text, text.upper()) == []
+    assert [text[slice(*span)] for span in masked(text, "")] == ["Ask Ann Lee, not me"]
+
+
+def test_of_annotated_texts_the_recorded_values_count_once_a_text(tmp_path: Path) -> None:
+    source = annotated(
+        tmp_path,
+        [
+            document("Ann and Bob met Ann.", ("PERSON", "Ann"), ("PERSON", "Bob")),
+            document("Call 555-1234 or Cleo.", ("PHONE_NUMBER", "555-1234"), ("PERSON", "Cleo")),
+            document("Nobody is here."),
+        ],
+    )
+
+    def rewrite(text: str, rng: object) -> str:
+        return text.replace("Ann", "X").replace("Bob", "X")
+
+    table = surviving_identifiers(read(source), rewrite)
+    assert table.select("kind", "planted", "texts", "survived").rows() == [
+        ("person", False, 2, 1),
+        ("phone number", False, 1, 1),
+    ]
+    assert table.row(0, named=True)["precision"] == 1  # "Ann", "Bob" and "Ann" again
+
+
+def test_an_entity_survives_by_any_mention() -> None:
+    table = pl.DataFrame(
+        {
+            "text": ["Ann Lee came; Lee left."],
+            "identifiers": [["Ann Lee", "Lee"]],
+            "identifier_kinds": [["direct", "direct"]],
+            "identifier_entities": [["e1", "e1"]],
+        }
+    )
+    survived = surviving_identifiers(table, lambda text, rng: "someone came; Lee left.")["survived"]
+    assert survived.to_list() == [1]
+
+
+def test_spans_and_records_outside_the_text_are_refused_without_a_quote(tmp_path: Path) -> None:
+    beyond = document("Secret Ann.", ("PERSON", "Ann"))
+    beyond["spans"][0]["end_position"] = 400  # type: ignore[index]
+    with pytest.raises(UserError, match=r"document 1 .* positions 7 to 400 are outside the text") as refused:
+        read(annotated(tmp_path, [beyond]))
+    assert "Secret" not in str(refused.value)
+    with pytest.raises(UserError, match=r"Presidio's form .* KeyError: 'spans'"):
+        read(annotated(tmp_path, [{"full_text": "Secret"}]))
+    table = pl.DataFrame({"text": ["Ann came.", "Secret"], "identifiers": [["Ann"], ["Agent"]]})
+    with pytest.raises(UserError, match="text 2 does not hold") as refused:
+        surviving_identifiers(table, lambda text, rng: text)
+    assert "Secret" not in str(refused.value)
+    assert "Agent" not in str(refused.value)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(UserError, match="kind of identifier"):
+        surviving_identifiers(REVIEWS, "presidio", kinds=["nmae"])
+    with pytest.raises(UserError, match="named twice"):
+        Identified.of(REVIEWS).chosen(["name", "name"])
+    with pytest.raises(UserError, match="trials must be >= 1"):
+        surviving_identifiers(REVIEWS, "presidio", trials=0)
+
+
+def test_rewrites_are_drawn_anew_at_each_epsilon_and_the_same_again() -> None:
+    def coin(text: str, epsilon: float, rng: object) -> str:
+        return text if rng.random() < epsilon / 10 else ""  # type: ignore[attr-defined]
+
+    first = surviving_identifiers(REVIEWS, coin, [1, 9], ["name"], trials=200)
+    few, many = first["survived"]
+    assert few < 60 < 140 < many  # .1 and .9 of 200: outside with probability below 1e-12
+    assert first.equals(surviving.surviving_identifiers(REVIEWS, coin, [1, 9], ["name"], trials=200))
