@@ -585,7 +585,7 @@ def test_a_black_box_goes_through_every_kind_of_audit(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--units --worst", "--units and --worst are audits of their own"),
+        ("--units --worst", "--units, --worst and --identifiers are audits of their own"),
         ("--units --prior .5,.5", "--units and --worst flip fair coins"),
         ("--candidates 3 --prior .5,.5", "prior must be 3 positive numbers"),
         ("--fpr 2", "fpr must be in [0, 1), got 2.0"),
