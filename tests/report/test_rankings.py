@@ -24,11 +24,15 @@ NO_WORTH = {"epsilon", "loss", "ceiling", TAIL}  # more of it is no merit, or be
 # After training on rewrites: no table has the coin yet, which teaches what the texts it publishes teach.
 LEARNT = re.compile(r"\bF1\b|, private$")
 RANKS = re.compile(
-    r"\b(?:best|better|beats?|wins?|ahead|leads?|comes? (?:first|last)|outperforms?|(?:keeps?|kept|has|have) (?:\w+ )?"
-    r"(?:most|more|less))\b",
+    r"\b(?:best|better|beats?|wins?|ahead|leads?|superior|(?:comes?|ranks?|ranked) (?:first|last)|outperforms?|"
+    r"(?:keeps?|kept|has|have|retains?|preserves?) (?:\w+ )?(?:most|more|less)|(?:most|more|least|less) private|"
+    r"leaks? (?:the )?(?:most|least))\b",
     re.IGNORECASE,
 )
-WORTH = re.compile(r"\b(?:cosines?|F1|keeps?|kept|worth|utility|learn(?:s|t|ed)?|useful)\b", re.IGNORECASE)
+WORTH = re.compile(  # or an average loss, by which the coin passes for private
+    r"\b(?:cosines?|F1|keeps?|kept|retains?|preserves?|worth|utility|learn(?:s|t|ed)?|useful|average loss)\b",
+    re.IGNORECASE,
+)
 CONDITION = re.compile(r"delta[_ ]at[_ ]4|δ at 4|`coin`|\bcoin\b", re.IGNORECASE)
 PRINTED = ("TEM", "MVC", "SanText", "CusText", "1-Diffractor", "geometric noise", "Vickrey", "Mahalanobis", "DP-MLM",
            "DP-Prompt", "DP-Paraphrase", "DP-BART", "DP-ST", "ADePT", "PrivRewrite")  # fmt: skip
@@ -173,6 +177,10 @@ COSINES = [CITED.format("What rewrites keep", f"queries, {name}, 5", "cosine") f
         "DP-BART has more worth than ADePT.",
         f"The best F1 has {CITED.format('What classifiers learn', 'tem, 8', 'intent, private')}.",
         "MVC beats TEM in cosine\nat equal loss.",
+        "TEM preserves more of a text than MVC.",
+        "At one nat SanText ranks first by worth.",
+        "By average loss TEM is the most private, MVC the least.",
+        "At equal cosine, by average loss, TEM leaks least.",
     ],
 )
 def test_a_planted_ranking_is_found_unless_it_says_the_tails(sentence: str) -> None:
