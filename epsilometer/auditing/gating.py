@@ -45,6 +45,7 @@ from epsilometer.auditing.text_audit import (
     label,
 )
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.unread import say, unread
 from epsilometer.core import json_text
 from epsilometer.core.atomic import write_text
 from epsilometer.core.component import describe
@@ -190,6 +191,7 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
     if rules.max_delta_at_4 is not None:
         tail = TailLimit(rules.max_delta_at_4, "the largest delta at 4 nats allowed")
         limits |= {f"{name}{_TAIL}": tail for name in of.attacks}
+    say(unread(of.mechanism, of.pool.texts))
     kinds: list[Judged] = []
     spent = 0
     if rules.max_identifiers is not None:
@@ -262,6 +264,7 @@ def _thresholds(of: Subject, trials: int) -> list[float]:
 
 def measure(of: Subject, trials: int = 2000) -> Accepted:
     """Count each attack's successes in fresh trials, to be accepted."""
+    say(unread(of.mechanism, of.pool.texts))
     batches = fresh_batches(of.pool, of.mechanism, of.attacks, of.design, stream="accepted")
     counted = batches(of.epsilon, 0, trials, range(len(of.attacks)))
     return Accepted(

@@ -330,6 +330,14 @@ def test_the_examples_of_the_guides_print_what_the_guides_say(guide: str, tmp_pa
     assert capsys.readouterr().out == example[1]
 
 
+def test_it_says_what_the_mechanism_does_not_read(project, capsys) -> None:
+    """It passes, as what is not read cannot leak, but that says little about it."""
+    Path("unknown.txt").write_text("".join(f"zzqx{i} qqqzz{i}\n" for i in range(40)))
+    words = ["--mechanism", "tem", "--epsilon", "1", "--attacks", "lexical", "--max-loss", "3"]
+    assert run("gate", "unknown.txt", *words) == 0
+    assert "of the words are outside the mechanism's vocabulary" in capsys.readouterr().err
+
+
 def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
     pytester.makepyfile(
         """
