@@ -65,10 +65,9 @@ def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
     Case, white space and punctuation do not make another text. They are not left out silently: then what is public
     would depend on what is private.
     """
-    if not isinstance(mechanism, HasPublicTexts):
-        return
-    public = {_compared(text) for text in mechanism.public_texts}
-    if shared := sum(_compared(text) in public for text in texts):
+    public_texts: Sequence[str] = mechanism.public_texts if isinstance(mechanism, HasPublicTexts) else ()
+    public = set(map(_compared, public_texts))
+    if public and (shared := sum(_compared(text) in public for text in texts)):
         raise UserError(
             f"{shared} of the {len(texts)} texts are among the public texts that the mechanism was made from (case, "
             "white space and punctuation apart), so that its claim does not cover them; give public texts that were "
