@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from epsilometer.core.errors import UserError
+from epsilometer.pipeline import composing
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.profiles import copy
 from tests.support.dvc_project import make_project
@@ -34,6 +35,8 @@ def test_a_run_has_every_section_that_dvc_needs(profile: Path, tmp_path: Path, m
     assert after == before.model_copy(update={"root": "../.."})
     assert profile.read_text().startswith("#")
     assert out.read_text().startswith(profile.read_text().partition("\n")[0])  # comments stay
+    monkeypatch.chdir(out.parent)
+    composing.check(read("params.yaml"))  # as stage `code` does before all others
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)
