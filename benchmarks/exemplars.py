@@ -50,7 +50,7 @@ from epsilometer.models.classifier import Examples
 from epsilometer.models.classifiers.linear import Linear, logistic_regression
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
-from epsilometer.project.commit import commit
+from epsilometer.report import origin
 from epsilometer.report.export import markup
 from epsilometer.report.markdown import hardware
 
@@ -393,7 +393,7 @@ def page(rows: dict[tuple[str, str], list[dict[str, float]]]) -> str:
         f"Written by `python -m benchmarks.exemplars`; do not edit. {' '.join(said.split())}",
         tries,
         " ".join(learners.split()),
-        f"{datetime.now(UTC):%Y-%m-%d}, commit {commit(ROOT).short}, {hardware()}. {settings}",
+        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {settings}",
         "## Learnt and kept",
         markup(pl.DataFrame([_cells(name, kind, of) for (name, kind), of in rows.items()])).rstrip("\n"),
         "## Goals",

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-import epsilometer
 from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.schemas import TRIALS
 from epsilometer.auditing.trials.rewriting import Job, rewrite_blocks
 from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core import tables
+from epsilometer.core.component import shipped
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import PREPARED
@@ -122,7 +122,7 @@ def _stage(folder: str, stage: str, count: int, engine: Engine) -> tuple[float, 
 def _write_params(count: int, runtime: dict[str, object]) -> None:
     cell = {
         "mechanism": "rr",
-        "file": str(Path(epsilometer.__file__).parent / "mechanisms/controls/randomized_response.py"),
+        "file": str(shipped("mechanisms")["randomized_response"]),
         "resource": "data/prepared/queries.parquet",
         "epsilons": [4, 8],
         "dataset": "queries",

@@ -18,7 +18,6 @@ from importlib import import_module
 from pathlib import Path
 
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.runtime import checksums
 from epsilometer.runtime.progress import say
 from pretraining.training import Progress, Recipe, train
@@ -85,4 +84,7 @@ def _device() -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    run(main, "pretrain", *sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except UserError as error:
+        sys.exit(f"error: {error}")

@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.attacks.identification import KIND
 from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.claims.stated import stated
@@ -38,7 +37,7 @@ from epsilometer.core.attack import (
     is_validated,
 )
 from epsilometer.core.attack import sees as seen_by
-from epsilometer.core.component import build, by_name, described, find, names
+from epsilometer.core.component import IDENTIFICATION, build, by_name, described, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.extras import installed
 from epsilometer.core.guarantees import check_epsilons
@@ -235,8 +234,12 @@ def embed(texts: Sequence[str]) -> Embedded:
 def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
     """The attacks by name: as given, objects by their class; None stands for all that need no large model."""
     if attacks is None:
-        attacks = [name for name in names(KIND) if not _large(name) and _installed(name)]
-    return by_name(KIND, attacks, lambda name, settings: build(find(KIND, name, "guess"), settings, f"attacks.{name}"))
+        attacks = [name for name in names(IDENTIFICATION) if not _large(name) and _installed(name)]
+    return by_name(
+        IDENTIFICATION,
+        attacks,
+        lambda name, settings: build(find(IDENTIFICATION, name, "guess"), settings, f"attacks.{name}"),
+    )
 
 
 def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[str, Attack]:
@@ -267,18 +270,18 @@ def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | N
         verb = "do" if len(idle) > 1 else "does"
         note(f"not run: {', '.join(idle)}, which {verb} not apply to this mechanism")
     if not explicit:
-        large = ", ".join(name for name in names(KIND) if _large(name))
+        large = ", ".join(name for name in names(IDENTIFICATION) if _large(name))
         note(f"not run: {large}, which read with a language model; name them among the attacks to run them too")
-        if absent := [name for name in names(KIND) if not (_large(name) or _installed(name))]:
+        if absent := [name for name in names(IDENTIFICATION) if not (_large(name) or _installed(name))]:
             note(f"not run: {', '.join(absent)}, which needs pip install 'epsilometer[models]'")
 
 
 def _large(name: str) -> bool:
-    return getattr(find(KIND, name, "guess"), "large", False)
+    return getattr(find(IDENTIFICATION, name, "guess"), "large", False)
 
 
 def _installed(name: str) -> bool:
-    extra = getattr(find(KIND, name, "guess"), "extra", None)
+    extra = getattr(find(IDENTIFICATION, name, "guess"), "extra", None)
     return extra is None or installed(extra)
 
 

@@ -72,16 +72,11 @@ def account(
         return
     show(rows, False)
     if parts:
-        note(
-            f"a step's average is as noisy as by Gaussian noise of sigma {said['effective_noise']:.4g} on the sum of "
-            "gradients of length 1"
-        )
+        equal = f"{said['effective_noise']:.4g} on the sum of gradients of length 1"
+        note(f"a step's average is as noisy as by Gaussian noise of sigma {equal}")
     if target is not None:
-        name = _NOISES[noise]
-        print(
-            f"{name} {said['for_target'][name]:.6g} for epsilon {target:g}, {said['for_target']['neighbours']}, "
-            f"{sampling}"
-        )
+        name, of = _NOISES[noise], said["for_target"]
+        print(f"{name} {of[name]:.6g} for epsilon {target:g}, {of['neighbours']}, {sampling}")
 
 
 def _schedule(sampling: str, texts: int, batch: int, epochs: int) -> Schedule:

@@ -88,10 +88,8 @@ def anonymize(
         (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
         supplied = anonymizing.auxiliaries(folder, plan, labelled, vectors, column=reading.text[0])
         if attribute_value:
-            values = _values(attribute, attribute_value)
-            built = anonymizing.with_truths(
-                built, texts, {name: [value] * len(texts) for name, value in values.items()}
-            )
+            truths = {name: [value] * len(texts) for name, value in _values(attribute, attribute_value).items()}
+            built = anonymizing.with_truths(built, texts, truths)
         _say_unread(unread(built, texts))
         table = anonymizing.anonymize(texts, built, budget, seed)
         rewrites = table["rewrite"].to_list()

@@ -10,21 +10,19 @@ from pathlib import Path
 import psutil
 
 from epsilometer.core.attack import Checked
-from epsilometer.core.component import EMBEDDED, build
+from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import absent
-from epsilometer.core.mechanism import Mechanism, build_mechanism
+from epsilometer.core.mechanism import build_mechanism
 from epsilometer.corpora import annotated
-from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, ReadsAuxiliaries, read_relations
 from epsilometer.models.devices import resolved
 from epsilometer.pipeline.downloads import Download, downloads
 from epsilometer.pipeline.params import Params
 from epsilometer.project import cells
 from epsilometer.project.corpora import corpus
-from epsilometer.project.sections import Cell, Dataset
+from epsilometer.project.sections import Dataset
 from epsilometer.runtime import checksums
-from epsilometer.studies.anonymity.labelled import TEST, to_anonymize, to_rewrite
-from epsilometer.studies.anonymity.parts import check_parts, with_parts
+from epsilometer.studies.anonymity import checking as anonymity
 from epsilometer.studies.texts.adversaries import attacks
 
 _WHOLE = 1000  # texts of a generator; of one that has more,
@@ -59,40 +57,26 @@ def check(params: Params) -> list[Download]:
     for name, dataset in params.datasets.items():
         if Path(params.path(dataset.source)).exists():  # of what is on the hub it is only said which it is
             _check_dataset(params, name, dataset)
-    for entry in params.auxiliaries.values():
-        if entry.relations is not None and Path(params.path(entry.relations)).exists():
-            read_relations(params.path(entry.relations))
     _check_resources(params)
     for cell in (*params.cells.values(), *params.downstream.values(), *params.anonymity.values()):
-        _check_auxiliaries(params, cell, cells.build(params, cell), f"mechanisms.{cell.mechanism}.settings")
+        anonymity.check_auxiliaries(params, cell, cells.build(params, cell), f"mechanisms.{cell.mechanism}.settings")
     for name, exemplars in params.exemplars.items():
         build_mechanism("exemplars", exemplars.settings, "", f"exemplars.{name}.settings")
-    _check_rewriters(params)
-    _check_reconstruction(params)
+    anonymity.check(params)
     for name, cell in params.sweeps.items():
         for setting, _, _, settings in params.variations(name):
             place = f"sweeps.{name}.vary.{setting}"
             built = build_mechanism(str(params.code(cell)), settings, cell.resource, place)
-            _check_auxiliaries(params, cell, built, place)
+            anonymity.check_auxiliaries(params, cell, built, place)
     _check_attacks(params)
-    _check_membership(params)
+    if params.membership or params.reconstruction:
+        from epsilometer.studies.training import checking as training  # what it trains with loads slowly
+
+        training.check(params)
     every = downloads(params)
     if absent:
         raise AbsentError(absent, every)
     return every
-
-
-def _check_auxiliaries(params: Params, cell: Cell, built: Mechanism, place: str) -> None:
-    """Refuse settings that do not fit the auxiliaries that a mechanism reads; those of a stage need not be made yet."""
-    if cell.resource is None or not isinstance(built, ReadsAuxiliaries):
-        return
-    path = Path(os.path.normpath(cell.resource))
-    of_stage = path.parent == Path("data/auxiliaries") and path.name in params.auxiliaries
-    planned = params.auxiliaries[path.name].model_dump() if of_stage else None
-    try:
-        built.check_auxiliaries(Auxiliaries(Path(cell.resource), planned))
-    except UserError as error:
-        raise UserError(f"{place}: {error}") from error
 
 
 def _check_attacks(params: Params) -> None:
@@ -101,38 +85,6 @@ def _check_attacks(params: Params) -> None:
         if isinstance(attack, Checked):
             for dataset in params.datasets.values():
                 attack.check(dataset.public)
-
-
-def _check_membership(params: Params) -> None:
-    """Build each membership attack, which must be content with its references, and with a model of its own."""
-    if params.membership:
-        from epsilometer.studies.training import members as membership  # what it trains with loads slowly
-
-        for name, entry in params.membership.items():
-            built = membership.attacks(entry, f"membership.{name}")
-            membership.check_references(params.references[entry.references], built, f"membership.{name}")
-            membership.check_models(entry, built, f"membership.{name}")
-
-
-def _check_reconstruction(params: Params) -> None:
-    """Build the attacks on what is sent; they stand beside code that needs torch."""
-    if params.reconstruction:
-        from epsilometer.studies.training import sending
-
-        for name in params.searching:
-            sending.searching(params, name)
-        for name in params.choosing:
-            sending.choosing(params, name)
-
-
-def _check_rewriters(params: Params) -> None:
-    """Build what rewriters are trained by; their settings stand beside code that needs torch."""
-    if params.rewriters:
-        from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import AdversarialTraining
-
-        for name, entry in params.rewriters.items():
-            cells.build(params, entry.cell)
-            build(AdversarialTraining, entry.training, f"rewriters.{name}.training")
 
 
 def _check_resources(params: Params) -> None:
@@ -237,15 +189,10 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
             f"trials.candidates (k) must be at most the number of distinct texts, {texts} in the split {dataset.use!r} "
             f"of {name}, got {params.trials.candidates}"
         )
-    if not sampled and params.private_training:
-        from epsilometer.studies.training.trainings import check_cells
+    if sampled:
+        return
+    if params.private_training:
+        from epsilometer.studies.training import checking as training
 
-        check_cells(params, name, table)
-    if not sampled and (labels := params.classification.labels.get(name)) is not None:
-        settings = params.classification
-        table = with_parts(params, name, table)
-        check_parts(params, name, table)
-        seed, batch = params.audit.seed, settings.training.batch  # of what refuses unusable labels
-        to_rewrite(table, labels.tasks, labels.attributes, settings.texts.sizes, seed=seed, least=batch)
-        if any(cell.dataset == name and cell.part == TEST for cell in params.anonymity.values()):
-            to_anonymize(table, [*labels.tasks, *labels.attributes], settings.texts.anonymized, seed, least=batch)
+        training.check_texts(params, name, table)
+    anonymity.check_texts(params, name, table)

@@ -32,8 +32,14 @@ def _seed(value: int) -> int:
     return value
 
 
+def _filled(value: Any) -> Any:
+    return {name: settings or {} for name, settings in value.items()} if isinstance(value, dict) else value
+
+
 Class = Annotated[str, BeforeValidator(str)]  # of a label, be it a number in the file
 Seed = Annotated[int, AfterValidator(_seed)]
+# Components by name, each with its settings; one without any may be written as a bare key.
+Named = Annotated[Mapping[str, Mapping[str, Any]], BeforeValidator(_filled)]
 Match = Literal["words", "none"]
 Precision = Literal["float32", "bfloat16", "auto"]
 

@@ -12,7 +12,6 @@ from scipy.special import log_softmax
 
 import epsilometer
 import epsilometer.auditing.text_audit
-from epsilometer.attacks.identification import KIND
 from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.auditing.claims.judging import worst_cases
 from epsilometer.auditing.claims.verdicts import (
@@ -31,7 +30,7 @@ from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.auditing.units import audit_units
 from epsilometer.core.attack import Attack, Context
-from epsilometer.core.component import names
+from epsilometer.core.component import IDENTIFICATION, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Rewrites
@@ -142,7 +141,7 @@ def test_all_attacks_that_need_no_large_model_run_by_default(
 
     monkeypatch.setattr(epsilometer.auditing.text_audit, "attacked", recorded)
     epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, design=Design(temperature=0))
-    assert set(asked_attacks) == {*names(KIND)} - {"channel", "judge"}
+    assert set(asked_attacks) == {*names(IDENTIFICATION)} - {"channel", "judge"}
     assert capsys.readouterr().err.splitlines() == [
         "note: not run: internal, which does not apply to this mechanism",
         "note: not run: channel, judge, which read with a language model; name them among the attacks to run them too",

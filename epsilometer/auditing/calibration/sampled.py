@@ -173,15 +173,11 @@ def calibrate(
     Of the design, the candidates and alpha matter. watch: called after every batch. lawful: whether batches have
     posteriors. Raises UserError for a loss that no success rate shows, before anything is measured.
     """
-    target, low, high, budget = goal.target, goal.low, goal.high, goal.budget
-    candidates = design.k
-    if not success_bound(target, candidates) < 1:
-        raise UserError(
-            f"no success rate shows a loss of {target:g} nats with {candidates} candidates; set a lower target"
-        )
+    target, low, high, budget, k = goal.target, goal.low, goal.high, goal.budget, design.k
+    _check_shown(target, k)
     steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(goal.width)))
     grid = np.geomspace(low, high, steps + 1)
-    curves = _Curves(target, candidates, step=math.log(high / low) / steps, steps=steps)
+    curves = _Curves(target, k, step=math.log(high / low) / steps, steps=steps)
     draws = _Rounds(attacks, steps, design.alpha, lawful)
     last, spent, contradiction, falls = steps, 0, None, False
     while True:  # a round: a search among the epsilons up to the last, on fresh trials
@@ -208,23 +204,30 @@ def calibrate(
         if last == 0:  # it falls between the first epsilon and another
             falls, last = True, pair[1]
     status, below, above, outside = _outcome(evidence, last, falls=falls, contradicted=bool(contradiction))
-    if status == UNDECIDED and outside:
-        contradiction = pair
+    contradiction = pair if status == UNDECIDED and outside else contradiction
     ends = float(grid[below]) if below >= 0 else 0.0, float(grid[above]) if above <= last else math.inf
     crossing = last - evidence.expected() if falls else evidence.expected()
     best = None if outside else min(max(float(low * math.exp(crossing * curves.step)), ends[0]), ends[1])
-    points = {place: draws.point(place, float(grid[place]), candidates) for place in draws.places()}
+    points = {place: draws.point(place, float(grid[place]), k) for place in draws.places()}
     return Calibrated(
         target,
         status,
         *ends,
         best=best,
         trials=spent,
-        points=list(points.values()),
+        points=[*points.values()],
         contradiction=contradiction and (points[contradiction[0]], points[contradiction[1]]),
         by=draws.by,
         departs=draws.departs,
     )
+
+
+def _check_shown(target: float, candidates: int) -> None:
+    """Refuse a loss that no success rate shows."""
+    if not success_bound(target, candidates) < 1:
+        raise UserError(
+            f"no success rate shows a loss of {target:g} nats with {candidates} candidates; set a lower target"
+        )
 
 
 def _ends(evidence: _Evidence, last: int, *, falls: bool) -> tuple[int, int]:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from epsilometer.attacks import membership, reconstruction
 from epsilometer.auditing import text_audit
 from epsilometer.auditing.conformance.attack import check_attack
 from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.auditing.conformance.metric import check_metric
 from epsilometer.auditing.conformance.rules import TEXTS, Check
 from epsilometer.auditing.worth import similarity
-from epsilometer.core.component import build, find
+from epsilometer.core.component import MEMBERSHIP, RECONSTRUCTION, build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import has_budget
 
@@ -29,7 +28,7 @@ def of_attack(name: str, settings: Mapping[str, Any]) -> list[Check]:
     try:
         (chosen,) = text_audit.chosen_attacks({name: settings}).values()
     except UserError as error:
-        for kind, method in ((membership.KIND, "score"), (reconstruction.KIND, "prepare")):
+        for kind, method in ((MEMBERSHIP, "score"), (RECONSTRUCTION, "prepare")):
             with suppress(UserError):
                 component = find(kind, name, method)
                 break
@@ -42,7 +41,7 @@ def of_attack(name: str, settings: Mapping[str, Any]) -> list[Check]:
         from epsilometer.models.locate import ENCODER
         from epsilometer.training.shared_model import SharedModel
 
-        if kind == membership.KIND:
+        if kind == MEMBERSHIP:
             return check_membership(built)
         return check_reconstruction(built, SharedModel(ENCODER, longest=16))
     return check_attack(chosen)

@@ -41,6 +41,7 @@ from epsilometer.core.attack import Guesses
 from epsilometer.core.guarantees import stored
 
 _CELL = ("dataset", "mechanism", "epsilon")  # that share a test of outputs
+_OF_ESTIMATE = ("successes", "success_rate", "loss", "point", "upper", "ceiling")
 _POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
 
 
@@ -121,25 +122,17 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
             "epsilon": stored(attacked.epsilon),
             "attack": name,
             "best_attack": of if name in CHOSEN else None,
-            "control": stated.control,
             "sees": attacked.sees[of],
             "released": of in released,
             "validated": attacked.validated[of],
             **columns,
-            "fit_p": stated.fit_p,
+            **{name: getattr(stated, name) for name in ("control", "fit_p", "delta", "claim")},
             "trials": count,
             "candidates": candidates,
-            "successes": figures.successes,
-            "success_rate": figures.success_rate,
-            "delta": stated.delta,
-            "loss": figures.loss,
+            **{name: getattr(figures, name) for name in _OF_ESTIMATE},
             "loss_at_delta": proved(figures.successes, count, figures.alpha, stated.delta).loss,
-            "point": figures.point,
-            "upper": figures.upper,
-            "ceiling": figures.ceiling,
             "equal_trials": equals,
             "equal_loss": proved(columns["equal_successes"], equals, figures.alpha).loss if equals else None,
-            "claim": stated.claim,
             "covered": covered,
             "expected": expected,
             "p_value": None if expected is None else p_value(figures.successes, count, expected),

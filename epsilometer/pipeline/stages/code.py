@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from epsilometer.attacks import identification, membership, reconstruction
 from epsilometer.core import atomic
-from epsilometer.core.component import PACKAGE, file
+from epsilometer.core.component import IDENTIFICATION, MEMBERSHIP, PACKAGE, RECONSTRUCTION, file
 from epsilometer.pipeline import bodies, composing, dvc_files
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.params import read as read_params
@@ -75,12 +74,12 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
     elif kind == "mechanisms":
         yield from dict.fromkeys(params.code(cell) for cell in params.cells.values())
     elif kind == "attacks":
-        yield from (file(identification.KIND, name) for name in params.attacks)
+        yield from (file(IDENTIFICATION, name) for name in params.attacks)
     elif kind == "membership attacks":
-        yield from dict.fromkeys(file(membership.KIND, module) for module, _ in entry.modules.values())
+        yield from dict.fromkeys(file(MEMBERSHIP, module) for module, _ in entry.modules.values())
     elif kind == "reconstruction attacks":
         attacks = params.reconstruction[entry.entry].attacks
-        yield from (file(reconstruction.KIND, name) for name in attacks if name != CANDIDATES)
+        yield from (file(RECONSTRUCTION, name) for name in attacks if name != CANDIDATES)
     elif kind == "measures of reconstruction":
         from epsilometer.studies.training.reconstruction import METRICS  # which loads scipy
 
@@ -89,4 +88,4 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
         yield from (file(kind, name) for name in ("cosine", *params.utility.metrics))
     else:
         yield file("mechanisms", "randomized_response")
-        yield file(identification.KIND, "likelihood")
+        yield file(IDENTIFICATION, "likelihood")

@@ -63,13 +63,9 @@ def train_all(
             folder = classifier_path(dataset, label, kind, seed)
             # Saving rounds a transformer's weights: attackers are scored as they are kept, tasks as `downstream`
             # scores those that it trains.
-            if role == TASK:
-                guesses = _guesses(classifier, test)
-                classifier.save(folder)
-            else:
-                classifier.save(folder)
-                guesses = _guesses(classifier, test)
-            tried.setdefault(kind, []).append(guesses)
+            before = _guesses(classifier, test) if role == TASK else None
+            classifier.save(folder)
+            tried.setdefault(kind, []).append(_guesses(classifier, test) if before is None else before)
     return tried
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from epsilometer.attacks.identification import KIND
 from epsilometer.core.attack import Attack
-from epsilometer.core.component import build, find
+from epsilometer.core.component import IDENTIFICATION, build, find
 from epsilometer.studies.texts.params import TextsParams
 
 
 def attacks(params: TextsParams) -> dict[str, Attack]:
     """The attacks by name, in the order of the parameters; their models load at first use."""
-    return {
-        name: build(find(KIND, name, "guess"), settings, f"attacks.{name}") for name, settings in params.attacks.items()
-    }
+    named = params.attacks.items()
+    return {name: build(find(IDENTIFICATION, name, "guess"), settings, f"attacks.{name}") for name, settings in named}

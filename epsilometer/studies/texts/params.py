@@ -17,7 +17,7 @@ from epsilometer.project import params
 from epsilometer.project.confinement import strings
 from epsilometer.project.params import ProjectParams
 from epsilometer.project.references import check_cell
-from epsilometer.project.sections import Cell, Match, Precision, Section, Seed
+from epsilometer.project.sections import Cell, Match, Named, Precision, Section, Seed
 
 
 class Embedding(Section):
@@ -173,17 +173,11 @@ class Utility(Section):
 
     texts: PositiveInt = Field(50, description="How many trials' rewrites are compared with their originals.")
     target: Annotated[float, Field(gt=0)] = Field(1.0, description="The loss in nats at which mechanisms are compared.")
-    metrics: Mapping[str, Mapping[str, Any]] = Field(
+    metrics: Named = Field(
         {},
         description="Metrics beside the cosine, which is always measured: modules of `epsilometer.metrics` or paths of "
         "files, and their settings.",
     )
-
-    @field_validator("metrics", mode="before")
-    @classmethod
-    def _settings(cls, value: Any) -> Any:
-        """A metric without settings may be written as a bare key."""
-        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
 
     @field_validator("metrics")
     @classmethod
@@ -227,7 +221,7 @@ class TextsParams(ProjectParams):
         description="Which mechanism on which data set. DVC reruns a cell when its line, its file or what it reads "
         "changes.",
     )
-    attacks: Mapping[str, Mapping[str, Any]] = Field(
+    attacks: Named = Field(
         {},
         description="The attacks on rewrites and their settings: modules of `epsilometer.attacks.identification` or "
         "paths of files.",
@@ -243,12 +237,6 @@ class TextsParams(ProjectParams):
         {},
         description="Cells in which settings of the mechanism are varied, one at a time, on the same trials and noise.",
     )
-
-    @field_validator("attacks", mode="before")
-    @classmethod
-    def _settings(cls, value: Any) -> Any:
-        """An attack without settings may be written as a bare key."""
-        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
 
     @property
     def audited(self) -> frozenset[str]:

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from epsilometer.attacks.identification import KIND
-from epsilometer.core.component import PACKAGE, shipped
+from epsilometer.core.component import IDENTIFICATION, PACKAGE, shipped
 from epsilometer.core.component import file as component_file
 from epsilometer.models.locate import ENCODER, hub_id
 from epsilometer.project import code
@@ -31,8 +30,8 @@ def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
         own = project / cell.file if cell.file else shipped("mechanisms")[name]
         sources.append(Source(f"mechanism-{name}", _of_code(project, own, cell.settings)))
     for name, attack in params.attacks.items():
-        record = _of_code(project, component_file(KIND, name), attack) | _of_model(attack.get("model"), folder)
-        sources.append(Source(f"attack-{Path(name).stem}", record))
+        of = _of_code(project, component_file(IDENTIFICATION, name), attack)
+        sources.append(Source(f"attack-{Path(name).stem}", of | _of_model(attack.get("model"), folder)))
     encoder = _of_code(project, PACKAGE / "models/encoder.py", params.embedding.model_dump())
     sources.append(Source("embedding", encoder | _of_model(params.embedding.model, folder)))
     for name, path in params.models.items():

@@ -11,8 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.attacks.membership import KIND
-from epsilometer.core.component import build, find
+from epsilometer.core.component import MEMBERSHIP, build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.membership import Compares, Evidence, Loads, MembershipAttack, losses
 from epsilometer.core.randomness import Noise
@@ -28,6 +27,7 @@ from epsilometer.studies.training.trainings import (
     labelled,
     noise,
     schedule,
+    stream_seed,
     training_texts,
 )
 from epsilometer.training import features
@@ -94,7 +94,10 @@ def first_heads(params: TrainingParams, name: str, numbers: NDArray[np.integer])
     entry = params.references[name]
     layers = load_last_layers(features_path(entry.features) / features.LAYERS)
     count = len(classes(params, entry.training))
-    heads = [layers.head(count, Noise.named(1, _seed(params, int(n)), "training", "head")) for n in numbers]
+    heads = [
+        layers.head(count, Noise.named(1, stream_seed(params, int(n), "reference"), "training", "head"))
+        for n in numbers
+    ]
     return replace(heads[0], vector=np.stack([head.vector for head in heads]))
 
 
@@ -107,14 +110,14 @@ def reference_settings(params: TrainingParams, name: str, number: int, texts: in
         noise=NoNoise(None) if entry.level is None else noise(cell.noise, entry.level),
         rate=cell.rate,
         optimizer=cell.optimizer,
-        seed=_seed(params, number),
+        seed=stream_seed(params, number, "reference"),
     )
 
 
 def attacks(entry: MembershipEntry, place: str) -> dict[str, MembershipAttack]:
     """The attacks of an entry by name, built. Raises UserError for settings that are wrong."""
     return {
-        name: build(find(KIND, module, "score"), settings, f"{place}.attacks.{name}")
+        name: build(find(MEMBERSHIP, module, "score"), settings, f"{place}.attacks.{name}")
         for name, (module, settings) in entry.modules.items()
     }
 
@@ -201,9 +204,3 @@ def _others(params: TrainingParams, name: str, split: str, taken: NDArray[np.int
     cell = params.private_training[name]
     eligible = pl.col(cell.label).is_in(classes(params, name)) & ~pl.col("row").is_in(taken)
     return labelled(params, name, split, featured(cell.features, split).filter(eligible))
-
-
-def _seed(params: TrainingParams, number: int) -> int:
-    """Of all streams of a reference, none of which a target shares."""
-    name = params.audit.seed, params.audit.round, "reference", number
-    return int(Noise.named(1, *name).generator(0).integers(1 << 53))

@@ -15,7 +15,7 @@ from epsilometer.project import params
 from epsilometer.project.confinement import strings
 from epsilometer.project.params import ProjectParams
 from epsilometer.project.references import check_dataset, check_label, check_model
-from epsilometer.project.sections import Probability, Section
+from epsilometer.project.sections import Named, Probability, Section
 
 NoiseName = Literal["gaussian", "vmf", "scaled", "none"]
 Level = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -198,19 +198,13 @@ class MembershipEntry(Section):
     training: str = Field(description="The entry of `private_training` that is attacked.")
     features: str = Field(description="The features of that entry.")
     references: str = Field(description="An entry of `references`, which names the texts in question.")
-    attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)] = Field(
+    attacks: Annotated[Named, Field(min_length=1)] = Field(
         description="Modules of `epsilometer.attacks.membership` or paths of files, and their settings; `attack: "
         "MODULE` among these lets one module attack twice, under two names."
     )
     fprs: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)] = Field(
         (0.1, 0.01, 0.001), description="The false positive rates at which true positive rates are measured."
     )
-
-    @field_validator("attacks", mode="before")
-    @classmethod
-    def _settings(cls, value: Any) -> Any:
-        """An attack without settings may be written as a bare key."""
-        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
 
     @property
     def modules(self) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -295,16 +289,10 @@ class ReconstructionEntry(Section):
     """Attacks that read texts off what is sent: modules of `epsilometer.attacks.reconstruction`, and their settings."""
 
     sent: str = Field(description="The entry of `sent` that is attacked.")
-    attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)] = Field(
+    attacks: Annotated[Named, Field(min_length=1)] = Field(
         description="Modules of `epsilometer.attacks.reconstruction` and their settings; they run in this order, so "
         "that one that continues from others' results stands after them."
     )
-
-    @field_validator("attacks", mode="before")
-    @classmethod
-    def _settings(cls, value: Any) -> Any:
-        """An attack without settings may be written as a bare key."""
-        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer.attacks.reconstruction import KIND
 from epsilometer.attacks.reconstruction.candidates import Candidates
 from epsilometer.attacks.reconstruction.shared.attack import Attack
 from epsilometer.core import tables
-from epsilometer.core.component import build, find
+from epsilometer.core.component import RECONSTRUCTION, build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed
 from epsilometer.core.randomness import Noise
@@ -93,7 +92,7 @@ def searching(params: TrainingParams, name: str) -> dict[str, Attack]:
     Raises UserError for unknown attacks and settings.
     """
     return {
-        attack: build(find(KIND, attack, "prepare"), settings, f"reconstruction.{name}.attacks.{attack}")
+        attack: build(find(RECONSTRUCTION, attack, "prepare"), settings, f"reconstruction.{name}.attacks.{attack}")
         for attack, settings in params.reconstruction[name].attacks.items()
         if attack != CANDIDATES
     }

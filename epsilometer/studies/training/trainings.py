@@ -118,21 +118,6 @@ def check_tested(table: pl.DataFrame, cell: TrainingCell, classes_known: Sequenc
         )
 
 
-def check_cells(params: TrainingParams, dataset: str, table: pl.DataFrame) -> None:
-    """Raises UserError for a cell that the texts of its data set are not enough for. table: as `prepared` gives it."""
-    for name, cell in params.private_training.items():
-        if params.features[cell.features].dataset != dataset:
-            continue
-        place = f"private_training.{name}"
-        for split in (TRAIN, cell.test):
-            if split not in table["split"]:
-                raise absent(f"split of {dataset} in {place}", split, table["split"].unique())
-        train = table.filter(split=TRAIN).with_row_index("row")
-        check_training(chosen(train, cell, params.audit.seed), cell, place)
-        tested = table.filter(split=cell.test).drop_nulls(cell.label)
-        check_tested(tested, cell, sorted(train[cell.label].drop_nulls().unique()), place)
-
-
 def schedule(cell: TrainingCell, texts: int) -> Schedule:
     """The schedule of a cell with so many training texts, which sampler and accountant both read."""
     kind = Poisson if cell.sampling == "poisson" else Shuffled
@@ -188,9 +173,9 @@ def settings(params: TrainingParams, name: str, texts: int, level: float | None,
     )
 
 
-def stream_seed(params: TrainingParams, seed: int) -> int:
-    """The seed of all streams of training number `seed`."""
-    name = params.audit.seed, params.audit.round, "training", seed
+def stream_seed(params: TrainingParams, seed: int, of: str = "training") -> int:
+    """The seed of all streams of training number `seed`; of: "reference" for those that no target shares."""
+    name = params.audit.seed, params.audit.round, of, seed
     return int(Noise.named(1, *name).generator(0).integers(1 << 53))
 
 

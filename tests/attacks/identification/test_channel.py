@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from epsilometer.attacks.identification import KIND, channel
+from epsilometer.attacks.identification import channel
 from epsilometer.attacks.identification.channel import ChannelAttack
 from epsilometer.core.attack import Context
-from epsilometer.core.component import build, find
+from epsilometer.core.component import IDENTIFICATION, build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
@@ -98,7 +98,7 @@ def test_embedded_model_names_sources() -> None:
 
 def test_settings(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown setting"):
-        build(find(KIND, "channel", "guess"), {"modle": "x"}, "attacks.channel")
+        build(find(IDENTIFICATION, "channel", "guess"), {"modle": "x"}, "attacks.channel")
     with pytest.raises(UserError, match="is a decoder-only language model; give an encoder-decoder"):
         ChannelAttack(model=str(tiny_models.save_gpt2(tmp_path))).guess(
             Rewrites(["a"]), np.array([[0, 1]]), context(TEXTS, 1)

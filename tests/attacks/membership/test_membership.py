@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from epsilometer.attacks.membership import KIND, rmia
+from epsilometer.attacks.membership import rmia
 from epsilometer.attacks.membership.lira import LiRA, moments
 from epsilometer.attacks.membership.neighbours import OF_SPANS, OF_WORDS, NeighbouringTexts, one_word, respanned, spans
 from epsilometer.attacks.membership.population import Population
@@ -19,7 +19,7 @@ from epsilometer.attacks.membership.reference import Reference
 from epsilometer.attacks.membership.rmia import RMIA
 from epsilometer.attacks.membership.shadow import Shadow
 from epsilometer.auditing.estimation.rates import MembershipScores, area
-from epsilometer.core.component import build, find, names
+from epsilometer.core.component import MEMBERSHIP, build, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.membership import MembershipAttack, log_odds, losses
 from epsilometer.core.randomness import Noise
@@ -32,7 +32,7 @@ COMPARING = ["lira", "reference", "rmia", "shadow"]
 
 
 def attack(name: str, **settings: object) -> MembershipAttack:
-    built: MembershipAttack = build(find(KIND, name, "score"), settings, name)
+    built: MembershipAttack = build(find(MEMBERSHIP, name, "score"), settings, name)
     return built
 
 
@@ -41,7 +41,7 @@ def area_of(attack: MembershipAttack, of: Toy) -> float:
 
 
 def test_all_are_there() -> None:
-    assert names(KIND) == ["lira", "neighbours", "population", "reference", "rmia", "shadow"]
+    assert names(MEMBERSHIP) == ["lira", "neighbours", "population", "reference", "rmia", "shadow"]
 
 
 @pytest.mark.parametrize("name", ["lira", "population", "rmia", "shadow"])

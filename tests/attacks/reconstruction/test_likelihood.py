@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epsilometer.attacks.reconstruction import KIND
 from epsilometer.attacks.reconstruction.likelihood import Climber, LikelihoodAscent
 from epsilometer.attacks.reconstruction.shared.attack import Explains, Knowledge, Reconstruction, Starts
-from epsilometer.core.component import build, find
+from epsilometer.core.component import RECONSTRUCTION, build, find
 from epsilometer.core.errors import UserError
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise, TrainingNoise
 from epsilometer.training.sent import OnMean, Sent, send
@@ -30,7 +29,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> SharedModel:
 
 
 def prepared(model: SharedModel, noise: TrainingNoise, **settings: object) -> Climber:
-    attack: LikelihoodAscent = build(find(KIND, "likelihood", "prepare"), {"prior": None} | settings, "likelihood")
+    attack: LikelihoodAscent = build(
+        find(RECONSTRUCTION, "likelihood", "prepare"), {"prior": None} | settings, "likelihood"
+    )
     return attack.prepare(model, Knowledge(TEXTS[1:], noise, np.random.default_rng(0)))
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epsilometer.attacks.identification import KIND
 from epsilometer.auditing.calibration.journal import Journal
 from epsilometer.auditing.calibration.sampled import Batch, Goal
 from epsilometer.auditing.calibration.search import search as fresh_search
 from epsilometer.auditing.text_audit import Pool
 from epsilometer.auditing.trials.design import Design
-from epsilometer.core.component import find
+from epsilometer.core.component import IDENTIFICATION, find
 from epsilometer.core.mechanism import FunctionMechanism
 from epsilometer.studies.texts.calibrating.losses import named_files
 
@@ -36,7 +35,7 @@ class Respond:
 
 def search(respond: Respond, target: float, journal: Journal | None, attacks: Sequence[str] = ("lexical",)) -> object:
     goal, design = Goal(target, 0.2, 6.0, width=1.5), Design(temperature=0)
-    chosen = {name: find(KIND, name, "guess")() for name in attacks}
+    chosen = {name: find(IDENTIFICATION, name, "guess")() for name in attacks}
     return fresh_search(Pool(TEXTS), FunctionMechanism(respond), chosen, goal, design=design, journal=journal)
 
 

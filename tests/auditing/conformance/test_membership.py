@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from epsilometer.attacks.membership import KIND
 from epsilometer.auditing.conformance.membership import check_membership
 from epsilometer.cli import app as cli
-from epsilometer.core.component import build, find
+from epsilometer.core.component import MEMBERSHIP, build, find
 from epsilometer.core.membership import Evidence, losses
 
 OWN = """
@@ -114,13 +113,13 @@ def test_a_sound_attack_passes() -> None:
 
 @pytest.mark.parametrize("name", ["lira", "population", "reference", "rmia"])
 def test_shipped_attacks_pass(name: str) -> None:
-    assert failed(build(find(KIND, name, "score"), {}, name)) == []
+    assert failed(build(find(MEMBERSHIP, name, "score"), {}, name)) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["neighbours", "shadow"])
 def test_shipped_attacks_that_learn_or_ask_pass(name: str) -> None:
-    assert failed(build(find(KIND, name, "score"), {}, name)) == []
+    assert failed(build(find(MEMBERSHIP, name, "score"), {}, name)) == []
 
 
 @pytest.mark.parametrize(("sign", "code"), [("-1", 0), ("1", 1)])

@@ -10,7 +10,7 @@ An attack has two phases, because a malicious server acts before its client does
 
 Like mechanisms, attacks are found by name or path: a file with one class that has the method `prepare`.
 
-    attack = build(find(KIND, "lamp", "prepare"), settings, "reconstruction.lamp")
+    attack = build(find("attacks/reconstruction", "lamp", "prepare"), settings, "reconstruction.lamp")
     ready = attack.prepare(model, Knowledge(public=texts, noise=noise, generator=stream))
     found = ready.reconstruct(send(ready.model, ...), generator)
 """

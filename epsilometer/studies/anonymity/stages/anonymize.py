@@ -13,9 +13,7 @@ import polars as pl
 
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import tables
-from epsilometer.core.attack import Checked
 from epsilometer.core.errors import UserError
-from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
@@ -32,16 +30,14 @@ def main(name: str) -> None:
     """Write data/anonymized/<cell>/<epsilon>.parquet."""
     params = read_params()
     cell = params.anonymity[name]
-    mechanism = build(params, cell)
-    if isinstance(mechanism, Checked):
-        mechanism.check(params.datasets[cell.dataset].public)
+    build(params, cell)  # refused before any work
     rows = _rows(params, name)
     texts, numbers = rows["text"].to_list(), rows["row"].to_numpy()
     stream = (params.audit.seed, params.audit.round, "anonymize", cell.dataset, cell.mechanism)
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
     job = Job(texts, np.arange(len(texts)), cell.budgets, streams)
     with parts() as begun:
-        privatize(partial(_mechanism, params, name), job, begun.folder, params.runtime.engine)
+        privatize(partial(build, params, cell), job, begun.folder, params.runtime.engine)
         for epsilon in cell.budgets:
             table = rows.select("row", "split").hstack(collect(begun.folder, epsilon))
             if "status" not in table.columns:
@@ -64,7 +60,3 @@ def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:
             f"datasets.{cell.dataset}.resplit, or leave `part` out"
         )
     return rows
-
-
-def _mechanism(params: AnonymityParams, name: str) -> Mechanism:
-    return build(params, params.anonymity[name])

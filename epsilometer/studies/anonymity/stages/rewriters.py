@@ -16,14 +16,12 @@ import polars as pl
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import tables
 from epsilometer.core.component import build
-from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import AdversarialTraining, Parallel, train
 from epsilometer.project import cells
 from epsilometer.runtime import checksums
 from epsilometer.runtime.progress import say
 from epsilometer.runtime.resuming import parts
-from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.parts import AUXILIARIES, parted
 from epsilometer.studies.anonymity.privatizing import collect, privatize
@@ -51,7 +49,7 @@ def main(name: str) -> None:
     job = Job(texts, np.arange(len(texts)), cell.budgets[:1], streams)
     with parts() as begun:
         slices = begun.folder / "round_trips"
-        privatize(partial(_mechanism, params, name), job, slices, params.runtime.engine)
+        privatize(partial(cells.build, params, cell), job, slices, params.runtime.engine)
         round_trips = collect(slices, cell.budgets[0])["text"].to_list()
         out = Path(f"data/rewriters/{name}")
         shutil.rmtree(out, ignore_errors=True)
@@ -59,7 +57,3 @@ def main(name: str) -> None:
         tables.write_json({"dataset": entry.dataset, "texts": rows["id"].sort().to_list()}, out / "about.json")
         checksums.write(out)  # the starting model's checksums were copied with it
     say(f"rewriter {name}: {record['distinct'][-1]:.0f} distinct outputs of a hundred held-out sentences")
-
-
-def _mechanism(params: AnonymityParams, name: str) -> Mechanism:
-    return cells.build(params, params.rewriters[name].cell)

@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 from scipy.stats import fisher_exact
 
-from epsilometer.attacks.identification import KIND
 from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.calibration.journal import Journal
 from epsilometer.auditing.calibration.sampled import (
@@ -39,7 +38,7 @@ from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.auditing.trials.unread import say, unread
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
-from epsilometer.core.component import file
+from epsilometer.core.component import IDENTIFICATION, file
 from epsilometer.core.errors import LawError, UserError, unknown
 from epsilometer.core.mechanism import build_mechanism, has_budget
 from epsilometer.corpora.reading import PREPARED
@@ -278,7 +277,7 @@ def _search_cell(
     belongs_to = digest(
         [*inputs, match, params.audit.seed],
         table["text"],
-        [Path(__file__), params.code(cell), *(file(KIND, name) for name in named)],
+        [Path(__file__), params.code(cell), *(file(IDENTIFICATION, name) for name in named)],
         [*resources, embeddings, *named_files([named, cell.settings, *named.values()])],
         project=Path(params.root).resolve(),
     )

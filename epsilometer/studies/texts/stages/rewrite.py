@@ -37,18 +37,9 @@ def main(name: str) -> None:
     params = read_params()
     cell = params.cells[name]
     cell_trials, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
-    streams = [
-        Noise.named(
-            len(cell_trials.target),
-            params.audit.seed,
-            params.audit.round,
-            "rewrite",
-            cell.dataset,
-            cell.mechanism,
-            epsilon,
-        )
-        for epsilon in cell.budgets
-    ]
+    count = len(cell_trials.target)
+    of = params.audit.seed, params.audit.round, "rewrite", cell.dataset, cell.mechanism
+    streams = [Noise.named(count, *of, epsilon) for epsilon in cell.budgets]
     job = Job(texts, cell_trials.source, cell.budgets, streams)
     built = mechanism(params, name)
     claims = [trial_claims(built, epsilon, texts, cell_trials.candidates) for epsilon in cell.budgets]
@@ -57,7 +48,6 @@ def main(name: str) -> None:
     size = params.runtime.block
     if isinstance(built, HasLatents):  # a latent is thousands of numbers
         size = min(size, LATENT_BLOCK)
-    count = len(cell_trials.target)
     with ExitStack() as files:
         writers = [
             files.enter_context(tables.Writer(rewrites_path(name, epsilon), REWRITES)) for epsilon in cell.budgets
@@ -86,6 +76,6 @@ def main(name: str) -> None:
     left = unread(built, texts)
     statements = {epsilon: stated(built, epsilon, left, p) for epsilon, p in zip(cell.budgets, fits, strict=True)}
     write(statements, stated_path(name))
-    of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": texts[0]}
-    cut = [of | {"tokens": built.tokens(texts[0])}] if isinstance(built, HasTokens) else []
+    first = {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": texts[0]}
+    cut = [first | {"tokens": built.tokens(texts[0])}] if isinstance(built, HasTokens) else []
     tables.write(pl.DataFrame(cut, schema=dict(TOKENS)), tokens_path(name), TOKENS)

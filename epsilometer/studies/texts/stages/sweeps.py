@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.attacks.identification import KIND
 from epsilometer.auditing.schemas import SWEEPS
 from epsilometer.auditing.text_audit import attacked
 from epsilometer.auditing.trials.design import Design
@@ -19,7 +18,7 @@ from epsilometer.auditing.trials.sampling import sample
 from epsilometer.auditing.worth.intervals import mean_interval
 from epsilometer.auditing.worth.similarity import measure, metric
 from epsilometer.core import tables
-from epsilometer.core.component import build, find
+from epsilometer.core.component import IDENTIFICATION, build, find
 from epsilometer.core.mechanism import build_mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import track
@@ -48,7 +47,7 @@ def _rows(params: TextsParams, name: str) -> Iterator[dict[str, Any]]:
         seed="/".join(map(str, stream)), groups=among.groups,
     )  # fmt: skip
     metrics = {"cosine": metric("cosine", params.embedding.model_dump()), "bertscore": metric("bertscore", {})}
-    attack = build(find(KIND, ATTACK, "guess"), params.attacks.get(ATTACK, {}), f"attacks.{ATTACK}")
+    attack = build(find(IDENTIFICATION, ATTACK, "guess"), params.attacks.get(ATTACK, {}), f"attacks.{ATTACK}")
     noise = Noise.named(cell.trials, *stream, "rewrite")
     for setting, value, epsilon, settings in params.variations(name):
         built = build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")

@@ -1,0 +1,57 @@
+"""Check what this study is to do, before an audit runs: auxiliaries, rewriters, the labels of data sets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import polars as pl
+
+from epsilometer.core.component import build
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, ReadsAuxiliaries, read_relations
+from epsilometer.project import cells
+from epsilometer.project.sections import Cell
+from epsilometer.studies.anonymity.labelled import TEST, to_anonymize, to_rewrite
+from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.anonymity.parts import check_parts, with_parts
+
+
+def check(params: AnonymityParams) -> None:
+    """Read the word relations that lie here, and build what rewriters are trained by. Raises UserError."""
+    for entry in params.auxiliaries.values():
+        if entry.relations is not None and Path(params.path(entry.relations)).exists():
+            read_relations(params.path(entry.relations))
+    if params.rewriters:  # whose settings stand beside code that needs torch
+        from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import AdversarialTraining
+
+        for name, rewriter in params.rewriters.items():
+            cells.build(params, rewriter.cell)
+            build(AdversarialTraining, rewriter.training, f"rewriters.{name}.training")
+
+
+def check_auxiliaries(params: AnonymityParams, cell: Cell, built: Mechanism, place: str) -> None:
+    """Refuse settings that do not fit the auxiliaries that a mechanism reads; those of a stage need not be made yet."""
+    if cell.resource is None or not isinstance(built, ReadsAuxiliaries):
+        return
+    path = Path(os.path.normpath(cell.resource))
+    of_stage = path.parent == Path("data/auxiliaries") and path.name in params.auxiliaries
+    planned = params.auxiliaries[path.name].model_dump() if of_stage else None
+    try:
+        built.check_auxiliaries(Auxiliaries(Path(cell.resource), planned))
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from error
+
+
+def check_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> None:
+    """Refuse the texts of a data set whose parts or labels are of no use to classifiers."""
+    if (labels := params.classification.labels.get(name)) is None:
+        return
+    settings = params.classification
+    table = with_parts(params, name, table)
+    check_parts(params, name, table)
+    seed, batch = params.audit.seed, settings.training.batch  # of what refuses unusable labels
+    to_rewrite(table, labels.tasks, labels.attributes, settings.texts.sizes, seed=seed, least=batch)
+    if any(cell.dataset == name and cell.part == TEST for cell in params.anonymity.values()):
+        to_anonymize(table, [*labels.tasks, *labels.attributes], settings.texts.anonymized, seed, least=batch)
