@@ -18,12 +18,14 @@ FOLDER := $(if $(PROFILE),runs/$(PROFILE),.)
 PORT ?= 4200
 SHELL := /bin/bash
 export PATH := $(BIN):$(PATH)
+# Stages and tests are processes, each of which would compile anew all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 export DO_NOT_TRACK := 1
 export DVC_NO_ANALYTICS := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME := $(CURDIR)/.prefect
 
-.PHONY: audit utility anonymize training leaderboard test test-slow flow reaudit ui ui-stop bench docs setup setup-test install profile
+.PHONY: audit utility anonymize training leaderboard test types suite test-slow flow reaudit ui ui-stop bench docs setup setup-test install profile
 
 audit: setup profile
 	@cd $(FOLDER) && exec epsilometer repro
@@ -34,7 +36,13 @@ utility anonymize training leaderboard:
 test: setup-test
 	ruff check .
 	ruff format --check .
+	@$(MAKE) --no-print-directory --jobs=2 types suite
+
+# Side by side, as mypy uses one core.
+types:
 	mypy
+
+suite:
 	OMP_NUM_THREADS=1 pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: setup-test

@@ -4,7 +4,8 @@
 
 uv installs in a sixth of pip's time. It does not read pip's settings, so that the indexes that pip is set to use are
 passed on; where uv fails all the same, pip does the work. What the lock files pin is installed by hash; then torch, of
-which each platform has a build of its own, by version, with what it brings.
+which each platform has a build of its own, by version, with what it brings. Nothing is compiled here: Python compiles
+what it imports, at the first import, which is a small part of what is installed.
 """
 
 from __future__ import annotations
@@ -43,15 +44,13 @@ def settings(listed: str) -> dict[str, str]:
     return variables
 
 
-def install(
-    command: list[str], target: str, compiled: list[str], environment: dict[str, str], seconds: float | None
-) -> None:
+def install(command: list[str], target: str, environment: dict[str, str], seconds: float | None) -> None:
     """Raises SubprocessError where a command fails or takes longer than that."""
     locks = [word for name in LOCKS[target] for word in ("--requirement", str(FOLDER / f"{name}.lock"))]
     subprocess.run([*command, "--require-hashes", "--no-deps", *locks], check=True, env=environment, timeout=seconds)
     project = ["--constraint", str(FOLDER.parent / "constraints.txt"), "--no-build-isolation"]
     project += ["--editable", f"{FOLDER.parent}[{EXTRAS[target]}]"]
-    subprocess.run([*command, *compiled, *project], check=True, env=environment, timeout=seconds)
+    subprocess.run([*command, *project], check=True, env=environment, timeout=seconds)
 
 
 def main() -> None:
@@ -61,10 +60,10 @@ def main() -> None:
         subprocess.run([*PIP, "install", "--quiet", *uv], check=True)
         listed = subprocess.run([*PIP, "config", "list"], check=True, capture_output=True, text=True).stdout
         command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable]
-        install(command, target, ["--compile-bytecode"], environment | settings(listed), PATIENCE)
+        install(command, target, environment | settings(listed), PATIENCE)
     except (subprocess.SubprocessError, ValueError, SyntaxError) as error:
         print(f"uv could not install ({error}); pip does it now, in a few minutes.", file=sys.stderr)
-        install([*PIP, "install", "--quiet"], target, [], environment, None)
+        install([*PIP, "install", "--quiet"], target, environment, None)
 
 
 if __name__ == "__main__":
