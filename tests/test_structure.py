@@ -42,6 +42,7 @@ AUDITING = [
     ["text_audit"],
     ["deniability", "external", "known_loss", "one_claim", "planning", "publication", "units", "identifiers"],
     ["calibration", "exact_loss", "gate"],
+    ["decisions"],
     ["ceilings", "conformance", "gating", "truth", "worst_pair"],
 ]
 AUDITING_FLOOR = {name: i for i, floor in enumerate(AUDITING) for name in floor}

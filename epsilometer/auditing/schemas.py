@@ -247,10 +247,44 @@ EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a b
     "delta_at_claim": pl.Float64,  # the largest over the pairs, rounded up
     "delta_at_4_low": pl.Float64,  # delta at 4 nats, the mean over pairs and directions: the tail beside the average
     "delta_at_4": pl.Float64,  # its upper end
+    "all_delta_at_4_low": pl.Float64,  # the same over all pairs that trials can draw, as all_low and all_high;
+    "all_delta_at_4": pl.Float64,  # null for more than two candidates
+    "claimed_any": pl.Float64,  # the epsilon that is claimed between any two texts; null without such a claim
     "verdict": pl.String,
     "method": pl.String,  # "exact", "importance", or "at least"; where pairs were drawn, "exact, N of M pairs"
     "error": pl.Float64,  # half of the width of average_low to average_high
     "seconds": pl.Float64,
+}
+
+ATTRIBUTE_LOSSES: Schema = {  # what a cell's law leaves of an attribute at most (`exact_loss.attributes`)
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "attribute": pl.String,
+    "classes": pl.Int64,
+    "pairs": pl.Int64,  # of texts of two classes, drawn with replacement
+    "sees": pl.String,  # what the law describes; of latents it bounds the text's
+    "average_low": pl.Float64,  # of these pairs, between two texts
+    "average_high": pl.Float64,
+    "upper": pl.Float64,  # of all pairs, hence of the attribute between two classes, at confidence 99.5 %
+    "method": pl.String,
+}
+
+DECISIONS: Schema = {  # whether a cell stays within stated limits (`decisions.decide`); a row a limit, and `all`
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "control": pl.Boolean,
+    "limit": pl.String,  # "loss", "delta_at_4", "identifiers: KIND", "attribute: LABEL"; "all" of them together
+    "allowed": pl.Float64,  # null of all, and of a limit that does not apply
+    "low": pl.Float64,  # between what the loss or share lies; null where nothing is known of that end
+    "low_by": pl.String,  # "attacks", "law", "claim", "count"
+    "high": pl.Float64,
+    "high_by": pl.String,
+    "decision": pl.String,
+    "why": pl.String,  # of a limit: what keeps it from being decided; of all: the limits that decide
+    "needed": pl.Int64,  # how many of what `settles` names; null where that is no number, or nobody knows
+    "settles": pl.String,  # what would settle it; null where it is settled
 }
 
 EXACT_CURVES: Schema = {  # delta(level), for levels in nats

@@ -84,6 +84,12 @@ class Guarantee:
         object.__setattr__(claim, "epsilon", 0.0)
         return claim
 
+    @property
+    def of_any_texts(self) -> bool:
+        """Whether the same epsilon and delta hold between any two texts."""
+        whole = self.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT)
+        return whole and self.neighbours is Neighbours.ANY and self.metric is None
+
     def describe(self) -> str:
         """The claim in a few words, for tables: `0.5 per word, times L2 distance; same length`."""
         parts = [f"{self.epsilon:g} per {self.granularity.value}"]

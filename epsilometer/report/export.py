@@ -19,14 +19,20 @@ ESTIMATED = "estimates"
 SHORT = ("dataset", "mechanism", "epsilon", "attack", "success_rate", "loss", "upper", "overall")  # of the estimates
 # The other tables of results, and where they lie under data/; * is a cell. None holds a text of a data set.
 TABLES = {
-    **{name: name for name in ("claims", "deniability", "instrument", "outputs", "estimators", "disagreements")},
+    **{
+        name: name
+        for name in ("claims", "deniability", "decisions", "instrument", "outputs", "estimators", "disagreements")
+    },
     **{
         name: name
         for name in ("similarity", "similarities", "leakage", "budgets", "training_curves", "possible", "ceilings")
     },
     **{name: f"anonymity/*/{name}" for name in ("anonymity", "attackers", "by_length", "outcomes")},
     **{name: f"varied/{name}/*" for name in ("ablations", "sweeps")},
-    **{name: f"{name}/*" for name in ("downstream", "exact", "membership", "one_run", "reconstruction")},
+    **{
+        name: f"{name}/*"
+        for name in ("attribute_losses", "downstream", "exact", "membership", "one_run", "reconstruction")
+    },
     "runs": "trained/*/runs",
 }
 _BESIDE = (".curves", ".rates", ".roc", ".texts", ".candidates")  # ends of names of other tables of the same cell

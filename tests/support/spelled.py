@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,3 +60,27 @@ class Spelled:
         """The log-probability of every output of a text, all units together."""
         law = self.at(epsilon)
         return np.array([sum(row) for row in product(*(law[self.inputs.index(letter)] for letter in text.split()))])
+
+
+class Likely(Spelled):
+    """The same mechanism, which states how likely its outputs are and no laws."""
+
+    laws = None  # type: ignore[assignment]
+
+    def rewrite(self, texts: Any, epsilon: float, noise: Noise) -> Rewrites:
+        return Spelled(self.law).rewrite(texts, epsilon, noise)
+
+    def log_likelihoods(self, texts: Any, candidates: NDArray[np.integer], rewrites: Any, epsilons: Any) -> list[Any]:
+        tables = []
+        for output, epsilon in zip(rewrites, epsilons, strict=True):
+            law, units = self.at(epsilon), [output.units.row(i) for i in range(len(candidates))]
+            letters = [[self.inputs.index(letter) for letter in text.split()] for text in texts]
+            tables.append(
+                np.array(
+                    [
+                        [sum(law[letters[j], y]) if len(letters[j]) == len(y) else -math.inf for j in sets]
+                        for sets, y in zip(candidates, units, strict=True)
+                    ]
+                )
+            )
+        return tables

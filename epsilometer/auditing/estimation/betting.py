@@ -60,6 +60,16 @@ def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[floa
     return ends[0], 1 - ends[1]
 
 
+def fewest_alike(value: float, end: float, alpha: float) -> float:
+    """How many numbers that are all `value` put the lower end of `interval` at `end`, which is below them.
+
+    Numbers that differ around the same mean take more.
+    """
+    gains, limit = np.log1p(_STAKES / end * (value - end)), math.log(2 / alpha) + math.log(len(_STAKES))
+    most = limit / float(gains.max())  # the best stake alone reaches it by then
+    return float(math.ceil(brentq(lambda n: float(np.logaddexp.reduce(n * gains)) - limit, 0.0, most + 1.0)))
+
+
 def _lower_end(wealth: Wealth, limit: float, mean: float = 0.0, width: float = 0.0) -> float:
     """The largest m at which the wealth reached its limit, to ten digits; 0 where there is none.
 

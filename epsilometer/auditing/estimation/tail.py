@@ -72,6 +72,22 @@ def lower_end(attacks: Sequence[Scored], candidates: int, alpha: float) -> float
     return max(0.0, float(_proved(np.array([hits]), np.array([misses]), left, candidates, alpha=alpha)[0]))
 
 
+def fewest_trials(delta: float, candidates: int, alpha: float) -> int:
+    """The fewest trials that could prove more than this delta at 4 nats: every guess right, and as sure as any."""
+
+    def enough(half: int) -> bool:
+        return float(_proved(np.array([half]), np.array([0]), half, candidates, alpha=alpha)[0]) > delta
+
+    high = 1
+    while not enough(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return 2 * high - 1  # the second half has the odd one
+
+
 def threshold(scored: Scored, candidates: int, alpha: float) -> tuple[float, float]:
     """The score from which on guesses prove most in these trials, and how much, as if it had been fixed beforehand.
 

@@ -47,7 +47,7 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
                 sampled = _sampled(group, sampling)
             error = Bracket(*(float(np.exp(end)) for end in (sampled.log_error.low, sampled.log_error.high)))
             of_group = curve_rows(group, sampled.deltas(LEVELS), error)
-            losses.append(_row(group, sampled) | tail(of_group))
+            losses.append(_row(group, sampled) | _over_all(tail(of_group), group))
             curves += of_group
     return losses, curves
 
@@ -62,6 +62,13 @@ def _sampled(group: Group, sampling: Sampling) -> Sampled:
         return Noise.named(numbers, "exact loss", epsilon)
 
     return sampled_mean(draw, group.weights, stream, sampling, trials=group.trials)
+
+
+def _over_all(of_tail: dict[str, Any], group: Group) -> dict[str, Any]:
+    """The tail, which draws between the pairs of other trials each show of all that trials can draw."""
+    if group.pairs.sets is not None:
+        return of_tail
+    return of_tail | {"all_delta_at_4_low": of_tail["delta_at_4_low"], "all_delta_at_4": of_tail["delta_at_4"]}
 
 
 def _row(group: Group, sampled: Sampled) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
     """Returns the distinct pairs of candidates of trials, weighted by how often each occurs."""
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
     both = np.concatenate([np.stack(slot, axis=1) for slot in slots])
-    pairs = _weighed(both, texts)
+    pairs = weighed(both, texts)
     if len(slots) == 1:
         return pairs
     numbers, places, counts = np.unique(
@@ -128,7 +128,7 @@ def furthest_pairs(
     """Returns each text with the one most dissimilar to it, in its group if there are groups (`sampling.sample`)."""
     other = furthest(embeddings, groups)
     has = np.flatnonzero(other >= 0)
-    return replace(_weighed(np.stack([has, other[has]], axis=1), texts), trials=None)
+    return replace(weighed(np.stack([has, other[has]], axis=1), texts), trials=None)
 
 
 def all_of(texts: Sequence[str], groups: NDArray[np.integer] | None = None) -> Pairs:
@@ -148,7 +148,8 @@ def count_pairs(texts: Sequence[str]) -> tuple[int, int]:
     return math.comb(len(texts), 2), sum(math.comb(count, 2) for count in counts.tolist())
 
 
-def _weighed(pairs: NDArray[np.integer], texts: Sequence[str]) -> Pairs:
+def weighed(pairs: NDArray[np.integer], texts: Sequence[str]) -> Pairs:
+    """Returns the distinct ones of drawn pairs [n, 2], weighted by how often each occurs."""
     distinct, places, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True, return_counts=True)
     equal = _equal(distinct, texts)
     return Pairs(distinct.astype(np.int64), counts / counts.sum(), equal, trials=places.ravel())

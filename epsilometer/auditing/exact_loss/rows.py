@@ -67,6 +67,7 @@ def groups(request: Request, pairs: Pairs, number: int) -> Iterator[Group]:
 def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
     """Returns the columns that every row of `EXACT` has: the pairs, their average loss, its method, and the claim."""
     mechanism = group.request.mechanism
+    guarantee = mechanism.guarantee(group.epsilon)
     return {
         "epsilon": stored(group.epsilon),
         "pairs": group.name,
@@ -77,7 +78,8 @@ def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
         "average": (average.low + average.high) / 2,
         "average_low": average.low,
         "average_high": average.high,
-        "claim": describe(mechanism.guarantee(group.epsilon)),
+        "claim": describe(guarantee),
+        "claimed_any": None if guarantee is None or not guarantee.of_any_texts else guarantee.epsilon,
         "method": method,
         "error": 0.0 if math.isinf(average.low) else (average.high - average.low) / 2,
     }
@@ -95,6 +97,7 @@ def row(group: Group, losses: Losses) -> dict[str, Any]:
     return {
         **head(group, average, losses.method),
         **of_all_pairs(group, error, average),
+        **tail_of_all_pairs(group, losses),
         "median": quantile(middle, weights, 0.5),
         "q95": quantile(middle, weights, 0.95),
         "worst": float(middle[worst]),
@@ -184,6 +187,24 @@ def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float
     every = over_all(log_error, trials, average, complete=len(group.places) == there)
     method = {} if every == average else {"method": f"exact, {len(group.places):,} of {there:,} pairs"}
     return {"all_low": every.low, "all_high": every.high, **method}
+
+
+def tail_of_all_pairs(group: Group, losses: Losses) -> dict[str, Any]:
+    """Returns between what the mean delta at 4 nats over all pairs lies: a 99 % interval where some were drawn.
+
+    Empty for more than two candidates.
+    """
+    if group.pairs.sets is not None:
+        return {}
+    at = int(np.searchsorted(LEVELS, TAIL))
+    low, high = (np.clip(end[group.places, at], 0.0, 1.0) for end in (losses.delta.low, losses.delta.high))
+    if (trials := group.trials) is None:
+        ends = float(group.weights @ low), float(group.weights @ high)
+    else:
+        ends = interval(low[trials], ALPHA)[0], interval(high[trials], ALPHA)[1]
+        if len(group.places) == count_pairs(group.request.texts)[group.name == EQUAL]:
+            ends = max(ends[0], float(low.min())), min(ends[1], float(high.max()))
+    return {"all_delta_at_4_low": ends[0], "all_delta_at_4": ends[1]}
 
 
 def over_all(

@@ -10,13 +10,14 @@ from typing import Annotated, Any
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
+from epsilometer.auditing.decisions.limits import Limits
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import check_epsilons
 from epsilometer.models.locate import ENCODER
 from epsilometer.project import params
 from epsilometer.project.confinement import strings
 from epsilometer.project.params import ProjectParams
-from epsilometer.project.references import check_cell
+from epsilometer.project.references import check_cell, check_dataset, check_label
 from epsilometer.project.sections import Cell, Match, Named, Precision, Section, Seed
 
 
@@ -127,6 +128,13 @@ class Built:
     begins_with: str
 
 
+@dataclass(frozen=True)
+class Hiding:
+    """A cell whose data set has attributes to hide."""
+
+    dataset: str
+
+
 OfPublic = TriplesEntry | AutoencoderEntry | NoiseAwareEntry | ExemplarsEntry
 
 
@@ -187,6 +195,40 @@ class Utility(Section):
         return value
 
 
+class Decide(Section):
+    """What a mechanism may lose before it is not to be used: limits, of one text each (`auditing.decisions`)."""
+
+    loss: float = Field(
+        1.0,
+        description="The most that may be lost on average over the pairs of texts that trials draw, of equal length "
+        "under `match: words` and of any length otherwise, in nats. 1: who guesses between two such texts is right at "
+        "odds of 2.7 to 1, in at most 73 of 100 cases. A person with n texts loses up to n times as much: divide by n.",
+    )
+    delta_at_4: float = Field(
+        0.01,
+        description="The largest delta at 4 nats, on average over the same pairs. 0.01: at most one text in a hundred "
+        "is given away by an output that makes it more than 55 times as likely as the other; an average hides these.",
+    )
+    identifiers: float = Field(
+        0.01,
+        description="The largest share of the identifiers of any kind that stand in the rewrites as they were. 0.01: "
+        "one in a hundred, as a name that survives needs no guess.",
+    )
+    attribute: float = Field(
+        0.5,
+        description="The most that may be lost of an attribute, between two of its classes as likely as each other, in "
+        "nats. 0.5: right in at most 62 of 100 cases. Less than of a text, since all texts of a person tell the same.",
+    )
+    attributes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
+        {}, description="By data set, those of its labels that are such attributes."
+    )
+
+    @property
+    def limits(self) -> Limits:
+        """The limits; raises UserError for one that nothing could show to be kept."""
+        return Limits(self.loss, self.delta_at_4, self.identifiers, self.attribute)
+
+
 class Ablation(Cell):
     """A cell in which factors of the audit are varied, one at a time, at one epsilon."""
 
@@ -229,6 +271,7 @@ class TextsParams(ProjectParams):
     instrument: Instrument = Field(Instrument(), description="The known-loss check: randomised response on two texts.")
     claims: Claims = Field(Claims(), description="The check of claims against their worst case.")
     exact: Exact = Field(Exact(), description="The exact loss of mechanisms whose law can be computed.")
+    decide: Decide = Field(Decide(), description="What a mechanism may lose before it is not to be used.")
     utility: Utility = Field(Utility(), description="How rewrites are compared with their texts.")
     ablations: Mapping[str, Ablation] = Field(
         {}, description="Cells in which factors of the audit are varied, one at a time, at one epsilon."
@@ -253,6 +296,7 @@ class TextsParams(ProjectParams):
         for place, entry in self.made_of_public():
             self._check_public(entry.corpus, f"{place}.corpus")
         check_epsilons(self.instrument.epsilons, "instrument.epsilons")
+        self._check_decide()
 
     @model_validator(mode="after")
     def _variations_are_of_cells(self) -> TextsParams:
@@ -280,6 +324,21 @@ class TextsParams(ProjectParams):
                 f"adversary who is always right proves nothing (k = {self.trials.candidates}, alpha = "
                 f"{self.audit.alpha:g})"
             )
+
+    def _check_decide(self) -> None:
+        """Refuse limits that nothing could show to be kept, and attributes that are no labels."""
+        assert self.decide.limits
+        for dataset, labels in self.decide.attributes.items():
+            check_dataset(self.datasets, dataset, "decide.attributes")
+            for label in labels:
+                check_label(self.datasets, dataset, label, f"decide.attributes.{dataset}")
+
+    @property
+    def hiding(self) -> dict[str, Hiding]:
+        """The cells of data sets with attributes to hide, each as dvc.yaml spells it out."""
+        return {
+            name: Hiding(cell.dataset) for name, cell in self.cells.items() if cell.dataset in self.decide.attributes
+        }
 
     @property
     def built(self) -> dict[str, Built]:

@@ -72,6 +72,16 @@ def exact_path(cell: str) -> Path:
     return Path(f"data/exact/{cell}.parquet")
 
 
+def attributes_path(cell: str) -> Path:
+    """What the cell's law leaves of attributes at most (schema `ATTRIBUTE_LOSSES`)."""
+    return Path(f"data/attribute_losses/{cell}.parquet")
+
+
+def decisions_path() -> Path:
+    """Which cells stay within the stated limits (schema `DECISIONS`)."""
+    return Path("data/decisions.parquet")
+
+
 def curves_path(cell: str) -> Path:
     """What delta the cell's exact losses leave at each level (schema `EXACT_CURVES`)."""
     return Path(f"data/exact/{cell}.curves.parquet")

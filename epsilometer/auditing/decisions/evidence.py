@@ -1,0 +1,284 @@
+"""What is known of each limit of a cell: between what its loss or share lies, and by what. Losses are in nats.
+
+An upper end is that of the thing itself, never of what one adversary reached: by the law of what is released, or of the
+latents that it is made from, over all pairs of texts that trials can draw; by a claim for any two texts that the law
+was checked against; or of a share that is counted where its identifiers are recorded. A law that the rewrites do not
+follow gives none, and neither does a mechanism without a law: that is a black box.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
+from epsilometer.auditing.decisions.limits import ATTRIBUTE, DELTA, IDENTIFIERS, LOSS, Limits
+from epsilometer.auditing.estimation.betting import fewest_alike
+from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at, success_bound
+from epsilometer.auditing.estimation.tail import TAIL, fewest_trials
+from epsilometer.auditing.exact_loss.rows import ALL, ALPHA
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.worth import leakage
+
+ATTACKS, LAW, LATENTS, CLAIM, COUNT = "attacks", "law", "law of latents", "claim", "count"
+NO_LAW = "no law of what is released is known"
+DEPARTED = "the rewrites do not follow the stated law"
+_CELL = ["dataset", "mechanism", "epsilon"]
+_MOST = 10_000_000  # of anything that is counted; nobody runs more
+_SAME = 1e-9  # by how much the floating-point numbers of one figure differ
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a limit of a cell.
+
+    low, high: between what it lies, and what says so; None where nothing is known. shown: of a black box, whether its
+    trials show that none of the attacks exceeds the limit. why, needed, settles: as in the schema `DECISIONS`.
+    """
+
+    limit: str
+    allowed: float
+    low: tuple[float, str] | None = None
+    high: tuple[float, str] | None = None
+    shown: bool = False
+    why: str | None = None
+    needed: int | None = None
+    settles: str | None = None
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the lower end is above the limit."""
+        return self.low is not None and self.low[0] > self.allowed + _SAME
+
+    @property
+    def stays(self) -> bool:
+        """Whether the upper end is at most the limit."""
+        return self.high is not None and self.high[0] <= self.allowed + _SAME
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The rows of an audit that are of one mechanism, budget and data set.
+
+    best: of `ESTIMATES`, the strongest attack on what is released; attacks: how many were tried. law: of `EXACT`, over
+    all pairs. departs: whether rewrites depart from it. broken: whether the claim is violated. leaked: of `LEAKAGE`.
+    attributes: of `ATTRIBUTE_LOSSES`, by label.
+    """
+
+    best: Mapping[str, Any]
+    law: Mapping[str, Any] | None
+    departs: bool
+    broken: bool
+    leaked: Sequence[Mapping[str, Any]]
+    attributes: Mapping[str, Mapping[str, Any]]
+    alpha: float
+
+    @property
+    def lawful(self) -> Mapping[str, Any] | None:
+        """The law where its rewrites follow it."""
+        return None if self.departs else self.law
+
+    @property
+    def no_law(self) -> dict[str, Any]:
+        """Why there is no upper end, and what would give one."""
+        if self.law is not None:
+            return {"why": DEPARTED, "settles": "a law that the rewrites follow, or rewrites that follow it"}
+        return {"why": NO_LAW, "settles": "a law of what is released"}
+
+    def claimed(self) -> tuple[float, float] | None:
+        """The epsilon and the delta that hold between any two texts, by a claim that the law was checked against."""
+        law = self.lawful
+        if law is None or self.broken or law["verdict"] != NOT_REFUTED or law["claimed_any"] is None:
+            return None
+        return law["claimed_any"], law["claimed_delta"]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What an audit measured: schemas `ESTIMATES`, `EXACT`, `LEAKAGE` and `ATTRIBUTE_LOSSES`; verdicts: on its claims
+    (`claims.verdicts.overall`). What was not measured has no rows.
+    """
+
+    estimates: pl.DataFrame
+    exact: pl.DataFrame
+    verdicts: pl.DataFrame
+    leaked: pl.DataFrame
+    attribute_losses: pl.DataFrame
+
+
+def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Cell]]:
+    """Yield what names each cell (data set, mechanism, epsilon, control), and its rows."""
+    broken = set(tables.verdicts.filter(verdict=VIOLATED).select("mechanism", "epsilon").iter_rows())
+    departed = set(tables.estimates.filter("departs").select(_CELL).iter_rows())
+    law, classes = _by_cell(tables.exact.filter(pairs=ALL)), _by_cell(tables.attribute_losses)
+    shares = _by_cell(tables.leaked.filter(pl.col("kind") != leakage.ALL))
+    for best in tables.estimates.filter(attack=STRONGEST).sort(_CELL).to_dicts():
+        key = tuple(best[name] for name in _CELL)
+        yield (
+            {name: best[name] for name in (*_CELL, "control")},
+            Cell(
+                best=best,
+                law=next(iter(law.get(key, [])), None),
+                departs=key in departed,
+                broken=key[1:] in broken,
+                leaked=shares.get(key, []),
+                attributes={row["attribute"]: row for row in classes.get(key, [])},
+                alpha=alpha,
+            ),
+        )
+
+
+def evidence(cell: Cell, limits: Limits, attributes: Iterable[str]) -> Iterator[Evidence]:
+    """Yield what is known of each limit; attributes: the labels of the data set that are to be hidden."""
+    yield of_loss(cell, limits.loss)
+    yield of_tail(cell, limits.delta_at_4)
+    yield from (of_kind(row, limits.identifiers, cell.alpha) for row in cell.leaked)
+    yield from (of_attribute(cell, label, limits.attribute) for label in attributes)
+
+
+def of_loss(cell: Cell, allowed: float) -> Evidence:
+    """The average loss of guessing the source among the candidates of a trial."""
+    best, law, ends = cell.best, cell.lawful, []
+    lows = [(best["loss"], ATTACKS)]
+    if law is not None and law["all_high"] is not None:
+        ends.append((law["all_high"], _by(law)))
+        lows += [(law["all_low"], LAW)] if law["released"] else []
+    if (claim := cell.claimed()) is not None:
+        ends.append((loss_at(success_bound(claim[0], best["candidates"], claim[1]), best["candidates"]), CLAIM))
+    low, high = max(lows), min(ends, default=None)
+    if law is not None:
+        both = Evidence(LOSS, allowed, low, high)
+        return both if both.exceeds or both.stays else Evidence(LOSS, allowed, low, high, **_pairs(law, allowed))
+    if best["ceiling"] <= allowed:
+        why = f"an adversary who is always right would show {best['ceiling']:.2f} nats"
+        return Evidence(LOSS, allowed, low, why=why, **_trials(best, allowed, 1.0))
+    if best["upper"] <= allowed or best["loss"] > allowed:
+        return Evidence(LOSS, allowed, low, shown=True, **cell.no_law)
+    why = "the strongest attack may lie on either side"
+    return Evidence(LOSS, allowed, low, why=why, **_trials(best, allowed, best["success_rate"]))
+
+
+def of_tail(cell: Cell, allowed: float) -> Evidence:
+    """Delta at 4 nats, the mean over pairs of texts: what few outputs give away, which an average hides."""
+    best, law, ends = cell.best, cell.lawful, []
+    lows = [] if best["delta_at_4_low"] is None else [(best["delta_at_4_low"], ATTACKS)]
+    if law is not None and law["all_delta_at_4"] is not None:
+        ends.append((law["all_delta_at_4"], _by(law)))
+        lows += [(law["all_delta_at_4_low"], LAW)] if law["released"] else []
+    if (claim := cell.claimed()) is not None:
+        ends.append((_claimed_tail(*claim), CLAIM))
+    low, high = max(lows, default=None), min(ends, default=None)
+    both = Evidence(DELTA, allowed, low, high)
+    if both.exceeds or both.stays:
+        return both
+    if law is not None:
+        mean = law["delta_at_4"] or 0.0
+        needed = fewest_alike(1 - mean, 1 - allowed, ALPHA) if mean < allowed else None
+        return Evidence(DELTA, allowed, low, high, why=_OPEN, needed=_counted(needed), settles=_PAIRS)
+    if best["trials"] < (needed := fewest_trials(allowed, best["candidates"], cell.alpha)):
+        why = "no guess of so few trials could show it"
+        return Evidence(DELTA, allowed, low, why=why, needed=_counted(needed), settles=_TRIALS)
+    return Evidence(DELTA, allowed, low, shown=True, **cell.no_law)
+
+
+def of_kind(row: Mapping[str, Any], allowed: float, alpha: float) -> Evidence:
+    """The share of the identifiers of a kind that survive. row: of `LEAKAGE`."""
+    limit, low, high = f"{IDENTIFIERS}: {row['kind']}", (row["low"], COUNT), (row["high"], COUNT)
+    if row["recorded"] < row["identifiers"]:  # by patterns: a masker that has the same ones leaves none of them
+        why = "they were found by patterns, and not recorded"
+        return Evidence(limit, allowed, low, why=why, settles="texts with recorded ones")
+    both = Evidence(limit, allowed, low, high)
+    if both.exceeds or both.stays:
+        return both
+    share, needed = row["share"], None
+    if share < allowed:
+        needed = _first(lambda n: clopper_pearson(math.ceil(share * n), n, alpha)[1] <= allowed)
+    return Evidence(limit, allowed, low, high, why=_OPEN, needed=needed, settles="texts with such identifiers")
+
+
+def of_attribute(cell: Cell, label: str, allowed: float) -> Evidence:
+    """The loss of an attribute, which a law bounds from above alone."""
+    limit, ends = f"{ATTRIBUTE}: {label}", []
+    if cell.lawful is not None and (row := cell.attributes.get(label)) is not None:
+        ends.append((row["upper"], _by(cell.lawful)))
+    if (claim := cell.claimed()) is not None:
+        ends.append((loss_at(success_bound(claim[0], 2, claim[1]), 2), CLAIM))
+    both = Evidence(limit, allowed, high=min(ends, default=None))
+    if both.stays:
+        return both
+    why = "a law bounds it from above alone" if ends else NO_LAW if cell.law is None else DEPARTED
+    settles = "attackers who infer it, which can show that it is exceeded, or a smaller budget"
+    return Evidence(limit, allowed, high=both.high, why=why, settles=settles)
+
+
+_OPEN = "the limit lies between both ends"
+_PAIRS, _TRIALS = "pairs of texts by the law", "trials"
+
+
+def _pairs(law: Mapping[str, Any], allowed: float) -> dict[str, Any]:
+    """What settles a loss that a law leaves open: more pairs, where the average so far is within the limit."""
+    average = law["average_high"]
+    needed = None
+    if average < allowed:
+        needed = fewest_alike(_overlap(average), _overlap(allowed), ALPHA)
+    return {"why": _OPEN, "needed": _counted(needed), "settles": _PAIRS}
+
+
+def _by(law: Mapping[str, Any]) -> str:
+    return LAW if law["released"] else LATENTS
+
+
+def _overlap(loss: float) -> float:
+    """Twice the error of guessing between two texts at this loss."""
+    return 2 / (1 + math.exp(min(loss, 700.0)))
+
+
+def _trials(best: Mapping[str, Any], allowed: float, rate: float) -> dict[str, Any]:
+    """What settles a loss that attacks leave open: so many trials, if the rate of right guesses stays as it is."""
+    k, bound = best["candidates"], success_bound(allowed, best["candidates"])
+    alpha = 2 * success_bound(best["ceiling"], k) ** best["trials"]  # of the strongest, as the ceiling has it
+
+    def apart(n: int) -> bool:
+        low, high = clopper_pearson(round(rate * n), n, alpha)
+        return loss_at(low, k) > allowed or loss_at(high, k) <= allowed
+
+    return {"needed": None if rate == bound else _first(apart), "settles": _TRIALS}
+
+
+def _claimed_tail(epsilon: float, delta: float) -> float:
+    """The most that a claim of (epsilon, delta) leaves of delta at 4 nats: randomised response's, beside delta."""
+    pure = 0.0 if epsilon <= TAIL else (1 - math.exp(TAIL - epsilon)) / (1 + math.exp(-epsilon))
+    return delta + (1 - delta) * pure
+
+
+def _first(enough: Callable[[int], bool]) -> int | None:
+    """The fewest, by doubling and halving, of which it is enough; None beyond _MOST."""
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > _MOST:
+            return None
+    low = high // 2
+    while high - low > max(1, high // 100):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return _counted(high)
+
+
+def _counted(number: float | None) -> int | None:
+    """A number of things with two digits, never too few; None beyond _MOST."""
+    if number is None or not number <= _MOST:
+        return None
+    unit = 10 ** max(0, math.floor(math.log10(number)) - 1)
+    return int(-(-number // unit) * unit)
+
+
+def _by_cell(table: pl.DataFrame) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    rows: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in table.to_dicts():
+        rows.setdefault(tuple(row[name] for name in _CELL), []).append(row)
+    return rows

@@ -1,0 +1,30 @@
+"""Stage decide: which mechanism stays within the stated limits, at which budget, on which data set."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from epsilometer.auditing.claims.verdicts import overall
+from epsilometer.auditing.decisions.decide import decide
+from epsilometer.auditing.decisions.evidence import Tables
+from epsilometer.auditing.schemas import ATTRIBUTE_LOSSES, CLAIMS, DECISIONS, ESTIMATES, EXACT, LEAKAGE
+from epsilometer.core import tables
+from epsilometer.studies.texts.params import read
+from epsilometer.studies.texts.tables import attributes_path, decisions_path, exact_path
+
+
+def main() -> None:
+    """Write data/decisions.parquet."""
+    params = read()
+    estimates = tables.read("data/estimates.parquet", ESTIMATES)
+    exact = pl.concat([tables.read(exact_path(name), EXACT) for name in params.cells])
+    of_attributes = [tables.read(attributes_path(name), ATTRIBUTE_LOSSES) for name in params.hiding]
+    audited = Tables(
+        estimates,
+        exact,
+        verdicts=overall(estimates, tables.read("data/claims.parquet", CLAIMS), exact),
+        leaked=tables.read("data/leakage.parquet", LEAKAGE),
+        attribute_losses=pl.concat([pl.DataFrame(schema=dict(ATTRIBUTE_LOSSES)), *of_attributes]),
+    )
+    decided = decide(params.decide.limits, audited, params.decide.attributes, params.audit.alpha)
+    tables.write(decided, decisions_path(), DECISIONS)

@@ -1,0 +1,230 @@
+"""Which mechanism may be used at which budget: each word, what it rests on, and how often `within` is wrong."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.decisions.decide import (
+    ALL,
+    BEYOND,
+    DOES_NOT_APPLY,
+    NOT_EXCEEDED,
+    NOT_SHOWN,
+    WITHIN,
+    decide,
+)
+from epsilometer.auditing.decisions.evidence import Tables
+from epsilometer.auditing.decisions.limits import Limits
+from epsilometer.auditing.estimation.successes import clopper_pearson, estimate
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.schemas import ATTRIBUTE_LOSSES, ESTIMATES, EXACT, LEAKAGE
+from epsilometer.core.errors import UserError
+
+CELL = {"dataset": "letters", "mechanism": "mine", "epsilon": 1.0}
+NO_VERDICT = pl.DataFrame(schema={"mechanism": pl.String, "epsilon": pl.Float64, "verdict": pl.String})
+
+
+def attacked(successes: int = 500, trials: int = 1000, tail: float | None = 0.0, **of: Any) -> dict[str, Any]:
+    """The strongest attack of a cell. tail: what its sure guesses prove of delta at 4 nats."""
+    e = estimate(successes, trials)
+    numbers = {name: getattr(e, name) for name in ("trials", "candidates", "successes", "success_rate")}
+    losses = {"loss": e.loss, "point": e.point, "upper": e.upper, "ceiling": e.ceiling, "delta_at_4_low": tail}
+    rest = {"attack": STRONGEST, "released": True, "control": False, "departs": False}
+    return CELL | numbers | losses | rest | of
+
+
+def law(low: float, high: float, tail: tuple[float, float] = (0.0, 0.0), **of: Any) -> dict[str, Any]:
+    """What the law of a cell proves: of the loss over all pairs, and of delta at 4 nats."""
+    ends = {"all_low": low, "all_high": high, "average_low": low, "average_high": high}
+    tails = {"all_delta_at_4_low": tail[0], "all_delta_at_4": tail[1], "delta_at_4": tail[0]}
+    rest = {"pairs": "all", "released": True, "method": "exact", "verdict": NOT_CHECKED, "claimed_delta": 0.0}
+    return CELL | ends | tails | rest | of
+
+
+def leaked(survived: int, identifiers: int = 1000, alpha: float = 0.01, **of: Any) -> dict[str, Any]:
+    low, high = clopper_pearson(survived, identifiers, alpha)
+    counts = {"identifiers": identifiers, "recorded": identifiers, "survived": survived}
+    return CELL | {"kind": "name"} | counts | {"share": survived / identifiers, "low": low, "high": high} | of
+
+
+def decided(
+    estimates: list[dict[str, Any]],
+    exact: list[dict[str, Any]] | None = None,
+    leakage: list[dict[str, Any]] | None = None,
+    attributes: list[dict[str, Any]] | None = None,
+    hidden: dict[str, list[str]] | None = None,
+    verdicts: pl.DataFrame = NO_VERDICT,
+    alpha: float = 0.01,
+    limits: Limits = Limits(),  # noqa: B008  it is frozen
+) -> pl.DataFrame:
+    tables = [
+        pl.DataFrame(rows or [], schema=dict(schema))
+        for rows, schema in (
+            (estimates, ESTIMATES),
+            (exact, EXACT),
+            (leakage, LEAKAGE),
+            (attributes, ATTRIBUTE_LOSSES),
+        )
+    ]
+    return decide(
+        limits,
+        Tables(tables[0], tables[1], verdicts, leaked=tables[2], attribute_losses=tables[3]),
+        hidden or {},
+        alpha,
+    )
+
+
+def words(table: pl.DataFrame) -> dict[str, str]:
+    return dict(table.select("limit", "decision").iter_rows())
+
+
+LAWFUL = [law(0.2, 0.4, tail=(0.0, 0.002))]
+
+
+@pytest.mark.parametrize(
+    ("estimates", "exact", "word"),
+    [
+        ([attacked()], LAWFUL, WITHIN),
+        ([attacked(900)], None, BEYOND),  # by an attack on a black box
+        ([attacked(500)], [law(1.2, 1.3)], BEYOND),  # by a law, whatever attacks manage
+        ([attacked(500)], None, NOT_EXCEEDED),
+        ([attacked(500)], [law(0.9, 1.1)], NOT_SHOWN),
+        ([attacked(730)], None, NOT_SHOWN),  # of a black box: the limit lies within the attack's interval
+    ],
+)
+def test_each_word_can_come_out(estimates: list[dict[str, Any]], exact: list[dict[str, Any]] | None, word: str) -> None:
+    assert words(decided(estimates, exact))[ALL] == word
+
+
+def test_a_black_box_is_never_within_however_many_trials_it_has() -> None:
+    table = decided([attacked(500_000, 1_000_000)], leakage=[leaked(0)])
+    said = words(table)
+    assert said["identifiers: name"] == WITHIN, "what is counted is the thing itself"
+    assert said[ALL] == said["loss"] == said["delta_at_4"] == NOT_EXCEEDED
+    assert set(table.filter(limit="loss")["settles"]) == {"a law of what is released"}
+
+
+def test_the_coin_at_one_nat_is_beyond() -> None:
+    """It publishes 46 of 100 texts: its average loss is the limit, and delta at 4 nats is .46."""
+    shown = math.tanh(0.5)
+    coin = law(1.0, 1.0, tail=(shown, shown), claimed_any=0.0, claimed_delta=shown, verdict=NOT_REFUTED)
+    said = words(decided([attacked(731)], [coin]))
+    assert (said["loss"], said["delta_at_4"], said[ALL]) == (WITHIN, BEYOND, BEYOND)
+
+
+def test_a_claim_counts_where_its_law_was_checked_and_nowhere_else() -> None:
+    checked = law(0.1, 3.0, tail=(0.0, 0.3), claimed_any=0.9, verdict=NOT_REFUTED)
+    table = decided([attacked()], [checked])
+    assert words(table)[ALL] == WITHIN
+    assert table.filter(limit="loss")["high_by"].item() == "claim"
+    assert table.filter(limit="loss")["high"].item() == pytest.approx(0.9)
+    violated = pl.DataFrame([("mine", 1.0, VIOLATED)], schema=NO_VERDICT.schema, orient="row")
+    assert words(decided([attacked()], [checked | {"verdict": NOT_CHECKED}]))[ALL] == NOT_SHOWN
+    assert words(decided([attacked()], [checked], verdicts=violated))[ALL] == NOT_SHOWN
+    assert words(decided([attacked()]))[ALL] != WITHIN, "of a black box a claim is what it says of itself"
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(4.5, 0.0), (4.5, 0.003), (3.0, 0.005)])
+def test_what_a_claim_leaves_of_the_tail_is_reached_by_randomised_response(epsilon: float, delta: float) -> None:
+    claimed = law(0.0, 9.0, tail=(0.0, 1.0), claimed_any=epsilon, claimed_delta=delta, verdict=NOT_REFUTED)
+    right = math.exp(epsilon) / (1 + math.exp(epsilon))
+    reached = delta + (1 - delta) * max(0.0, right - math.exp(4) * (1 - right))
+    row = decided([attacked()], [claimed]).filter(limit="delta_at_4").to_dicts()[0]
+    assert (row["high"], row["high_by"]) == (pytest.approx(reached), "claim")
+
+
+def test_a_law_that_the_rewrites_do_not_follow_says_nothing() -> None:
+    table = decided([attacked(departs=True)], LAWFUL)
+    assert words(table)[ALL] == NOT_EXCEEDED
+    assert table.filter(limit="loss")["why"].item() == "the rewrites do not follow the stated law"
+
+
+def test_a_law_of_latents_bounds_the_text_from_above_alone() -> None:
+    table = decided([attacked()], [law(2.0, 2.1, tail=(0.2, 0.3), released=False)])
+    assert words(table)[ALL] == NOT_SHOWN, "who sees the text may learn less than who sees the latents"
+    assert words(decided([attacked()], [LAWFUL[0] | {"released": False}]))[ALL] == WITHIN
+
+
+def test_limits_that_do_not_apply_are_named_and_left_out() -> None:
+    table = decided([attacked()], LAWFUL)
+    assert words(table)["identifiers"] == words(table)["attribute"] == DOES_NOT_APPLY
+    assert words(table)[ALL] == WITHIN
+    unmeasured = decided([attacked()], LAWFUL, hidden={"letters": ["gender"]})
+    assert words(unmeasured)["attribute: gender"] == words(unmeasured)[ALL] == NOT_SHOWN
+    named = {"attribute": "gender", "upper": 0.45}
+    measured = decided([attacked()], LAWFUL, attributes=[CELL | named], hidden={"letters": ["gender"]})
+    assert words(measured)["attribute: gender"] == words(measured)[ALL] == WITHIN
+
+
+def test_identifiers_that_patterns_found_show_a_leak_and_never_that_there_is_none() -> None:
+    """A masker that has the same patterns leaves none of them."""
+    by_patterns = leaked(0, recorded=0)
+    assert words(decided([attacked()], LAWFUL, [by_patterns]))["identifiers: name"] == NOT_SHOWN
+    assert words(decided([attacked()], LAWFUL, [leaked(50, recorded=0)]))[ALL] == BEYOND
+
+
+def test_every_kind_of_identifier_counts() -> None:
+    kinds = [leaked(0), leaked(0, 20, kind="order number")]
+    table = decided([attacked()], LAWFUL, kinds)
+    assert words(table)[ALL] == NOT_SHOWN
+    row = table.filter(limit="identifiers: order number").to_dicts()[0]
+    assert 500 < row["needed"] < 600, row
+    assert clopper_pearson(0, row["needed"], 0.01)[1] <= 0.01
+
+
+def test_what_no_number_of_trials_here_could_show_says_how_many_would() -> None:
+    table = decided([attacked(20, 20, tail=None)], limits=Limits(loss=3.0))
+    loss, tail = (table.filter(limit=name).to_dicts()[0] for name in ("loss", "delta_at_4"))
+    assert loss["decision"] == tail["decision"] == NOT_SHOWN
+    assert estimate(loss["needed"], loss["needed"]).loss > 3.0 > estimate(20, 20).ceiling
+    assert 600 < tail["needed"] < 700
+    assert loss["settles"] == tail["settles"] == "trials"
+
+
+def test_a_number_of_trials_or_pairs_that_is_named_would_be_enough() -> None:
+    row = decided([attacked(730)]).filter(limit="loss").to_dicts()[0]
+    e = estimate(round(0.73 * row["needed"]), row["needed"])
+    assert e.upper <= 1.0 or e.loss > 1.0
+    open_tail = law(0.1, 0.3, tail=(0.0, 0.06))
+    row = decided([attacked()], [open_tail]).filter(limit="delta_at_4").to_dicts()[0]
+    assert 800 <= row["needed"] <= 900, "betting on zeros alone takes 826 at a limit of .01"
+
+
+@pytest.mark.parametrize("name", ["loss", "delta_at_4", "identifiers", "attribute"])
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
+def test_a_limit_that_nothing_could_show_is_refused(name: str, value: float) -> None:
+    with pytest.raises(UserError, match=rf"decide\.{name}, .* could show"):
+        Limits(**{name: value})
+
+
+def test_a_larger_budget_is_not_within_where_a_smaller_one_is_not() -> None:
+    budgets = (0.5, 1.0, 2.0)
+    exact = [law(0.2, high) | {"epsilon": e} for e, high in zip(budgets, (0.4, 1.1, 0.4), strict=True)]
+    table = decided([attacked(epsilon=e) for e in budgets], exact).filter(limit=ALL)
+    assert table["decision"].to_list() == [WITHIN, NOT_SHOWN, NOT_SHOWN]
+    assert table["why"].to_list() == [None, "loss", "a smaller budget is not within"]
+
+
+def test_any_false_within_over_eight_budgets_is_as_rare_as_stated() -> None:
+    """Each is barely beyond. Stated: at most alpha / 2 = .05; that 45 of 400 or more are false then has p < 3e-7."""
+    alpha, rng, families = 0.1, np.random.default_rng(3), 400
+    budgets = np.arange(1.0, 9.0)
+    estimates = [attacked(epsilon=e) for e in budgets]
+    exact = [LAWFUL[0] | {"epsilon": e} for e in budgets]
+    false, alone = 0, 0
+    for _ in range(families):
+        rows = [
+            leaked(int(s), 3000, alpha) | {"epsilon": e}
+            for s, e in zip(rng.binomial(3000, 0.0101, 8), budgets, strict=True)
+        ]
+        table = decided(estimates, exact, rows, alpha=alpha)
+        false += WITHIN in table.filter(limit=ALL)["decision"]
+        alone += WITHIN in table.filter(limit="identifiers: name")["decision"]
+    assert false < 45
+    assert alone > 60, "without the order of budgets it would be wrong more often than stated"
