@@ -35,7 +35,7 @@ def test_the_upper_end_holds_for_all_pairs_and_so_for_every_adversary(kind: Any)
     """12 draws of pairs, each of whose ends fails with .005; more failures than allowed have p < 1e-7."""
     attribute, mean = truth()
     assert attribute < mean, "total variation is convex"
-    rows = [next(attribute_losses(kind(LAW), TEXTS, CLASSES, [1.0], seed)) for seed in range(12)]
+    rows = [next(attribute_losses(kind(LAW), TEXTS, CLASSES, [1.0], seed=seed)) for seed in range(12)]
     failures = sum(row["upper"] < mean for row in rows)
     assert failures <= stats.binom.isf(1e-7, len(rows), ALPHA / 2)
     assert all(row["upper"] > attribute for row in rows)

@@ -33,7 +33,7 @@ def main(name: str) -> None:
         for label in params.decide.attributes[cell.dataset]:
             classes = texts[label].cast(pl.String).to_list()
             measured = attribute_losses(
-                built, texts["text"].to_list(), classes, cell.budgets, params.audit.seed, effort=effort, crew=crew
+                built, texts["text"].to_list(), classes, cell.budgets, seed=params.audit.seed, effort=effort, crew=crew
             )
             named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "attribute": label}
             rows += [named | row for row in measured]
