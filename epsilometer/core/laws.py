@@ -100,12 +100,14 @@ class Laws:
         outputs: Sequence[NDArray[np.integer]],
         epsilons: Sequence[float],
     ) -> Iterator[NDArray[np.float64]]:
-        distinct, first = np.unique(rows, return_index=True)
+        first = np.full(rows.max(initial=-1) + 1, -1)
+        first[rows[::-1]] = np.arange(len(rows))[::-1]  # of equal rows the last one assigned stays
+        distinct = np.flatnonzero(first >= 0)
         some = np.linspace(0, len(distinct) - 1, min(_COMPARED, len(distinct))).astype(np.int64)
         tables = self.log_probabilities(distinct[some], epsilons)
         parts = zip(compute(rows, outputs, epsilons), tables, outputs, epsilons, strict=True)
         for values, table, output, epsilon in parts:
-            at = first[some]
+            at = first[distinct[some]]
             expected = table[np.arange(len(some)), output[at]]
             with np.errstate(invalid="ignore"):
                 alike = (values[at] == expected) | (np.abs(values[at] - expected) <= _ROUNDING)

@@ -72,10 +72,7 @@ def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
     came = np.nonzero(counted)
     if not (law[came] > 0).all():
         return 0.0
-    order = np.argsort(-law, axis=1)
-    mass = np.take_along_axis(law, order, axis=1)
-    place, size = np.empty(law.shape, np.int64), len(_PLACES) + 1
-    np.put_along_axis(place, order, np.searchsorted(_PLACES, np.cumsum(mass, axis=1) - mass / 2), axis=1)
+    place, size = _places(law), len(_PLACES) + 1
     cells = place + size * np.arange(len(law))[:, None]
     of_places = np.bincount(cells.ravel(), law.ravel(), len(law) * size).reshape(-1, size)  # [rows, places]
     draws, count = counted.sum(axis=1), int(counted.sum())
@@ -90,6 +87,33 @@ def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
     ]
     p_values = [least for kind in kinds for least in (_too_few(*kind), _too_many(*kind))]
     return min(1.0, len(p_values) * min(p_values))
+
+
+def _places(law: Array) -> NDArray[np.integer]:
+    """[rows, outputs]: in which part of its row's mass each output lies, the likeliest first, cut at `_PLACES`.
+
+    Outputs so unlikely that all of them together have half of the last part lie in it, and are not sorted: of a law on
+    tens of thousands of words nearly all.
+    """
+    sorted_too = law > (1 - _PLACES[-1]) / 2 / law.shape[1]
+    counts = sorted_too.sum(axis=1)
+    if 2 * counts.max() > law.shape[1]:
+        return _places_of_all(law)
+    row, output = np.nonzero(sorted_too)
+    at = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    likely = np.zeros((len(law), counts.max()))
+    likely[row, at] = law[row, output]
+    place = np.full(law.shape, len(_PLACES))
+    place[row, output] = _places_of_all(likely)[row, at]
+    return place
+
+
+def _places_of_all(law: Array) -> NDArray[np.integer]:
+    order = np.argsort(-law, axis=1)
+    mass = np.take_along_axis(law, order, axis=1)
+    place = np.empty(law.shape, np.int64)
+    np.put_along_axis(place, order, np.searchsorted(_PLACES, np.cumsum(mass, axis=1) - mass / 2), axis=1)
+    return place
 
 
 def _beyond(each: NDArray[Any]) -> NDArray[Any]:

@@ -114,3 +114,10 @@ def test_the_audit_says_so(attacks: list[str], capsys: pytest.CaptureFixture[str
     true = epsilometer.audit(texts, Spelled(Skips().law), [1.0], attacks, 300, design=Design(temperature=0))
     assert not true["departs"].any()
     assert true["fit_p"].null_count() == 0
+
+
+@pytest.mark.parametrize("concentration", [0.001, 0.3, 5.0])
+def test_unlikely_outputs_lie_in_the_last_part_as_they_would_sorted(concentration: float) -> None:
+    law = np.random.default_rng(4).dirichlet(np.full(2_000, concentration), 5) + 1e-12
+    law /= law.sum(axis=1, keepdims=True)
+    assert np.array_equal(goodness_of_fit._places(law), goodness_of_fit._places_of_all(law))
