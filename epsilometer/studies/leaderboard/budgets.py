@@ -176,7 +176,7 @@ def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Bud
     if met.status in (OUTSIDE, FALLING) or met.best is None:
         return _none(met, losses, target, ends)
     first = Budget(AVERAGE, met.best, losses.at(met.best))
-    return [first, _with_little_tail(losses, first, ends[0])]
+    return [first, _with_little_tail(losses, first, target, ends[0])]
 
 
 def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
@@ -184,14 +184,14 @@ def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> 
     if met.low > 0 and met.status == OUTSIDE:
         why = f"it loses less than {target:g} nats at every budget searched"
         largest = Budget(AVERAGE, ends[1], losses.at(ends[1]), why)
-        return [largest, _with_little_tail(losses, largest, ends[0])]
+        return [largest, _with_little_tail(losses, largest, target, ends[0])]
     least = losses.at(ends[0]).average[0]
     lost = "surely tells some texts apart" if np.isinf(least) else f"loses {least:.3g} nats"
     why = f"even at epsilon {ends[0]:g} it {lost}" if met.status == OUTSIDE else "its loss falls with its budget"
     return [Budget(kind, None, None, why) for kind in (AVERAGE, TAIL)]
 
 
-def _with_little_tail(losses: Curve, first: Budget, low: float) -> Budget:
+def _with_little_tail(losses: Curve, first: Budget, target: float, low: float) -> Budget:
     assert first.epsilon is not None
     assert first.lost is not None
     if first.lost.delta[1] <= ALLOWED:
@@ -202,7 +202,13 @@ def _with_little_tail(losses: Curve, first: Budget, low: float) -> Budget:
         lambda epsilon: (losses.at(epsilon).delta[1],) * 2, ALLOWED, low, first.epsilon, width=losses.width,
         watch=_unwatched,
     )  # fmt: skip
-    return Budget(TAIL, met.low, losses.at(met.low))  # the end of the interval at which the tail is within bounds
+    lost = losses.at(met.low)  # the end of the interval at which the tail is within bounds
+    if lost.average[0] > target * losses.width:
+        why = (
+            f"where its delta at 4 nats is within {ALLOWED:g}, it loses {lost.average[0]:.3g} nats, at a smaller budget"
+        )
+        return Budget(TAIL, None, None, why)
+    return Budget(TAIL, met.low, lost)
 
 
 def _unwatched(low: float, high: float) -> None:

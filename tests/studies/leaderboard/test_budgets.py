@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from epsilometer.auditing.text_audit import embed
 from epsilometer.core.mechanism import FunctionMechanism
 from epsilometer.mechanisms.controls.coin import Coin
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
-from epsilometer.studies.leaderboard.budgets import ALLOWED, Budget, budgets, curve
+from epsilometer.studies.leaderboard.budgets import ALLOWED, Budget, Lost, budgets, curve
 from epsilometer.studies.leaderboard.tables import AVERAGE, TAIL
 
 TEXTS = [f"play {song} by {who}" for song in ("rain", "snow", "wind") for who in ("Ann", "Bob", "Cy")]
@@ -75,3 +76,23 @@ def test_without_a_law_attacks_give_the_loss() -> None:
     assert 0.1 < losses.at(1.0).average[0] < 2.6
     assert losses.at(1.0) == losses.at(1.0)
     assert curve(Coin(resource=tuple(TEXTS)), TEXTS, PAIRS, embed(TEXTS), stream=[0]).by == BY_LAW
+
+
+@dataclass(frozen=True)
+class Hump:
+    """A loss of 3 nats about epsilon 1.5, and again from epsilon 30 on; delta at 4 nats rises with epsilon."""
+
+    by: str = BY_LAW
+    width: float = 1.01
+
+    def at(self, epsilon: float) -> Lost:
+        average = 3 * math.exp(-((math.log(epsilon / 1.5) / 0.5) ** 2)) + 0.08 * epsilon
+        return Lost((average, average), (0.0045 * epsilon, 0.0045 * epsilon))
+
+
+def test_no_budget_within_the_tail_is_stated_where_more_than_the_loss_is_lost_there() -> None:
+    """Delta is .01 at epsilon 2.2, where 1.8 nats are lost."""
+    first, second = budgets(Hump(), 1.0, (0.1, 30.0))
+    assert first.lost.average[0] == pytest.approx(1.0, rel=0.01)
+    assert second.epsilon is None
+    assert "it loses 1.8" in second.reason

@@ -99,11 +99,13 @@ def ranked(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
     """The rows with `rank`, `above` and `teaches_more`: within a class of claims, by worth at the second budget.
 
     Controls have no rank, as an average loss is won by publishing some of the texts; nor have rows whose loss is known
-    by attacks alone, as it may be larger.
+    by attacks alone, as it may be larger, nor a mechanism alone in its class, which nothing could have put second.
     """
     eligible = pl.col("epsilon").is_not_null() & ~pl.col("control") & (pl.col("by") != BY_ATTACKS)
     standing: list[dict[str, Any]] = []
     for of_class, group in rows.filter(eligible, budget=TAIL).group_by(_CLASS, maintain_order=True):
+        if len(group) == 1:
+            continue
         named = dict(zip(_CLASS, of_class, strict=True)) | {"budget": TAIL}
         here = figures.filter(
             pl.col("mechanism").is_in(group["mechanism"].implode()), loss=named["loss"], lengths=named["lengths"],
