@@ -52,7 +52,7 @@ from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 from epsilometer.report import origin
 from epsilometer.report.export import markup
-from epsilometer.report.markdown import hardware
+from epsilometer.runtime.machine import hardware
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"

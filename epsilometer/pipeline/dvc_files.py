@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import lru_cache
@@ -50,6 +50,20 @@ def entries(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, 
 
 def listed(stage: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Returns the deps and params of a stage (`rewrite@queries-tem`) in dvc.yaml, with this parameter file's values."""
+    entry, filled = _entry(stage, settings)
+    deps = dict.fromkeys(os.path.normpath(filled(dep)) for dep in entry.get("deps", []))
+    return [*deps], [filled(param) for param in entry.get("params", [])]
+
+
+def kept(stage: str, settings: Mapping[str, Any]) -> list[str]:
+    """Returns the outs of a stage in dvc.yaml that are git's to keep, and not those of DVC's cache."""
+    entry, filled = _entry(stage, settings)
+    flagged = (out for out in entry.get("outs", []) if isinstance(out, Mapping))
+    return [filled(path) for out in flagged for path, flags in out.items() if not flags.get("cache", True)]
+
+
+def _entry(stage: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[str], str]]:
+    """What dvc.yaml says of a stage, and what fills the places for values in it."""
     name, _, key = stage.partition("@")
     entry, scope = stages()[name], dict(settings)
     if (each := entries(entry, settings)) is not None:
@@ -59,8 +73,7 @@ def listed(stage: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str
     def filled(text: str) -> str:
         return re.sub(r"\$\{([^}]+)\}", lambda match: str(lookup(scope, match[1].strip())), text)
 
-    deps = dict.fromkeys(os.path.normpath(filled(dep)) for dep in entry.get("deps", []))
-    return [*deps], [filled(param) for param in entry.get("params", [])]
+    return entry, filled
 
 
 def lock(folder: Path = Path()) -> dict[str, dict[str, Any]]:

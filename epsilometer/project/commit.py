@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-_OURS = ("baseline", "sources", "reports", "dvc.lock")  # what an audit itself writes
+_OURS = ("baseline", "sources", "reports", "dvc.lock", "runs")  # what an audit itself writes
 
 
 class Commit(NamedTuple):

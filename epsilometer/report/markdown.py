@@ -5,18 +5,15 @@ They are those of the page's sections, in the same order, but for those that the
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from html import unescape
 from pathlib import Path
-
-import psutil
 
 from epsilometer.core import tables
 from epsilometer.project.params import ProjectParams
 from epsilometer.report import origin, page
 from epsilometer.report.table import Table
-from epsilometer.runtime.machine import processor
+from epsilometer.runtime.machine import hardware
 
 
 def write(params: ProjectParams, settings: str, shown: Iterable[Table], out: Path | None = None) -> Path:
@@ -37,8 +34,3 @@ def write(params: ProjectParams, settings: str, shown: Iterable[Table], out: Pat
     path = Path(params.root) / "docs/results" / f"{profile}.md" if out is None else out
     tables.write_text("\n\n".join(parts) + "\n", path)
     return path
-
-
-def hardware() -> str:
-    """Returns the processor, its cores and the memory of this machine."""
-    return f"{processor()}, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB of memory"

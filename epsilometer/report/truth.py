@@ -13,7 +13,7 @@ from epsilometer.auditing.truth.estimators import ERROR, OURS
 from epsilometer.core import tables
 from epsilometer.report.export import markup
 from epsilometer.report.figures import COLOURS, INK, MUTED, SHAPES, Figure, specify
-from epsilometer.report.markdown import hardware
+from epsilometer.runtime.machine import hardware
 
 _NAME = "truth"
 _BEYOND = 12.0  # nats, where the picture puts what is infinite

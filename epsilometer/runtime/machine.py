@@ -23,6 +23,11 @@ _MODELS = ("torch", "transformers", "sentence-transformers")
 _PROJECT = ("dvc", "prefect")
 
 
+def hardware() -> str:
+    """Returns the processor, its cores and the memory of this machine."""
+    return f"{processor()}, {os.cpu_count()} cores, {psutil.virtual_memory().total / _GIB:.0f} GiB of memory"
+
+
 def examined(folder: Path) -> dict[str, str]:
     """Returns what an audit in a folder would have, by topic, a line each."""
     free = shutil.disk_usage(folder).free

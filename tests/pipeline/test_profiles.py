@@ -15,6 +15,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline import composing
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.profiles import copy
+from epsilometer.project.site_cache import keep_private
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 
@@ -62,6 +63,50 @@ def test_git_shows_nothing_of_a_run(tmp_path: Path) -> None:
     assert (run / "data/x").is_file()
     assert (run / "dvc.lock").is_file()
     assert subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True).stdout == b""
+
+
+def test_a_clone_goes_on_where_the_run_of_another_machine_stopped(tmp_path: Path) -> None:
+    """Git has the record and the results without texts; DVC makes texts again, and no cell but one that has changed."""
+    project, clone, ran = tmp_path / "project", tmp_path / "clone", tmp_path / "ran"
+    make_project(project)
+    shutil.copy(ROOT / ".gitignore", project)
+    run = project / "runs/leaderboard"
+    run.mkdir(parents=True)
+    parts, cells = "data/leaderboard_parts/snips", "data/leaderboard"
+    stages: dict[str, dict] = {
+        "parts": {
+            "cmd": f"mkdir -p {parts} && cd {parts} && touch texts.parquet plain.parquet && echo parts >> {ran}",
+            "outs": [f"{parts}/texts.parquet", {f"{parts}/plain.parquet": {"cache": False}}],
+        }
+    }
+    for name in ("tem", "coin"):
+        stages[name] = {
+            "cmd": f"mkdir -p {cells} && cat {name}.py > {cells}/{name}.parquet && echo {name} >> {ran}",
+            "deps": [parts, f"{name}.py"],
+            "outs": [{f"{cells}/{name}.parquet": {"cache": False}}],
+        }
+    (run / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}))
+    for name in ("tem", "coin"):
+        (run / f"{name}.py").write_text(name)
+    git = ["git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    repro = [sys.executable, "-m", "epsilometer.pipeline.repro"]
+    subprocess.run([*repro, "tem"], cwd=run, check=True, capture_output=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "tem has run"], check=True)
+    subprocess.run(["git", "clone", "-q", str(project), str(clone)], check=True)
+    there = clone / "runs/leaderboard"
+    assert (there / cells / "tem.parquet").is_file()
+    assert [file.name for file in (there / parts).iterdir()] == ["plain.parquet"]
+    for name in ("dvc.yaml", "tem.py", "coin.py"):  # which the profile and the clone's code bring
+        shutil.copy(run / name, there)
+    keep_private(clone)
+    ran.unlink()
+    subprocess.run(repro, cwd=there, check=True, capture_output=True)
+    assert ran.read_text().split() == ["parts", "coin"]
+    ran.unlink()
+    (there / "tem.py").write_text("edited")
+    subprocess.run(repro, cwd=there, check=True, capture_output=True)
+    assert ran.read_text().split() == ["tem"]
 
 
 def test_what_is_there_already_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.reporting import write_tables
 from epsilometer.report import page
-from epsilometer.report.markdown import hardware
+from epsilometer.runtime.machine import hardware
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import SIMILARITIES
 from tests.support.audited import HOSTILE, TEXTS, audit, estimates, frame

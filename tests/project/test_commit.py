@@ -35,6 +35,7 @@ def test_what_an_audit_writes_is_no_edit(repository: Path, folder: str) -> None:
         "dvc.lock",
         "runs/x/dvc.lock",
         "runs/x/baseline/history.csv",
+        "runs/x/data/leaderboard/a.parquet",
         "sources/a.json",
         "reports/figures/a.svg",
     ):

@@ -18,7 +18,18 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.dvc_files import digest, dvc_pauses, files, keep_listing, listed, lookup, recorded, settings
+from epsilometer.pipeline.dvc_files import (
+    digest,
+    dvc_pauses,
+    files,
+    keep_listing,
+    kept,
+    listed,
+    lookup,
+    recorded,
+    settings,
+)
+from epsilometer.project import origin
 from epsilometer.runtime import checksums, resuming
 
 _NAMED = 5  # edited inputs in one message
@@ -32,14 +43,17 @@ Trace = tuple[int, int, int]
 def guarded() -> Iterator[None]:
     """Guard the work of the stage that DVC is running; a stage that is run by hand is not checked.
 
+    Of outs that git keeps it notes where they come from.
+
     Raises UserError at the start where an input has other bytes than were recorded for it, and at the end where an
     input or a parameter of the stage was edited meanwhile.
     """
     if "DVC_STAGE" not in os.environ:
         yield
         return
-    before, (stage, _, entry) = settings(), os.environ["DVC_STAGE"].rpartition(":")[2].partition("@")
-    compared, params = listed(f"{stage}@{entry}" if entry else stage, before)
+    before, address = settings(), os.environ["DVC_STAGE"].rpartition(":")[2]
+    stage, _, entry = address.partition("@")
+    compared, params = listed(address, before)
     deps = compared + _named_in_records(compared, str(before.get("root", ".")))
     with dvc_pauses():
         outs = recorded("outs")
@@ -58,6 +72,8 @@ def guarded() -> Iterator[None]:
     with resuming.running(stage, entry, partial(_fingerprint, compared, params, before), check):
         yield
     check()
+    if outs_kept := kept(address, before):
+        origin.write(address, outs_kept)
 
 
 def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]) -> None:

@@ -1,0 +1,63 @@
+"""By which commit, when and on which machine a stage made results that git keeps.
+
+DVC records what a stage read and made. Of results that took hours it is asked later, on another machine, by which
+commit they were measured, and where. The runner of stages writes that for outs that DVC does not cache (`cache: false`
+in dvc.yaml); it counts for as long as they have the bytes that they had then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from epsilometer.core.atomic import read_json, write_json
+from epsilometer.project.commit import commit
+from epsilometer.runtime.machine import hardware
+
+FOLDER = Path("data/origins")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """commit: as `Commit.short`; date: when the stage ended, UTC; hardware: processor, cores and memory.
+
+    seconds: of processor time that the stage took, its processes together.
+    """
+
+    commit: str
+    date: str
+    hardware: str
+    seconds: float
+
+
+def write(stage: str, outs: Iterable[str]) -> None:
+    """Note that a stage (`leaderboard_cells@snips-tem-1`) has just made these files, in this process."""
+    time = os.times()
+    spent = time.user + time.system + time.children_user + time.children_system
+    now = Origin(commit(Path()).short, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", hardware(), round(spent, 1))
+    write_json(asdict(now) | {"outs": {out: _digest(out) for out in outs}}, _path(stage))
+
+
+def read(stage: str) -> Origin | None:
+    """Where the outs of a stage in the current folder come from; None where that is not recorded."""
+    if not _path(stage).is_file():
+        return None
+    record = read_json(_path(stage))
+    outs = record.pop("outs")
+    if any(not Path(out).is_file() or _digest(out) != digest for out, digest in outs.items()):
+        return None
+    return Origin(**record)
+
+
+def _digest(out: str) -> str:
+    with Path(out).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _path(stage: str) -> Path:
+    name, _, entry = stage.partition("@")
+    return FOLDER / name / f"{entry or name}.json"
