@@ -19,7 +19,7 @@ from epsilometer.core.errors import UserError
 
 AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE = "agrees", "disagrees", "undecided here", "not testable here"
 RULE = re.compile(r"^(?P<cell>.+?) (?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS) (?P<other>.+?)(?: BY (?P<by>.+))?$", re.DOTALL)
-_NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
+_NUMBER = r"-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
 _SILENT = {"no message": UNDECIDED, "undecided": UNDECIDED, "not testable": NOT_TESTABLE, "": NOT_TESTABLE}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages import prepare
+from epsilometer.project import origin
 from epsilometer.project.paths import inside
 from epsilometer.report.results import Results
 from epsilometer.studies.leaderboard.measuring import PURE, Parts, ceiling
@@ -168,14 +170,40 @@ def test_tables_name_what_has_not_run_and_give_controls_no_rank(project: Path) -
         assert ranks["exemplars"] == 1
         shown = section(results)
         assert shown is not None
-        (table,), (figure,) = shown.tables, shown.figures
-        assert "at 2 all mechanisms" in table.caption
-        assert "many, never" in table.caption
-        assert "released in the clear" in table.caption
-        assert {"one sentence (60 texts)", "coin (control)", "exemplars", "mine"} <= {
-            r["mechanism"] for r in table.rows
-        }
-        assert f"({figure.name}.svg)" in table.markdown()
+        (main, *others), (figure,) = shown.tables, shown.figures
+        assert "at 2 all mechanisms" in main.caption
+        assert "many, never" in main.caption
+        assert "released in the clear" in main.caption
+        assert {"one sentence (60 texts)", "coin (control)", "exemplars", "mine"} <= {r["mechanism"] for r in main.rows}
+        assert f"({figure.name}.svg)" in main.markdown()
+        assert max(len(table.columns) for table in (main, *others)) <= 13
+        for table in (main, *others):  # no row lacks a column, which would read as an empty cell
+            assert all([*row] == table.columns for row in table.rows), table.heading
+
+
+def test_rows_name_the_commit_that_they_were_measured_by(project: Path) -> None:
+    """Also in a folder that has only what git keeps: tables are written from these, and from nothing else."""
+    with inside(project):
+        origin.write(
+            "leaderboard_cells@requests-mine-1",
+            map(str, (rows_path("requests-mine-1"), figures_path("requests-mine-1"))),
+        )
+        kept = [*Path("data/leaderboard").glob("*"), *Path("data/origins").rglob("*.json"), Path("params.yaml")]
+        kept += [Path(f"data/leaderboard_parts/requests/{name}.parquet") for name in ("plain", "frontiers")]
+    clone = project.parent / "clone"
+    for file in kept:
+        (clone / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(project / file, clone / file)
+    for name in ("synthetic.py", "mine.py", "never.py"):
+        shutil.copy(project / name, clone / name)
+    with inside(clone):
+        shown = section(Results(read()))
+        assert shown is not None
+        table = next(table for table in shown.tables if table.heading == "How requests was measured")
+        commits = {row["mechanism"]: row["processor, s"] for row in table.rows}
+        assert commits["exemplars"] == "–"
+        assert commits["mine"] != "–"
+        assert "origin is known: 1." in table.caption
 
 
 def test_more_exemplars_than_public_texts_and_no_budget_are_refused(project: Path) -> None:

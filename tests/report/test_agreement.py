@@ -35,6 +35,7 @@ def test_a_cell_is_an_interval(cell: str, ends: tuple[float, float]) -> None:
         (("0.2 to 0.3", "BELOW", "0.1"), DISAGREES),
         (("0.2 to 0.3", "NEAR", "0.35", "0.1"), AGREES),
         (("0.2 to 0.3", "NEAR", "0.35"), DISAGREES),
+        (("0.943 ± 0.003", "NEAR", ".947", ".01"), AGREES),
         (("falls with noise", "IS", "falls with noise"), AGREES),
         (("falls with noise", "IS NOT", "falls with noise"), DISAGREES),
         (("not monotone", "IS NOT", "falls with noise"), AGREES),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
@@ -19,6 +20,8 @@ from epsilometer.studies.leaderboard.tables import ANY, EQUAL, TAIL
 _SIZE = {"width": 380, "height": 300}
 _MOST = 4.5  # nats
 
+Points = list[dict[str, Any]]
+
 
 def figure(board: Board) -> Figure:
     """A point a mechanism and loss, at the second budget, over sets of texts of equal length where there are any."""
@@ -28,19 +31,27 @@ def figure(board: Board) -> Figure:
     controls = board.rows.filter("control")["mechanism"].unique().to_list()
     colour, shape = by_name(styles(names), names, controls)
     (frontier,) = board.frontiers.filter(lengths=lengths).to_dicts()
-    lines = _lines(board, frontier)
-    worth = _panel("kept", "mean cosine of text and rewrite", "ceiling", colour, shape=shape)
-    taught = _panel("taught", "macro F1 of the task, words, from the fewer texts", "levels", colour, shape=shape)
+    datasets = {
+        "points": points,
+        "ceiling": _ceiling(frontier),
+        "levels kept": [{"value": frontier["one_text"], "what": "one text for all"}],
+        "levels taught": _levels(board),
+    }
+    kept = _panel("kept", "mean cosine of text and rewrite", colour, shape)
+    taught = _panel("taught", f"macro F1 of the task, by words, {board.texts[0]:,} texts", colour, shape)
+    impossible = alt.Chart(alt.NamedData("ceiling")).transform_calculate(top="1")
+    shaded = impossible.mark_area(color=MUTED, opacity=0.15).encode(
+        alt.X("average:Q"), alt.Y("value:Q"), alt.Y2("top:Q")
+    )
     words = (
-        f"Mean cosine and macro F1 against the average loss for {len(names)} mechanisms on {board.dataset}, beside the "
-        "ceiling, clean texts and public texts alone."
+        f"Mean cosine and macro F1 against the average loss for {len(names)} mechanisms on {board.dataset}, beside "
+        "what is impossible (shaded), clean texts and public texts alone."
     )
-    return Figure(
-        f"leaderboard-{board.dataset}", words, specify(alt.hconcat(worth, taught), {"points": points, **lines})
-    )
+    chart = alt.hconcat(alt.layer(shaded, kept).properties(**_SIZE), taught.properties(**_SIZE))
+    return Figure(f"leaderboard-{board.dataset}", words, specify(chart, datasets))
 
 
-def _points(board: Board, lengths: str) -> list[dict[str, Any]]:
+def _points(board: Board, lengths: str) -> Points:
     shown = board.rows.filter(pl.col("epsilon").is_not_null(), lengths=lengths, budget=TAIL)
     return [
         {
@@ -53,31 +64,29 @@ def _points(board: Board, lengths: str) -> list[dict[str, Any]]:
     ]
 
 
-def _lines(board: Board, frontier: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    ceiling = [
-        {"average": float(nats), "value": float(value), "what": "ceiling"}
-        for nats, value in zip(NATS, np.interp(success_of(NATS), frontier["at"], frontier["upper"]), strict=True)
-        if nats <= _MOST
-    ]
-    fixed = [{"average": nats, "value": frontier["one_text"], "what": "one text for all"} for nats in (0.0, _MOST)]
-    task = board.plain.filter(figure="task", learner=WORDS)
-    levels = []
-    for row in (CLEAN, f"{PUBLIC_ONLY}, all", f"{PUBLIC_ONLY}, exemplars"):
-        some = task.filter(row=row).sort("texts")
-        if len(some):
-            value = float(some["values"][0].mean())
-            levels += [{"average": nats, "value": value, "what": row} for nats in (0.0, _MOST)]
-    return {"ceiling": ceiling + fixed, "levels": levels}
+def _ceiling(frontier: Mapping[str, Any]) -> Points:
+    values = np.interp(success_of(NATS), frontier["at"], frontier["upper"])
+    points = zip(NATS.tolist(), values.tolist(), strict=True)
+    return [{"average": nats, "value": value} for nats, value in points if nats <= _MOST]
 
 
-def _panel(
-    column: str, title: str, lines: str, colour: alt.Color, *, shape: alt.Shape
-) -> alt.LayerChart | alt.FacetChart:
-    x = alt.X("average:Q", title="average loss, nats", scale=alt.Scale(domain=[0, _MOST]))
-    y = alt.Y(f"{column}:Q", title=title, scale=alt.Scale(domain=[0, 1]))
-    dashes = alt.StrokeDash("what:N", legend=alt.Legend(title=None))
-    line = alt.Chart(alt.NamedData(lines)).mark_line(color=MUTED).encode(x=x, y=alt.Y("value:Q"), strokeDash=dashes)
-    marks = (
-        alt.Chart(alt.NamedData("points")).mark_point(filled=True, size=70).encode(x=x, y=y, color=colour, shape=shape)
+def _levels(board: Board) -> Points:
+    """What is learnt without a release, from the fewest texts of each row."""
+    task = board.plain.filter(figure="task", learner=WORDS).sort("texts")
+    rows = {"clean texts": CLEAN, "public exemplars, labelled": f"{PUBLIC_ONLY}, exemplars"}
+    fewest = {what: task.filter(row=row)["values"].head(1).to_list() for what, row in rows.items()}
+    return [{"value": float(np.mean(values[0])), "what": what} for what, values in fewest.items() if values]
+
+
+def _panel(column: str, title: str, colour: alt.Color, shape: alt.Shape) -> alt.LayerChart:
+    """Points of mechanisms, and levels, each with its name."""
+    x = alt.X("average:Q", title="average loss, nats", scale=alt.Scale(domain=[0, _MOST], nice=False))
+    y, value = (alt.Y(f"{name}:Q", title=title, scale=alt.Scale(domain=[0, 1])) for name in (column, "value"))
+    level = alt.Chart(alt.NamedData(f"levels {column}"))
+    marks = alt.Chart(alt.NamedData("points")).mark_point(filled=True, size=70)
+    named = level.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11)
+    return alt.layer(
+        level.mark_rule(color=MUTED, strokeDash=[3, 3]).encode(value),
+        named.encode(value, x=alt.value("width"), text="what:N"),
+        marks.encode(x, y, color=colour, shape=shape),
     )
-    return alt.layer(line, marks).properties(**_SIZE)

@@ -11,6 +11,7 @@ import polars as pl
 
 from epsilometer.auditing.ceilings.share import BY_ATTACKS
 from epsilometer.core.tables import Schema
+from epsilometer.project.origin import Origin, read
 from epsilometer.report.results import Results
 from epsilometer.studies.leaderboard.learning import WORDS
 from epsilometer.studies.leaderboard.params import LeaderboardCell, LeaderboardParams
@@ -31,6 +32,7 @@ _CELL: Schema = {"mechanism": pl.String, "loss": pl.Float64}
 _OF_BUDGET = [*_CELL, "lengths", "budget"]
 _STANDING: Schema = {"rank": pl.Int64, "above": pl.List(pl.String), "teaches_more": pl.List(pl.String)}
 _CLASS = ["loss", "lengths", "claim_class"]
+_SHARED = {"plain": PLAIN, "frontiers": FRONTIERS}
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Board:
     rows: schema `ROWS` with `rank` (null where a row has none), `above`, those that it surely keeps more than, and
     `teaches_more`, those that it surely teaches more than. figures: schema `FIGURES` with `mechanism` and `loss`.
     plain: `PLAIN`; frontiers: `FRONTIERS`. texts: how many classifiers learn from, by the place in SIZES. absent:
-    mechanism and loss of the cells that have not run.
+    mechanism and loss of the cells that have not run; origins: of those that have, where it is recorded, and
+    prepared, of what they share.
     """
 
     dataset: str
@@ -50,6 +53,8 @@ class Board:
     frontiers: pl.DataFrame
     texts: Sequence[int]
     absent: Sequence[tuple[str, float]]
+    origins: Mapping[tuple[str, float], Origin | None]
+    prepared: Origin | None
 
     def values(
         self, row: Mapping[str, Any], figure: str, learner: str | None = None, size: int = 0, *, by_law: bool = False
@@ -81,13 +86,18 @@ def _board(results: Results[LeaderboardParams], dataset: str) -> Board:
     figures = pl.concat(
         [pl.DataFrame(schema={**FIGURES, **_CELL}), *(_of_cell(results, name, cells[name]) for name in done)]
     )
-    absent = [(cell.mechanism, cell.loss) for name, cell in cells.items() if name not in done]
-    plain, frontiers = (
-        results.table(_part(dataset, "plain"), PLAIN),
-        results.table(_part(dataset, "frontiers"), FRONTIERS),
+    plain, frontiers = (results.table(_part(dataset, name), schema) for name, schema in _SHARED.items())
+    return Board(
+        dataset,
+        ranked(rows, figures),
+        figures,
+        plain,
+        frontiers=frontiers,
+        texts=[size * results.params.leaderboard.datasets[dataset].texts for size in SIZES],
+        absent=[(cell.mechanism, cell.loss) for name, cell in cells.items() if name not in done],
+        origins={(cells[name].mechanism, cells[name].loss): read(f"leaderboard_cells@{name}") for name in done},
+        prepared=read(f"leaderboard_parts@{dataset}"),
     )
-    texts = [size * results.params.leaderboard.datasets[dataset].texts for size in SIZES]
-    return Board(dataset, ranked(rows, figures), figures, plain, frontiers=frontiers, texts=texts, absent=absent)
 
 
 def _of_cell(results: Results[LeaderboardParams], name: str, cell: LeaderboardCell) -> pl.DataFrame:

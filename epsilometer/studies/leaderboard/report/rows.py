@@ -1,0 +1,148 @@
+"""What stands in the rows of the leaderboard's tables, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from epsilometer.report.table import NONE
+from epsilometer.report.wording import as_number, budget, tail_words
+from epsilometer.studies.leaderboard.learning import SENTENCES, WORDS
+from epsilometer.studies.leaderboard.plain import SENTENCE
+from epsilometer.studies.leaderboard.report.standing import Board
+from epsilometer.studies.leaderboard.tables import SIZES, TAIL
+
+_ENDS = {"law": "", "latents": "≤ ", "attacks": "≥ "}  # what a loss is known by
+_SHARES = {"law": "", "latents": "≥ ", "attacks": "≤ "}
+_BY = {"law": "law", "latents": "law of latents", "attacks": "attacks"}
+_LEARNERS = {WORDS: "words", SENTENCES: "head"}
+_TOLD = ("mechanism", "loss")  # what the reader of any table looks for
+
+Row = Mapping[str, Any]
+
+
+def standing(board: Board, lengths: str) -> list[dict[str, str]]:
+    """Rows that need no mechanism, then every mechanism at every loss that has run, on sets of such lengths."""
+    of_mechanisms = board.rows.filter(lengths=lengths, budget=TAIL).to_dicts()
+    return [*_plain(board, lengths), *(_standing(board, row) for row in of_mechanisms)]
+
+
+def _standing(board: Board, row: Row) -> dict[str, str]:
+    above = row["above"] and f"above {', '.join(row['above'])}"
+    rank = NONE if row["rank"] is None else str(row["rank"])
+    begin = {**_named(row), "claim": row["claim_class"] or NONE, "rank": rank}
+    return {**begin, **_kept(board, row), "remark": row["reason"] or above or ""}
+
+
+def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
+    """Clean texts, one sentence for all, and public texts alone: what is learnt from the fewer texts."""
+    fewest = board.texts[0]
+    for (name, texts), group in board.plain.filter(figure="task").group_by("row", "texts", maintain_order=True):
+        if texts != fewest and texts in board.texts:
+            continue
+        row = {"mechanism": f"{name} ({texts:,} texts)"} | dict.fromkeys(("loss", "claim", "rank"), NONE)
+        row |= dict.fromkeys(("epsilon", "average", "delta at 4", "cosine", "ceiling", "share"), "")
+        if name == SENTENCE:
+            one_text = board.frontiers.filter(lengths=lengths)["one_text"][0]
+            row |= {"cosine": f"{one_text:.3f}", "share": "0"}
+        f1 = {f"F1 {_LEARNERS[each['learner']]}": f"{np.mean(each['values']):.3f}" for each in group.to_dicts()}
+        yield {**row, **f1, "remark": ""}
+
+
+def taught(board: Board, rows: Sequence[Row]) -> list[dict[str, str]]:
+    """What each learner learns from more and from fewer releases, of clean texts first; without empty columns."""
+    every = [
+        *_plain_taught(board),
+        *(each for row in rows if row["epsilon"] is not None for each in _taught(board, row)),
+    ]
+    used = [name for name in every[0] if name in _TOLD or any(row[name] for row in every)]
+    return [{name: row[name] for name in used} for row in every]
+
+
+def _taught(board: Board, row: Row) -> Iterator[dict[str, str]]:
+    """A row of those that do not know the law, and one of those that do, where there are such."""
+    for by_law in (False, True):
+        f1 = {
+            f"{name}, {board.texts[size]:,}": _mean(board, row, "task", learner, size=size, by_law=by_law)
+            for size in range(len(SIZES))
+            for learner, name in _LEARNERS.items()
+        }
+        if any(f1.values()):
+            begin = {**_named(row), "lengths": row["lengths"], "law": "known" if by_law else ""}
+            infers = {
+                f"infers, {name}": _mean(board, row, "attribute", learner, by_law=by_law)
+                for learner, name in _LEARNERS.items()
+            }
+            more = "" if by_law else ", ".join(row["teaches_more"] or ())
+            yield {**begin, **f1, **infers, "teaches more than": more}
+
+
+def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
+    for (name,), group in board.plain.group_by("row", maintain_order=True):
+        row = {"mechanism": str(name), "loss": NONE, "lengths": "", "law": ""}
+        row |= {f"{learner}, {texts:,}": "" for texts in board.texts for learner in _LEARNERS.values()}
+        row |= {f"infers, {learner}": "" for learner in _LEARNERS.values()} | {"teaches more than": ""}
+        for each in group.to_dicts():
+            learner, task = _LEARNERS[each["learner"]], each["figure"] == "task"
+            if not task or each["texts"] in board.texts:
+                row[f"{learner}, {each['texts']:,}" if task else f"infers, {learner}"] = (
+                    f"{np.mean(each['values']):.3f}"
+                )
+        if any(row[column] for column in row if column not in _TOLD):
+            yield row
+
+
+def averaged(board: Board, row: Row) -> dict[str, str]:
+    """A mechanism at the budget of exactly the average loss."""
+    kept = _kept(board, row)
+    return {**_named(row), "lengths": row["lengths"], **{name: kept[name] for name in kept if name != "ceiling"}}
+
+
+def measured(board: Board, row: Row) -> dict[str, str]:
+    """What is known of a row's loss beside its average, and where the row comes from."""
+    origin = board.origins[row["mechanism"], row["loss"]]
+    speed = NONE if row["words_a_second"] is None else f"{row['words_a_second']:,.0f}"
+    return {
+        **_named(row),
+        "lengths": row["lengths"],
+        "loss known by": _BY[row["by"]],
+        "pure epsilon": _number(row["pure"]),
+        "worst pair": _number(row["worst"]),
+        "words a second": speed,
+        "processor, s": NONE if origin is None else f"{origin.seconds:,.0f}",
+        "commit": NONE if origin is None else origin.commit,
+        "measured": NONE if origin is None else origin.date,
+    }
+
+
+def _named(row: Row) -> dict[str, str]:
+    return {"mechanism": row["mechanism"] + (" (control)" if row["control"] else ""), "loss": f"{row['loss']:g}"}
+
+
+def _kept(board: Board, row: Row) -> dict[str, str]:
+    """What is lost, kept and taught at a budget; dashes where there is none."""
+    columns = ("epsilon", "average", "delta at 4", "cosine", "ceiling", "share", "F1 words", "F1 head")
+    if row["epsilon"] is None:
+        return dict.fromkeys(columns, NONE)
+    f1 = (_mean(board, row, "task", learner) for learner in _LEARNERS)
+    average, share = _ENDS[row["by"]] + as_number(row["average"]), NONE
+    if row["share"] is not None:
+        share = f"{_SHARES[row['by']]}{row['share']:.2f}"
+    worth = (f"{row['cosine']:.3f}", f"{row['ceiling']:.3f}", share)
+    return dict(zip(columns, (budget(row["epsilon"]), average, _tail(row), *worth, *f1), strict=True))
+
+
+def _number(value: float | None) -> str:
+    return NONE if value is None else as_number(value)
+
+
+def _tail(row: Row) -> str:
+    ends = {"law": (row["delta_at_4"], row["delta_at_4"]), "latents": (None, row["delta_at_4"])}
+    return tail_words(*ends.get(row["by"], (row["delta_at_4"], None)))
+
+
+def _mean(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_law: bool = False) -> str:
+    values = board.values(row, figure, learner, size, by_law=by_law)
+    return "" if values is None else f"{np.mean(values):.3f}"
