@@ -55,7 +55,7 @@ def listed(stage: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str
     return [*deps], [filled(param) for param in entry.get("params", [])]
 
 
-def kept(stage: str, settings: Mapping[str, Any]) -> list[str]:
+def outs_for_git(stage: str, settings: Mapping[str, Any]) -> list[str]:
     """Returns the outs of a stage in dvc.yaml that are git's to keep, and not those of DVC's cache."""
     entry, filled = _entry(stage, settings)
     flagged = (out for out in entry.get("outs", []) if isinstance(out, Mapping))

@@ -188,10 +188,10 @@ def test_rows_name_the_commit_that_they_were_measured_by(project: Path) -> None:
             "leaderboard_cells@requests-mine-1",
             map(str, (rows_path("requests-mine-1"), figures_path("requests-mine-1"))),
         )
-        kept = [*Path("data/leaderboard").glob("*"), *Path("data/origins").rglob("*.json"), Path("params.yaml")]
-        kept += [Path(f"data/leaderboard_parts/requests/{name}.parquet") for name in ("plain", "frontiers")]
+        in_git = [*Path("data/leaderboard").glob("*"), *Path("data/origins").rglob("*.json"), Path("params.yaml")]
+        in_git += [Path(f"data/leaderboard_parts/requests/{name}.parquet") for name in ("plain", "frontiers")]
     clone = project.parent / "clone"
-    for file in kept:
+    for file in in_git:
         (clone / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(project / file, clone / file)
     for name in ("synthetic.py", "mine.py", "never.py"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from epsilometer.auditing.ceilings.frontier import (
     Frontier,
@@ -15,12 +17,18 @@ from epsilometer.auditing.ceilings.frontier import (
     success_of,
     under_pure_epsilon,
 )
-from epsilometer.auditing.ceilings.set_trials import draw_sets
+from epsilometer.auditing.ceilings.set_trials import draw_sets, grown_sets
 from epsilometer.core.errors import UserError
 from epsilometer.models.locate import ENCODER
 
 LOSSES = (0.0, 0.5, 1.0, 2.0, 4.0)
-SCHEMA = {"nats": pl.Float64, "guess_loss": pl.Float64, "pure_epsilon": pl.Float64, "one_text": pl.Float64}
+SCHEMA = {
+    "nats": pl.Float64,
+    "guess_loss": pl.Float64,
+    "pure_epsilon": pl.Float64,
+    "one_text": pl.Float64,
+    "texts": pl.Float64,
+}
 
 
 def ceiling(
@@ -30,6 +38,7 @@ def ceiling(
     sets: int = 100,
     size: int = 10,
     equal_length: bool = False,
+    pairs: Sequence[tuple[int, int]] | NDArray[np.integer] | None = None,
     public: Sequence[str] = (),
     seed: int = 0,
 ) -> pl.DataFrame:
@@ -38,31 +47,59 @@ def ceiling(
     Sets of `size` texts are drawn, each of them served by one mechanism, all of their pairs audited. Columns: nats;
     guess_loss, the ceiling where the best adversary's average loss among two is that many nats; pure_epsilon, the one
     under that pure epsilon between any two texts of a set; one_text, what the best one of the `public` texts keeps if
-    everybody gets it, null without any.
+    everybody gets it, null without any; texts, how many one mechanism serves, on average over the pairs.
 
     Embeddings are those of the default encoder.
-    equal_length: a set's texts have equally many words. Raises UserError for losses below 0, and for fewer texts (of
-    equal length) than a set has.
+    equal_length: a set's texts have equally many words. pairs: instead of drawn sets, the numbers in `texts` of the
+    pairs that an audit compared; sets of at most `size` texts are grown along them. They bind where they share many
+    texts: at `texts` near 2 each pair could have a mechanism of its own, and the ceiling is far too high. Raises
+    UserError for losses below 0, for fewer texts (of equal length) than a set has, and for pairs that are none.
     """
     from epsilometer.models.encoder import Encoder
 
     if wrong := [loss for loss in losses if not loss >= 0]:
         raise UserError(f"losses must be numbers >= 0, got {wrong[0]}")
     distinct = list(dict.fromkeys(texts))
-    numbers_of = draw_sets(distinct, sets, size, equal_length=equal_length, seed=seed)
+    if pairs is None:
+        sets_of_texts = draw_sets(distinct, sets, size, equal_length=equal_length, seed=seed)
+        audited = [numbers[np.stack(np.triu_indices(size, 1), axis=1)] for numbers in sets_of_texts]
+    else:
+        every = _numbered(texts, distinct, pairs)
+        audited = [every[places] for places in grown_sets(every, size)]
     model = Encoder(ENCODER)
     vectors = model.encode(distinct).astype(np.float64)
-    served = [TextSet.of_all_pairs(vectors[numbers]) for numbers in numbers_of]
-    whole = mean([frontier(items) for items in served])
-    pure = [float(np.mean([under_pure_epsilon(items, loss) for items in served])) for loss in losses]
+    served, weights = [_served(vectors, each) for each in audited], np.array([len(each) for each in audited])
+    whole = mean([frontier(items) for items in served], weights)
+    shares = weights / weights.sum()
     one_text = None
     if public:
-        one_text = float(
-            (model.encode(list(public)).astype(np.float64) @ vectors[np.concatenate(numbers_of)].T).mean(1).max()
-        )
+        centre = sum(share * (items.sources @ items.vectors) for share, items in zip(shares, served, strict=True))
+        one_text = float((model.encode(list(public)).astype(np.float64) @ centre).max())
+    together = float(shares @ [len(items.vectors) for items in served])
+    pure = [float(shares @ [under_pure_epsilon(items, loss) for items in served]) for loss in losses]
     by_guess = whole.ceiling(success_of(np.array(losses, np.float64))).tolist()
-    rows = [(float(loss), a, b, one_text) for loss, a, b in zip(losses, by_guess, pure, strict=True)]
+    rows = [(float(loss), a, b, one_text, together) for loss, a, b in zip(losses, by_guess, pure, strict=True)]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def _numbered(texts: Sequence[str], distinct: Sequence[str], pairs: Any) -> NDArray[np.int64]:
+    """The pairs by numbers of distinct texts. Raises UserError for anything but pairs of two texts that differ."""
+    numbers = np.asarray(pairs)
+    if numbers.ndim != 2 or numbers.shape[1] != 2 or not len(numbers) or numbers.dtype.kind not in "iu":
+        raise UserError(f"pairs must be numbers of two texts each, at least one pair; got an array of {numbers.shape}")
+    if numbers.min() < 0 or numbers.max() >= len(texts):
+        raise UserError(f"pairs must number the {len(texts)} texts from 0 to {len(texts) - 1}")
+    place = {text: number for number, text in enumerate(distinct)}
+    numbered = np.array([place[text] for text in texts], np.int64)[numbers]
+    if equal := int((numbered[:, 0] == numbered[:, 1]).sum()):
+        raise UserError(f"{equal} of {len(numbers)} pairs are twice the same text; leave them out")
+    return numbered
+
+
+def _served(vectors: NDArray[np.float64], pairs: NDArray[np.int64]) -> TextSet:
+    """The set of the texts of these pairs, which are audited equally often."""
+    texts, places = np.unique(pairs, return_inverse=True)
+    return TextSet(vectors[texts], places.reshape(-1, 2), np.full(len(pairs), 1 / len(pairs)))
 
 
 def share_of_possible(worth: float, loss: float, ceilings: Frontier, one_text: float) -> float:

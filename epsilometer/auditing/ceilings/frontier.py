@@ -167,17 +167,20 @@ def under_pure_epsilon(texts: TextSet, epsilon: float) -> float:
     return float(-solved.fun) + _SLACK
 
 
-def mean(frontiers: Sequence[Frontier]) -> Frontier:
-    """F of sets that are audited equally often, each of which may have a mechanism and a success of its own.
+def mean(frontiers: Sequence[Frontier], weights: Array | None = None) -> Frontier:
+    """F of several sets, each of which may have a mechanism and a success of its own.
 
-    Success is spent first where worth rises most: the pieces of all sets in the order of their slopes.
+    weights: of the sets; None: all are audited equally often. Success is spent first where worth rises most: the pieces
+    of all sets in the order of their slopes.
     """
-    parts = []
+    weights = np.ones(len(frontiers)) if weights is None else weights
+    parts, shares = [], (weights / weights.sum()).tolist()
     for side in ("upper", "lower"):
-        steps = np.concatenate([np.diff(frontier.at) for frontier in frontiers]) / len(frontiers)
-        rises = np.concatenate([np.diff(getattr(frontier, side)) for frontier in frontiers]) / len(frontiers)
+        ends = [getattr(frontier, side) for frontier in frontiers]
+        steps = np.concatenate([np.diff(each.at) * share for each, share in zip(frontiers, shares, strict=True)])
+        rises = np.concatenate([np.diff(end) * share for end, share in zip(ends, shares, strict=True)])
         order = np.argsort(-rises / np.maximum(steps, 1e-300), kind="stable")
-        begin = np.mean([getattr(frontier, side)[0] for frontier in frontiers])
+        begin = sum(float(end[0]) * share for end, share in zip(ends, shares, strict=True))
         parts.append((0.5 + np.cumsum(np.append(0, steps[order])), begin + np.cumsum(np.append(0, rises[order]))))
     (at, upper), (under, lower) = parts
     return Frontier(at, upper, np.interp(at, under, lower))

@@ -27,8 +27,7 @@ def draw_sets(
 
     Raises UserError for a size that no ceiling is computed for, and where no set can be drawn.
     """
-    if not 2 <= size <= LARGEST_SET:
-        raise UserError(f"a ceiling is computed for sets of 2 to {LARGEST_SET} texts, got a size of {size}")
+    check_size(size)
     if count < 1:
         raise UserError(f"sets must be at least 1, got {count}")
     lengths = np.array([len(words(text)) if equal_length else 0 for text in texts], np.int64)
@@ -56,3 +55,31 @@ def draw_trials(sets: Sequence[NDArray[np.integer]], seed: int | str = 0) -> Tri
         second = int(uniforms[trial, 1] * (len(numbers) - 1))
         candidates[trial] = numbers[first], numbers[second + (second >= first)]
     return Trials(candidates, (uniforms[:, 2] * 2).astype(np.int16))
+
+
+def grown_sets(pairs: NDArray[np.integer], size: int) -> list[NDArray[np.intp]]:
+    """The places in `pairs` [n, 2] of each set's pairs: sets of at most `size` texts, grown along audited pairs.
+
+    In their order, pairs join the sets of their two texts where these together are no larger. A pair between two sets
+    is a set of its own. Raises UserError for a size that no ceiling is computed for.
+    """
+    check_size(size)
+    set_of = {text: [text] for text in np.unique(pairs).tolist()}
+    for first, second in pairs.tolist():
+        joined = set_of[first] + set_of[second]
+        if set_of[first] is not set_of[second] and len(joined) <= size:
+            set_of |= dict.fromkeys(joined, joined)
+    within: dict[int, list[int]] = {}
+    alone = []
+    for place, (first, second) in enumerate(pairs.tolist()):
+        if set_of[first] is set_of[second]:
+            within.setdefault(set_of[first][0], []).append(place)
+        else:
+            alone.append([place])
+    return [np.array(places, np.intp) for places in (*within.values(), *alone)]
+
+
+def check_size(size: int) -> None:
+    """Raises UserError for a size of sets that no ceiling is computed for."""
+    if not 2 <= size <= LARGEST_SET:
+        raise UserError(f"a ceiling is computed for sets of 2 to {LARGEST_SET} texts, got a size of {size}")

@@ -23,9 +23,9 @@ from epsilometer.pipeline.dvc_files import (
     dvc_pauses,
     files,
     keep_listing,
-    kept,
     listed,
     lookup,
+    outs_for_git,
     recorded,
     settings,
 )
@@ -72,8 +72,8 @@ def guarded() -> Iterator[None]:
     with resuming.running(stage, entry, partial(_fingerprint, compared, params, before), check):
         yield
     check()
-    if outs_kept := kept(address, before):
-        origin.write(address, outs_kept)
+    if uncached := outs_for_git(address, before):
+        origin.write(address, uncached)
 
 
 def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 import epsilometer
 from epsilometer.auditing.ceilings.ceiling import share_of_possible
 from epsilometer.auditing.ceilings.frontier import Frontier
-from epsilometer.auditing.ceilings.set_trials import draw_sets
+from epsilometer.auditing.ceilings.set_trials import draw_sets, grown_sets
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
 from epsilometer.text.words import words
@@ -31,6 +33,34 @@ def test_sets_hold_different_texts_of_equal_length_where_asked() -> None:
         assert len({len(words(TEXTS[i])) for i in numbers}) == 1
 
 
+def test_sets_grow_along_audited_pairs() -> None:
+    chain = np.stack([np.arange(30), np.arange(30) + 1], axis=1)
+    sets = grown_sets(chain, 10)
+    assert sorted(np.concatenate(sets).tolist()) == list(range(30))
+    assert max(len(np.unique(chain[places])) for places in sets) == 10
+    assert len(sets) == 6, "three of ten texts, and the pairs between them"
+
+
+def test_all_pairs_of_ten_texts_have_the_ceiling_of_their_set_and_pairs_apart_a_higher_one() -> None:
+    ten = TEXTS[:10]
+    every = list(combinations(range(10), 2))
+    of_set = epsilometer.ceiling(ten, [0, 1], sets=1)
+    along = epsilometer.ceiling(ten, [0, 1], pairs=every)
+    apart = epsilometer.ceiling(ten, [0, 1], pairs=np.arange(10).reshape(5, 2))
+    assert along["guess_loss"].to_list() == pytest.approx(of_set["guess_loss"].to_list(), abs=2e-3)
+    assert (apart["guess_loss"] > along["guess_loss"] + 0.03).all()
+    assert (along["texts"][0], apart["texts"][0]) == (10, 2)
+
+
+def test_a_set_counts_by_its_pairs() -> None:
+    """A star of three pairs and one pair: as if the star's set were there three times."""
+    star, pair = [(0, 1), (0, 2), (0, 3)], [(4, 5)]
+    both, first, second = (epsilometer.ceiling(TEXTS, [0], pairs=pairs) for pairs in (star + pair, star, pair))
+    expected = (3 * first["guess_loss"][0] + second["guess_loss"][0]) / 4
+    assert both["guess_loss"][0] == pytest.approx(expected, abs=1e-4)
+    assert both["texts"][0] == pytest.approx(3.5)
+
+
 def test_a_share_is_0_for_one_text_and_1_at_the_ceiling() -> None:
     bounds = Frontier(np.array([0.5, 1.0]), np.array([0.4, 1.0]), np.array([0.4, 1.0]))
     assert share_of_possible(0.2, 0.0, bounds, 0.2) == 0
@@ -45,6 +75,11 @@ def test_a_share_is_0_for_one_text_and_1_at_the_ceiling() -> None:
         ({"losses": [-1.0]}, "losses must be numbers >= 0"),
         ({"losses": [float("nan")]}, "losses must be numbers >= 0"),
         ({"size": 13}, "sets of 2 to 12 texts"),
+        ({"pairs": [(0, 1)], "size": 1}, "sets of 2 to 12 texts"),
+        ({"pairs": []}, "pairs must be numbers of two texts"),
+        ({"pairs": [(0, 1, 2)]}, "pairs must be numbers of two texts"),
+        ({"pairs": [(0, 80)]}, "pairs must number the 80 texts from 0 to 79"),
+        ({"pairs": [(0, 1), (3, 3)]}, "1 of 2 pairs are twice the same text"),
         ({"sets": 0}, "sets must be at least 1"),
         ({"texts": TEXTS[:3], "size": 4}, "no 4 of the 3 texts can be drawn"),
         ({"texts": ["one", "two words", "three words here"], "size": 2, "equal_length": True}, "equally many words"),

@@ -37,7 +37,7 @@ def figure(board: Board) -> Figure:
         "levels kept": [{"value": frontier["one_text"], "what": "one text for all"}],
         "levels taught": _levels(board),
     }
-    kept = _panel("kept", "mean cosine of text and rewrite", colour, shape)
+    worth = _panel("kept", "mean cosine of text and rewrite", colour, shape)
     taught = _panel("taught", f"macro F1 of the task, by words, {board.texts[0]:,} texts", colour, shape)
     impossible = alt.Chart(alt.NamedData("ceiling")).transform_calculate(top="1")
     shaded = impossible.mark_area(color=MUTED, opacity=0.15).encode(
@@ -47,7 +47,7 @@ def figure(board: Board) -> Figure:
         f"Mean cosine and macro F1 against the average loss for {len(names)} mechanisms on {board.dataset}, beside "
         "what is impossible (shaded), clean texts and public texts alone."
     )
-    chart = alt.hconcat(alt.layer(shaded, kept).properties(**_SIZE), taught.properties(**_SIZE))
+    chart = alt.hconcat(alt.layer(shaded, worth).properties(**_SIZE), taught.properties(**_SIZE))
     return Figure(f"leaderboard-{board.dataset}", words, specify(chart, datasets))
 
 

@@ -33,7 +33,7 @@ def _standing(board: Board, row: Row) -> dict[str, str]:
     above = row["above"] and f"above {', '.join(row['above'])}"
     rank = NONE if row["rank"] is None else str(row["rank"])
     begin = {**_named(row), "claim": row["claim_class"] or NONE, "rank": rank}
-    return {**begin, **_kept(board, row), "remark": row["reason"] or above or ""}
+    return {**begin, **_worth(board, row), "remark": row["reason"] or above or ""}
 
 
 def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
@@ -96,8 +96,8 @@ def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
 
 def averaged(board: Board, row: Row) -> dict[str, str]:
     """A mechanism at the budget of exactly the average loss."""
-    kept = _kept(board, row)
-    return {**_named(row), "lengths": row["lengths"], **{name: kept[name] for name in kept if name != "ceiling"}}
+    worth = {name: cell for name, cell in _worth(board, row).items() if name != "ceiling"}
+    return {**_named(row), "lengths": row["lengths"], **worth}
 
 
 def measured(board: Board, row: Row) -> dict[str, str]:
@@ -121,7 +121,7 @@ def _named(row: Row) -> dict[str, str]:
     return {"mechanism": row["mechanism"] + (" (control)" if row["control"] else ""), "loss": f"{row['loss']:g}"}
 
 
-def _kept(board: Board, row: Row) -> dict[str, str]:
+def _worth(board: Board, row: Row) -> dict[str, str]:
     """What is lost, kept and taught at a budget; dashes where there is none."""
     columns = ("epsilon", "average", "delta at 4", "cosine", "ceiling", "share", "F1 words", "F1 head")
     if row["epsilon"] is None:
