@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from epsilometer.core.tables import Schema
+from epsilometer.core.tables import CELL, Schema
 
 TRIALS: Schema = {"trial": pl.Int64, "candidates": pl.List(pl.Int32), "target": pl.Int16}
 
@@ -21,9 +21,7 @@ GUESSES: Schema = {
 }
 
 ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `strongest_inside` (`estimates.rows`)
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
+    **CELL,
     "attack": pl.String,
     "trials": pl.Int64,
     "candidates": pl.Int64,
@@ -106,9 +104,7 @@ DENIABILITY: Schema = {"mechanism": pl.String, "epsilon": pl.Float64, "method": 
 }
 
 OUTPUTS: Schema = {  # what the rewrites of a cell look like; null where a mechanism has no such thing
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
+    **CELL,
     "claim": pl.String,
     "composed": pl.Float64,  # the claim for whole texts, in nats: `diagnostics.composed`
     "words": pl.Float64,
@@ -123,9 +119,7 @@ OUTPUTS: Schema = {  # what the rewrites of a cell look like; null where a mecha
 }
 
 ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by the reduced form and by true and false positives
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
+    **CELL,
     "attack": pl.String,
     "trials": pl.Int64,
     "loss": pl.Float64,
@@ -133,9 +127,7 @@ ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by the reduce
 }
 
 DISAGREEMENTS: Schema = {  # trials in which one attack named the source and another did not
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
+    **CELL,
     "right": pl.String,
     "wrong": pl.String,
     "trials": pl.Int64,
@@ -143,9 +135,7 @@ DISAGREEMENTS: Schema = {  # trials in which one attack named the source and ano
 }
 
 ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
+    **CELL,
     "attack": pl.String,
     "validated": pl.Boolean,  # whether the attack was validated for so many candidates
     "factor": pl.String,
@@ -159,9 +149,7 @@ ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
 }
 
 SWEEPS: Schema = {  # a cell's utility and its loss under the embedding attack when one of its settings is varied
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,  # at this value
+    **CELL,  # the epsilon at this value
     "setting": pl.String,
     "value": pl.Float64,
     "trials": pl.Int64,
@@ -218,9 +206,7 @@ WORST_PAIRS: Schema = {  # the pair of texts at which a search found most lost (
 }
 
 EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a budget and group of pairs of texts
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
+    **CELL,
     "pairs": pl.String,  # "all", or "equal length": those of equally many words
     "compared": pl.Int64,  # pairs in this group
     "share": pl.Float64,  # of all compared pairs
@@ -288,9 +274,7 @@ DECISIONS: Schema = {  # whether a cell stays within stated limits (`decisions.d
 }
 
 EXACT_CURVES: Schema = {  # delta(level), for levels in nats
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
+    **CELL,
     "pairs": pl.String,
     "level": pl.Float64,
     "delta_low": pl.Float64,  # of the mean over the pairs
@@ -307,9 +291,7 @@ CEILINGS: Schema = {  # the largest mean cosine that any mechanism can have on a
 }
 
 POSSIBLE: Schema = {  # how much of what is possible a cell keeps on trials of sets (`ceilings.share`)
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
+    **CELL,
     "sets": pl.Int64,  # of one trial each
     "worth": pl.Float64,  # the mean cosine of text and rewrite
     "worth_low": pl.Float64,
@@ -326,9 +308,7 @@ POSSIBLE: Schema = {  # how much of what is possible a cell keeps on trials of s
 }
 
 FIRST_TOKENS: Schema = {  # the likeliest first tokens of one public text's rewrite, rank 0 first
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
+    **CELL,
     "text": pl.String,
     "rank": pl.Int64,
     "token": pl.String,
@@ -447,9 +427,7 @@ DOWNSTREAM: Schema = {  # how well a classifier predicts a label, a row a seed
 
 
 LEAKAGE: Schema = {  # over all trials, a row a kind of identifier: how many stand in the rewrites as they were
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
+    **CELL,
     "kind": pl.String,
     "identifiers": pl.Int64,
     "recorded": pl.Int64,  # by the corpus; the others were found by patterns

@@ -23,9 +23,7 @@ HISTORY: tables.Schema = {
     "date": pl.String,
     "commit": pl.String,  # `Commit.short`
     "round": pl.Int64,
-    "dataset": pl.String,
-    "mechanism": pl.String,
-    "epsilon": pl.Float64,
+    **tables.CELL,
     "attack": pl.String,
     "trials": pl.Int64,
     "loss": pl.Float64,
