@@ -9,6 +9,7 @@
     epsilometer.similarity(texts, rewrites, metrics=["cosine", "bleu"])
     epsilometer.anonymity(texts, rewrites, labels, attribute="gender", keep="rating")
     epsilometer.surviving_identifiers(texts, "presidio", trials=500)
+    epsilometer.linking_loss(epsilometer.People.by_claims(texts, claims), "presidio")
     epsilometer.track(table)
 
 Submodules (`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load when they are first used.
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from epsilometer.auditing.ceilings.ceiling import ceiling
     from epsilometer.auditing.exact_loss.from_texts import exact_curves, exact_loss, exact_pairs
     from epsilometer.auditing.identifiers.surviving import surviving_identifiers
+    from epsilometer.auditing.linking.loss import LinkingDesign, linking_loss
+    from epsilometer.auditing.linking.people import People
     from epsilometer.auditing.one_run.scores import one_run
     from epsilometer.auditing.text_audit import audit
     from epsilometer.auditing.trials.design import Design
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AnonymityDesign",
     "Design",
+    "LinkingDesign",
+    "People",
     "Search",
     "anonymity",
     "audit",
@@ -47,6 +52,7 @@ __all__ = [
     "exact_curves",
     "exact_loss",
     "exact_pairs",
+    "linking_loss",
     "one_run",
     "similarity",
     "surviving_identifiers",
@@ -55,6 +61,8 @@ __all__ = [
 _MODULES = {
     "AnonymityDesign": "studies.anonymity.one_call",
     "Design": "auditing.trials.design",
+    "LinkingDesign": "auditing.linking.loss",
+    "People": "auditing.linking.people",
     "Search": "studies.texts.calibrating.losses",
     "anonymity": "studies.anonymity.one_call",
     "audit": "auditing.text_audit",
@@ -64,6 +72,7 @@ _MODULES = {
     "exact_curves": "auditing.exact_loss.from_texts",
     "exact_loss": "auditing.exact_loss.from_texts",
     "exact_pairs": "auditing.exact_loss.from_texts",
+    "linking_loss": "auditing.linking.loss",
     "one_run": "auditing.one_run.scores",
     "similarity": "auditing.worth.similarity",
     "surviving_identifiers": "auditing.identifiers.surviving",

@@ -40,9 +40,19 @@ AUDITING = [
     ["claims", "worth"],
     ["results", "one_run"],
     ["text_audit"],
-    ["deniability", "external", "known_loss", "one_claim", "planning", "publication", "units", "identifiers"],
+    [
+        "deniability",
+        "external",
+        "known_loss",
+        "one_claim",
+        "planning",
+        "publication",
+        "units",
+        "identifiers",
+        "linking",
+    ],
     ["calibration", "exact_loss", "gate"],
-    ["decisions"],
+    ["decisions", "limits"],
     ["ceilings", "conformance", "gating", "truth", "worst_pair"],
 ]
 AUDITING_FLOOR = {name: i for i, floor in enumerate(AUDITING) for name in floor}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from epsilometer.core.tables import CELL, Schema
+from epsilometer.core.tables import Schema
 
 TRIALS: Schema = {"trial": pl.Int64, "candidates": pl.List(pl.Int32), "target": pl.Int16}
 
@@ -21,7 +21,9 @@ GUESSES: Schema = {
 }
 
 ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `strongest_inside` (`estimates.rows`)
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "attack": pl.String,
     "trials": pl.Int64,
     "candidates": pl.Int64,
@@ -104,7 +106,9 @@ DENIABILITY: Schema = {"mechanism": pl.String, "epsilon": pl.Float64, "method": 
 }
 
 OUTPUTS: Schema = {  # what the rewrites of a cell look like; null where a mechanism has no such thing
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "claim": pl.String,
     "composed": pl.Float64,  # the claim for whole texts, in nats: `diagnostics.composed`
     "words": pl.Float64,
@@ -119,7 +123,9 @@ OUTPUTS: Schema = {  # what the rewrites of a cell look like; null where a mecha
 }
 
 ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by the reduced form and by true and false positives
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "attack": pl.String,
     "trials": pl.Int64,
     "loss": pl.Float64,
@@ -127,7 +133,9 @@ ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by the reduce
 }
 
 DISAGREEMENTS: Schema = {  # trials in which one attack named the source and another did not
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "right": pl.String,
     "wrong": pl.String,
     "trials": pl.Int64,
@@ -135,7 +143,9 @@ DISAGREEMENTS: Schema = {  # trials in which one attack named the source and ano
 }
 
 ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "attack": pl.String,
     "validated": pl.Boolean,  # whether the attack was validated for so many candidates
     "factor": pl.String,
@@ -149,7 +159,9 @@ ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
 }
 
 SWEEPS: Schema = {  # a cell's utility and its loss under the embedding attack when one of its settings is varied
-    **CELL,  # the epsilon at this value
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,  # at this value
     "setting": pl.String,
     "value": pl.Float64,
     "trials": pl.Int64,
@@ -206,7 +218,9 @@ WORST_PAIRS: Schema = {  # the pair of texts at which a search found most lost (
 }
 
 EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a budget and group of pairs of texts
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "pairs": pl.String,  # "all", or "equal length": those of equally many words
     "compared": pl.Int64,  # pairs in this group
     "share": pl.Float64,  # of all compared pairs
@@ -274,7 +288,9 @@ DECISIONS: Schema = {  # whether a cell stays within stated limits (`decisions.d
 }
 
 EXACT_CURVES: Schema = {  # delta(level), for levels in nats
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "pairs": pl.String,
     "level": pl.Float64,
     "delta_low": pl.Float64,  # of the mean over the pairs
@@ -291,7 +307,9 @@ CEILINGS: Schema = {  # the largest mean cosine that any mechanism can have on a
 }
 
 POSSIBLE: Schema = {  # how much of what is possible a cell keeps on trials of sets (`ceilings.share`)
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "sets": pl.Int64,  # of one trial each
     "worth": pl.Float64,  # the mean cosine of text and rewrite
     "worth_low": pl.Float64,
@@ -308,7 +326,9 @@ POSSIBLE: Schema = {  # how much of what is possible a cell keeps on trials of s
 }
 
 FIRST_TOKENS: Schema = {  # the likeliest first tokens of one public text's rewrite, rank 0 first
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "text": pl.String,
     "rank": pl.Int64,
     "token": pl.String,
@@ -427,7 +447,9 @@ DOWNSTREAM: Schema = {  # how well a classifier predicts a label, a row a seed
 
 
 LEAKAGE: Schema = {  # over all trials, a row a kind of identifier: how many stand in the rewrites as they were
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "kind": pl.String,
     "identifiers": pl.Int64,
     "recorded": pl.Int64,  # by the corpus; the others were found by patterns
@@ -451,4 +473,29 @@ SURVIVING: Schema = {  # a row an epsilon and kind of identifier, in a text each
     "precision": pl.Float64,  # the share of these that touch an identifier; null where nothing is masked
     "precision_low": pl.Float64,
     "precision_high": pl.Float64,
+}
+
+LINKS: Schema = {  # a row an epsilon and attack by linking (`linking`), and `strongest`
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "best_attack": pl.String,  # which attack a row of the strongest is; null in other rows
+    "people": pl.Int64,  # of whom something is known
+    "sets": pl.Int64,
+    "rewrites": pl.Int64,  # in each set, of as many people
+    "linked": pl.Int64,  # people, over all sets, to their own rewrite
+    "success_rate": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "loss": pl.Float64,  # by linking: at most twice the loss of one text
+    "point": pl.Float64,
+    "upper": pl.Float64,
+    "ceiling": pl.Float64,
+}
+
+BY_TEXT: Schema = {  # how often a text was recognised: a row a text, epsilon and attack or whatever was judged
+    "text": pl.Int64,  # its number among the distinct texts, from 0
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "trials": pl.Int64,  # in which the text was rewritten
+    "right": pl.Int64,  # in how many it was named, inferred or linked rightly, or its identifier survived
 }

@@ -29,7 +29,8 @@ _IN_WHEEL = PACKAGE / "embedded"
 EMBEDDED = (_IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGE.parent / "data" / "embedded") / "models"  # weights
 
 # Kinds of attacks, by the folder of the package that their names are looked for in.
-IDENTIFICATION, MEMBERSHIP, RECONSTRUCTION = "attacks/identification", "attacks/membership", "attacks/reconstruction"
+IDENTIFICATION, LINKING = "attacks/identification", "attacks/linking"
+MEMBERSHIP, RECONSTRUCTION = "attacks/membership", "attacks/reconstruction"
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

@@ -8,11 +8,12 @@ from typing import Any
 
 from epsilometer.auditing import text_audit
 from epsilometer.auditing.conformance.attack import check_attack
+from epsilometer.auditing.conformance.linking import check_linking
 from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.auditing.conformance.metric import check_metric
 from epsilometer.auditing.conformance.rules import TEXTS, Check
 from epsilometer.auditing.worth import similarity
-from epsilometer.core.component import MEMBERSHIP, RECONSTRUCTION, build, find
+from epsilometer.core.component import LINKING, MEMBERSHIP, RECONSTRUCTION, build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import has_budget
 
@@ -24,17 +25,20 @@ def of_mechanism(name: str, settings: Mapping[str, Any], epsilon: float | None =
 
 
 def of_attack(name: str, settings: Mapping[str, Any]) -> list[Check]:
-    """The checks of an attack of any kind: what defines `score` is on membership, `prepare` reconstructs texts."""
+    """The checks of an attack of any kind, by what it defines: `score` is on membership, `prepare` reconstructs texts,
+    `link` links."""
     try:
         (chosen,) = text_audit.chosen_attacks({name: settings}).values()
     except UserError as error:
-        for kind, method in ((MEMBERSHIP, "score"), (RECONSTRUCTION, "prepare")):
+        for kind, method in ((MEMBERSHIP, "score"), (LINKING, "link"), (RECONSTRUCTION, "prepare")):
             with suppress(UserError):
                 component = find(kind, name, method)
                 break
         else:
             raise error from None  # the message is about attacks on texts, the usual kind
         built = build(component, settings, f"attacks.{name}")
+        if kind == LINKING:
+            return check_linking(built)
         # These import torch, which not every installation has.
         from epsilometer.auditing.conformance.membership import check_membership
         from epsilometer.auditing.conformance.reconstruction import check_reconstruction

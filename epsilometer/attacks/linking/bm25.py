@@ -1,0 +1,49 @@
+"""Sparse retrieval: the rewrite with the largest BM25 for what is known of a person, as a search engine ranks it.
+
+The first linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2). With f(t, d) the count of
+word t in rewrite d, |d| its words and df(t) the rewrites of N that have t, the score of d for the words q of all facts
+is (Robertson and Zaragoza 2009, with an idf that is never negative)
+
+    sum over t in q of  ln(1 + (N - df + 1/2) / (df + 1/2))  f (k1 + 1) / (f + k1 (1 - b + b |d| / mean |d|)).
+
+It cannot see that two words mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, NonNegativeFloat
+
+from epsilometer.core.component import component
+from epsilometer.core.linking import Facts
+from epsilometer.text.words import words
+
+
+@component
+class BM25:
+    """k1: how soon more of a word counts no more; b: how much longer rewrites are marked down, 0 to 1."""
+
+    k1: NonNegativeFloat = 1.5
+    b: Annotated[float, Field(ge=0, le=1)] = 0.75
+
+    def link(self, facts: Sequence[Facts], rewrites: Sequence[str]) -> NDArray[np.float64]:
+        """Words are compared without regard to case."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        counter = CountVectorizer(analyzer=words, dtype=np.float64)
+        try:
+            counts = counter.fit_transform(rewrites).tocoo()
+        except ValueError:  # no rewrite holds a word
+            return np.zeros((len(facts), len(rewrites)))
+        lengths = np.bincount(counts.row, counts.data, minlength=len(rewrites))
+        having = np.bincount(counts.col, minlength=counts.shape[1])
+        idf = np.log1p((len(rewrites) - having + 0.5) / (having + 0.5))
+        longer = (1 - self.b + self.b * lengths / lengths.mean())[counts.row]
+        counts.data *= idf[counts.col] * (self.k1 + 1) / (counts.data + self.k1 * longer)
+        query = counter.transform([" ".join(some) for some in facts])
+        scores: NDArray[np.float64] = (query @ counts.T.tocsr()).toarray()
+        return scores

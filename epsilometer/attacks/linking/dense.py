@@ -1,0 +1,53 @@
+"""Dense retrieval: the rewrite whose embedding lies nearest to what is known of a person, over all of it.
+
+The second linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2), with the embedded sentence
+encoder. Every fact is embedded by itself, since the encoder reads some 200 words of a text and no more; a rewrite's
+score is the mean of its cosines with a person's facts. It cannot see what its encoder does not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.component import component
+from epsilometer.core.linking import Facts
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.locate import ENCODER
+
+_KEPT = 1 << 15  # facts whose vectors are kept: they come again in other sets
+
+
+@component
+class Dense:
+    """model: a sentence-transformers model by id or path."""
+
+    extra: ClassVar[str] = "models"
+
+    model: str = ENCODER
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self.model, "float32")
+
+    @cached_property
+    def _vectors(self) -> dict[str, NDArray[np.float32]]:
+        """Of facts that were embedded already."""
+        return {}
+
+    def link(self, facts: Sequence[Facts], rewrites: Sequence[str]) -> NDArray[np.float32]:
+        """Cosines with the mean vector of the facts, which is not normalised, are mean cosines."""
+        vectors = self._vectors
+        if len(vectors) > _KEPT:
+            vectors.clear()
+        new = list(dict.fromkeys(fact for some in facts for fact in some if fact not in vectors))
+        vectors.update(zip(new, self._encoder.encode(new), strict=True))
+        people = np.stack([np.mean([vectors[fact] for fact in some], axis=0) for some in facts])
+        alike = dict.fromkeys(rewrites)
+        of = dict(zip(alike, self._encoder.encode(list(alike)), strict=True))
+        scores: NDArray[np.float32] = people @ np.stack([of[rewrite] for rewrite in rewrites]).T
+        return scores

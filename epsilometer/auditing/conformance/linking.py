@@ -1,0 +1,93 @@
+"""The rules of an attack by linking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, refuses
+from epsilometer.core.attack import choose
+from epsilometer.core.linking import LinkingAttack
+from epsilometer.core.randomness import Noise
+
+_PEOPLE = 200
+_CLOSE = 1e-5  # what the order of sums may change
+
+
+def check_linking(attack: LinkingAttack) -> list[Check]:
+    """Returns the checks of an attack by linking, on rewrites that say what is known of people, or nothing."""
+    return checked(_Checks(attack).rules())
+
+
+@dataclass(frozen=True)
+class _Checks:
+    """Facts are texts, of six words each that no two people share."""
+
+    attack: LinkingAttack
+
+    @cached_property
+    def _facts(self) -> list[list[str]]:
+        return [[text] for text in TEXTS]
+
+    @cached_property
+    def _scores(self) -> NDArray[np.floating]:
+        return self.attack.link(self._facts, TEXTS)
+
+    def rules(self) -> Iterator[Rule]:
+        yield "link is there, and gives a finite number for each person and rewrite", self._interface
+        yield "two calls give the same scores", self._deterministic
+        yield "a score goes by facts and rewrites, not by their places", self._unordered
+        yield "what is known of others changes no score", self._alone
+        yield "where rewrites tell nothing it is right by chance", self._blind
+        yield "a rewrite that is the very fact fits it best", self._direction
+
+    def _interface(self) -> str | None:
+        if not callable(getattr(self.attack, "link", None)):
+            return "there is no method link; give it one (epsilometer/core/linking.py)"
+        if problem := refuses(self.attack, "link", 2):
+            return problem
+        if not isinstance(self._scores, np.ndarray) or self._scores.dtype.kind not in "iuf":
+            return "link must return an array of numbers"
+        if self._scores.shape != (len(TEXTS), len(TEXTS)):
+            return f"link must return [people, rewrites], {(len(TEXTS), len(TEXTS))}, got {self._scores.shape}"
+        empty = self.attack.link(self._facts, [""] * len(TEXTS))
+        if not (np.isfinite(self._scores).all() and np.isfinite(empty).all()):
+            return "some scores are not finite; an empty rewrite has a score too"
+        return None
+
+    def _deterministic(self) -> str | None:
+        if np.array_equal(self.attack.link(self._facts, TEXTS), self._scores):
+            return None
+        return "two calls with the same facts and rewrites differ; draw nothing, ties are broken elsewhere"
+
+    def _unordered(self) -> str | None:
+        who, which = np.array([3, 1, 5, 0, 4, 2]), np.array([5, 3, 0, 1, 2, 4])
+        again = self.attack.link([self._facts[i] for i in who], [TEXTS[i] for i in which])
+        if np.allclose(again, self._scores[np.ix_(who, which)], rtol=_CLOSE, atol=_CLOSE):
+            return None
+        return "people or rewrites in another order have other scores; look at what they say alone"
+
+    def _alone(self) -> str | None:
+        if np.allclose(self.attack.link(self._facts[:1], TEXTS), self._scores[:1], rtol=_CLOSE, atol=_CLOSE):
+            return None
+        return "a person's scores depend on what is known of others"
+
+    def _blind(self) -> str | None:
+        facts = [[f"{text}, {number}"] for number in range(_PEOPLE // len(TEXTS)) for text in TEXTS]
+        rewrites = ["nothing is said here"] * len(facts)
+        guesses = choose(np.asarray(self.attack.link(facts, rewrites), float), Noise.named(len(facts), "conformance"))
+        right = int((guesses == np.arange(len(facts))).sum())
+        if binom.sf(right - 1, len(facts), 1 / len(facts)) < FALSE_ALARM:
+            return f"where all rewrites are alike it links {right} of {len(facts)} people rightly: it knows the places"
+        return None
+
+    def _direction(self) -> str | None:
+        right = int((self._scores.argmax(axis=1) == np.arange(len(TEXTS))).sum())
+        if right == len(TEXTS):
+            return None
+        return f"of rewrites that are the facts {right} of {len(TEXTS)} fit best; larger must mean that they fit better"

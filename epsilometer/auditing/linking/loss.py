@@ -1,0 +1,154 @@
+"""Who can tell which of N rewrites is of a person of whom they know something, and what loss that shows.
+
+Facts are claims about a text's author or subject, or all other texts of its author (Xin et al., "A False Sense of
+Privacy", arXiv:2504.21035). In a **set**, N people are drawn uniformly, one of the texts of each is rewritten afresh,
+and the rewrites are shuffled. For each person an attack names the rewrite that fits their facts best. A set's number is
+the share h of its N people who are linked to their own rewrite. Sets are independent, so that h_1, ..., h_S are
+independent numbers in [0, 1] with the success rate as their mean, which has an exact interval by betting
+(`estimation/betting.py`), however links of one set hang together; one over links would be too narrow.
+
+**The loss** is that of guessing one of N equally likely rewrites, ln((N - 1) p / (1 - p)) (TeDA eq. 10). It is not a
+lower bound on the loss of one text: to exchange two people's rewrites changes two texts. If the loss between any two
+texts is c, the likelihoods of all rewrites under two places of a person's differ by e^(2c) at most (put each
+arrangement beside the one in which the two places are exchanged), so that the loss by linking is at most 2 c. It covers
+people drawn among these, with facts like these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.estimation.betting import interval
+from epsilometer.auditing.estimation.successes import loss_at
+from epsilometer.auditing.linking.people import People, draw
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.schemas import LINKS
+from epsilometer.auditing.text_audit import Attacks, Named, as_mechanism
+from epsilometer.auditing.trials.design import check_trials
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.core.attack import choose
+from epsilometer.core.component import LINKING, build, by_name, find, names
+from epsilometer.core.errors import UserError
+from epsilometer.core.extras import installed
+from epsilometer.core.guarantees import check_epsilons, stored
+from epsilometer.core.linking import LinkingAttack
+from epsilometer.core.mechanism import Mechanism, budgets
+from epsilometer.core.randomness import Noise
+from epsilometer.runtime.progress import track
+
+
+@dataclass(frozen=True)
+class LinkingDesign:
+    """How many rewrites there are in a set, how many sets, the error of each interval; the seed names what is drawn.
+
+    Raises UserError for values outside their range.
+    """
+
+    among: int = 10
+    sets: int = 100
+    alpha: float = 0.01
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_trials(self.sets)
+        if not 0 < self.alpha < 1:
+            raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
+
+
+STANDARD = LinkingDesign()
+
+
+def chosen_attacks(attacks: Attacks | None) -> dict[str, LinkingAttack]:
+    """The attacks by name, as `text_audit.chosen_attacks`; None stands for all that are installed."""
+    if attacks is None:
+        attacks = [name for name in names(LINKING) if _installed(name)]
+
+    def built(name: str, settings: Mapping[str, Any]) -> LinkingAttack:
+        attack: LinkingAttack = build(find(LINKING, name, "link"), settings, f"attacks.{name}")
+        return attack
+
+    return by_name(LINKING, attacks, built)
+
+
+def linked(
+    people: People, sets: NDArray[np.int64], rewrites: Sequence[str], attacks: Mapping[str, LinkingAttack], seed: int
+) -> dict[str, NDArray[np.bool_]]:
+    """Whether each person of each set was linked to their own rewrite [sets, rewrites], by attack.
+
+    rewrites: of the texts of all sets, one after another. Ties are broken at random.
+    """
+    size = sets.shape[1]
+    outcomes = {}
+    for name, attack in attacks.items():
+        noise = Noise.named(sets.size, seed, "linking", "ties", name)
+        right = np.empty(sets.shape, bool)
+        for row in track(range(len(sets)), len(sets), f"link by {name}"):
+            part = slice(row * size, (row + 1) * size)
+            scores = attack.link([people.facts[i] for i in sets[row]], rewrites[part])
+            right[row] = choose(np.asarray(scores, np.float64), noise[part]) == np.arange(size)
+        outcomes[name] = right
+    return outcomes
+
+
+def rewritten(
+    mechanism: Mechanism, people: People, sets: NDArray[np.int64], epsilons: Sequence[float], seed: int
+) -> list[list[str]]:
+    """Fresh rewrites of the texts of all sets, one after another, at each epsilon."""
+    streams = [Noise.named(sets.size, seed, "linking", "rewrite", epsilon) for epsilon in epsilons]
+    job = Job(people.texts, sets.ravel(), epsilons, streams)
+    return [list(output.texts) for output in rewrite_all(mechanism, job, paced=True)]
+
+
+def linking_loss(
+    people: People,
+    mechanism: Named,
+    epsilons: Sequence[float] | None = None,
+    attacks: Attacks | None = None,
+    settings: Mapping[str, Any] | None = None,
+    design: LinkingDesign = STANDARD,
+) -> pl.DataFrame:
+    """Measure who can tell which of several rewrites is of a person of whom they know something.
+
+    people: what is known of whom (`People.by_claims`, `People.by_author`). mechanism, epsilons, settings: as in
+    `epsilometer.audit`; attacks: names in `epsilometer.attacks.linking`, paths or objects; all by default.
+    Returns a row an epsilon and attack, and one for the `strongest` of several at a corrected level, with the columns
+    of `LINKS`. Raises UserError for values outside their range, before any model loads.
+    """
+    if epsilons is not None:
+        check_epsilons(epsilons)
+    sets = draw(people, design.sets, design.among, design.seed)
+    chosen, built = chosen_attacks(attacks), as_mechanism(mechanism, settings, people.texts)
+    at = [float(epsilon) for epsilon in budgets(built, epsilons)]
+    rows = []
+    for epsilon, rewrites in zip(at, rewritten(built, people, sets, at, seed=design.seed), strict=True):
+        outcomes = linked(people, sets, rewrites, chosen, seed=design.seed)
+        shown: list[tuple[str, str | None, NDArray[np.bool_], float]]
+        shown = [(name, None, right, design.alpha) for name, right in outcomes.items()]
+        if len(outcomes) > 1:
+            best = max(outcomes, key=lambda name: outcomes[name].sum())
+            shown.append((STRONGEST, best, outcomes[best], design.alpha / len(outcomes)))
+        for name, best_attack, right, alpha in shown:
+            rows.append((stored(epsilon), name, best_attack, people.count, *_loss(right, alpha)))
+    return pl.DataFrame(rows, schema=dict(LINKS), orient="row")
+
+
+def _loss(right: NDArray[np.bool_], alpha: float) -> tuple[float, ...]:
+    """Sets, rewrites in each, links that were right, their share and its interval, and the losses at these."""
+    sets, size = right.shape
+    shares = right.mean(axis=1)
+    low, high = interval(shares, alpha, fixed=True)
+    best, _ = interval(np.ones(sets), alpha, fixed=True)
+    rate = float(shares.mean())
+    losses = (loss_at(p, size) for p in (low, rate, high, best))
+    return sets, size, int(right.sum()), rate, low, high, *losses
+
+
+def _installed(name: str) -> bool:
+    extra = getattr(find(LINKING, name, "link"), "extra", None)
+    return extra is None or installed(extra)

@@ -1,0 +1,84 @@
+"""Of whom something is known, by claims or by other texts of theirs, and sets of such people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.linking import Facts
+from epsilometer.core.randomness import Noise
+from epsilometer.runtime.progress import note, track
+
+
+@dataclass(frozen=True)
+class People:
+    """What is known of whom.
+
+    texts: n of them; facts: of each what an adversary knows of its person, without the text itself; person: [n],
+    numbers from 0, of whom it is.
+    """
+
+    texts: Sequence[str]
+    facts: Sequence[Facts]
+    person: NDArray[np.int64]
+
+    @classmethod
+    def by_claims(cls, texts: Sequence[str], claims: Sequence[str | None]) -> People:
+        """A person a text, of whom claims are known, one a line. Texts without any are left out."""
+        listed = [[line for line in (some or "").splitlines() if line.strip()] for some in claims]
+        rows = [i for i, some in enumerate(listed) if some]
+        _say_left_out(len(texts) - len(rows), "without facts")
+        return cls([texts[i] for i in rows], [listed[i] for i in rows], np.arange(len(rows)))
+
+    @classmethod
+    def by_author(cls, texts: Sequence[str], authors: Sequence[str | None]) -> People:
+        """Of each author all other texts are known. Texts of nobody, and of authors of one text, are left out."""
+        of: dict[str, list[int]] = {}
+        for i, author in enumerate(authors):
+            if author is not None:
+                of.setdefault(author, []).append(i)
+        several = [some for some in of.values() if len(some) > 1]
+        rows = [i for some in several for i in some]
+        _say_left_out(len(texts) - len(rows), "of no author with another text")
+        facts = [[texts[other] for other in some if other != i] for some in several for i in some]
+        person = np.repeat(np.arange(len(several)), [len(some) for some in several])
+        return cls([texts[i] for i in rows], facts, person)
+
+    @property
+    def count(self) -> int:
+        """How many people there are."""
+        return int(self.person.max()) + 1 if len(self.person) else 0
+
+    def check(self, among: int) -> None:
+        """Raises UserError where sets of so many people cannot be sets, or link nobody."""
+        if not 2 <= among <= self.count:
+            raise UserError(
+                "the rewrites among which one is linked (among) must be at least 2 and at most the people with facts, "
+                f"{self.count}, got {among}; give facts of more people, or a smaller number"
+            )
+
+
+def _say_left_out(count: int, why: str) -> None:
+    if count:
+        note(f"{count:,} texts {why} left out")
+
+
+def draw(people: People, count: int, among: int, seed: int) -> NDArray[np.int64]:
+    """Numbers of texts [count, among], in random order, of as many people in each set.
+
+    Raises UserError for more rewrites than people, and fewer than two.
+    """
+    people.check(among)
+    first = np.searchsorted(people.person, np.arange(people.count))  # texts of a person stand together
+    many = np.bincount(people.person)
+    noise = Noise.named(count, seed, "linking", "sets", among)
+    sets = np.empty((count, among), np.int64)
+    for row in track(range(count), count, "draw sets"):
+        uniforms = noise[row : row + 1].uniforms(people.count + among)[0]
+        who = uniforms[: people.count].argsort(kind="stable")[:among]
+        sets[row] = first[who] + (uniforms[people.count :] * many[who]).astype(np.int64)
+    return sets
