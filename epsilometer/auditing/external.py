@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -33,6 +34,9 @@ from epsilometer.runtime.withholding import WHY, shows
 
 COLUMNS = ("original", "epsilon", "rewrite")
 
+LINES = 1000  # texts a process
+
+_SEEDS = 1 << 31
 _BLOCK = 512  # texts among which candidate sets are drawn at a time
 _ROUNDS = 16  # about how many times sets are drawn anew
 
@@ -41,12 +45,19 @@ _ROUNDS = 16  # about how many times sets are drawn anew
 class CommandMechanism:
     """A program as a mechanism: texts in on standard input, one a line; rewrites out on standard output, one a line.
 
-    command: split as a shell would, but run without one; `{epsilon}` stands for the privacy budget. One process makes
-    one batch. Its randomness is its own, so a seed of the audit does not reach it, and it claims nothing. Raises
-    UserError for a program that does not exist, fails, does not end, or does not give one line for each text.
+    command: split as a shell would, but run without one; `{epsilon}` stands for the privacy budget, `{seed}` for a
+    number that differs from process to process. A process is given `LINES` texts and no more, whatever the number of
+    workers, which are processes at a time: so the rewrites of a program that goes by its input and seed alone are the
+    same for any number. One that draws no `{seed}` has randomness of its own, which no seed of the audit reaches.
+    restarts: how often a process that crashes is started again on its texts.
+
+    It claims nothing. Raises UserError for a program that does not exist, keeps failing, does not end, or does not give
+    one line for each text.
     """
 
     command: str
+    workers: int = 1
+    restarts: int = 2
     wants_all: ClassVar[bool] = True
 
     @property
@@ -58,6 +69,9 @@ class CommandMechanism:
         arguments = self._arguments(1)
         if not arguments or shutil.which(arguments[0]) is None:
             raise UserError(f"the command {self.command!r} starts no program that exists; check its name and path")
+        for name, number in (("workers", self.workers), ("restarts", self.restarts)):
+            if number < (least := int(name == "workers")):
+                raise UserError(f"{name} of a command must be at least {least}, got {number}")
         for name in re.findall(r"\{(\w+)\}", self.command):
             if name != "epsilon" and difflib.get_close_matches(name.lower(), ["epsilon"]):
                 raise UserError(f"the command {self.command!r} names {{{name}}}; the privacy budget is {{epsilon}}")
@@ -67,34 +81,59 @@ class CommandMechanism:
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Line breaks within a text become spaces; `noise` is not used."""
+        """Line breaks within a text become spaces. Of `noise` come the seeds of processes alone."""
         lines = [" ".join(text.splitlines()) for text in texts]
+        starts = range(0, len(lines), LINES)
+        parts = [lines[start : start + LINES] for start in starts]
+        seeds = [int(noise[start : start + 1].uniforms()[0, 0] * _SEEDS) for start in starts]
+        with ThreadPoolExecutor(self.workers) as pool:
+            running = [
+                pool.submit(self._rewrites, part, epsilon, seed) for part, seed in zip(parts, seeds, strict=True)
+            ]
+            try:
+                return Rewrites([rewrite for each in running for rewrite in each.result()])
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)  # after a failure no other part is begun
+
+    def _rewrites(self, lines: Sequence[str], epsilon: float, seed: int) -> list[str]:
+        """What a process writes for some texts; one that crashes is started again."""
+        for left in reversed(range(self.restarts + 1)):
+            try:
+                done = program.run(self._arguments(epsilon, seed), lines, self._named(epsilon))
+            except OSError as error:
+                raise UserError(f"{self._named(epsilon)} cannot be run ({error.strerror})") from error
+            if not done.status:
+                return self._checked(done.written, len(lines), epsilon)
+            failed = f"{self._named(epsilon)} failed with exit status {done.status}"
+            if left:
+                note(f"{failed}; it is started again on the same {len(lines):,} texts ({left} times more)")
+        said = "\n".join(done.said.decode(errors="replace").splitlines()[-5:])
+        why = "" if not said else f":\n{said}" if shows() else f"; what it wrote on standard error is {WHY}"
+        raise UserError(f"{failed}{why}")
+
+    def _checked(self, content: bytes, texts: int, epsilon: float) -> list[str]:
+        """The lines that were written, one a text."""
         try:
-            done = program.run(self._arguments(epsilon), lines, self._named(epsilon))
-        except OSError as error:
-            raise UserError(f"{self._named(epsilon)} cannot be run ({error.strerror})") from error
-        if done.status:
-            said = "\n".join(done.said.decode(errors="replace").splitlines()[-5:])
-            why = "" if not said else f":\n{said}" if shows() else f"; what it wrote on standard error is {WHY}"
-            raise UserError(f"{self._named(epsilon)} failed with exit status {done.status}{why}")
-        try:
-            written = done.written.decode()
+            written = content.decode()
         except UnicodeDecodeError as error:
             raise UserError(f"{self._named(epsilon)} wrote what is not UTF-8 (byte {error.start})") from error
         rewrites = [line.removesuffix("\r") for line in written.removesuffix("\n").split("\n")] if written else []
-        if len(rewrites) != len(texts):
+        if len(rewrites) != texts:
             raise UserError(
-                f"{self._named(epsilon)} wrote {len(rewrites)} lines for {len(texts)}; write exactly one line for each "
+                f"{self._named(epsilon)} wrote {len(rewrites)} lines for {texts}; write exactly one line for each "
                 "line read, an empty one for an empty rewrite"
             )
-        return Rewrites(rewrites)
+        return rewrites
 
-    def _arguments(self, epsilon: float) -> list[str]:
+    def _arguments(self, epsilon: float, seed: int = 0) -> list[str]:
         try:
             parts = shlex.split(self.command)
         except ValueError as error:
             raise UserError(f"the command {self.command!r} cannot be split into words: {error}") from error
-        return [part.replace("{epsilon}", str(epsilon).removesuffix(".0")) for part in parts]
+        stands_for = {"{epsilon}": str(epsilon).removesuffix(".0"), "{seed}": str(seed)}
+        for name, value in stands_for.items():
+            parts = [part.replace(name, value) for part in parts]
+        return parts
 
     def _named(self, epsilon: float) -> str:
         return f"the command {shlex.join(self._arguments(epsilon))!r}"
@@ -151,7 +190,7 @@ def audit_recorded(
     distinct = texts["text"].to_list()
     embedded = embed(distinct) if design.temperature else None
     vectors = np.zeros((len(distinct), 1), np.float32) if embedded is None else embedded.vectors
-    pool, audits = Pool(distinct, embedded), []
+    pool, audits = Pool(distinct, embedded), list[Losses]()
     for epsilon in epsilons:
         sampled, row = _draw(counts[epsilon], vectors, trials, epsilon, design=design)
         drew = len(sampled.target)
@@ -163,7 +202,9 @@ def audit_recorded(
         # Sorted by text, an original's rewrites stand together.
         rewrites = rows.filter(epsilon=epsilon).sort("number", maintain_order=True)["rewrite"].gather(row)
         audits.append(attacked(pool, sampled, {epsilon: Rewrites(rewrites.to_list())}, chosen, design=design))
-    return Losses(pl.concat(audits))
+    losses = Losses(pl.concat(audits))
+    losses.by_text = pl.concat(each.by_text for each in audits)
+    return losses
 
 
 def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -27,6 +27,12 @@ upper end of Clopper and Pearson's interval at 1 - beta is within the limit, lea
 which one kind exceeds the limit passes with probability at most beta, and one that keeps all is accused with at most
 alpha, together with whatever else is limited.
 
+A limit on what attackers infer of an **attribute** is judged the same way: of test texts in equal number from each of k
+classes, one an author, each rewritten afresh once, the right inferences of an attacker who learned from other rewrites
+are no more spread than a binomial of their mean rate (Hoeffding 1956), which a limit of so many nats bounds (TeDA eq.
+10). A limit on **linking** is judged of independent sets of rewrites: the share of a set that is linked rightly is a
+number in [0, 1], whose mean has an interval by betting (`estimation/betting.py`).
+
 A pass is a statement about the attacks that were run. A baseline's loss is known up to its interval: an increase is
 judged against the middle between the baseline and what is not to be missed, or against the baseline's upper end where
 that is higher, so that a baseline that was measured low accuses nobody (`limit_of_increase`). `least_found` says which
@@ -37,7 +43,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -45,11 +51,13 @@ from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, betaincinv, betaln, logsumexp, xlogy
 from scipy.stats import binom
 
+from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.successes import Estimate, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
 from epsilometer.core.errors import UserError
 
 PASSED, LEAKS_MORE, UNDECIDED = "passed", "leaks more", "undecided"
+BY_LAW = ": by law"  # after an attribute, whose limit the law shows kept
 _FIRST = 200  # trials before one looks
 _STAKES = np.geomspace(0.001, 0.95, 14)  # of what a bettor owns, as in `estimation/betting.py`
 _GROWTH = 4  # a batch is this part of all before, so that looks are few and no more than that is wasted
@@ -98,7 +106,35 @@ class RateLimit:
     source: str
 
 
-AnyLimit = Limit | TailLimit | RateLimit
+@dataclass(frozen=True)
+class InferenceLimit:
+    """The largest loss that who infers one of so many equally likely classes may show, and where it comes from."""
+
+    loss: float
+    classes: int
+    source: str
+
+    @property
+    def rate(self) -> float:
+        """The success rate at that loss."""
+        return success_bound(self.loss, self.classes)
+
+
+@dataclass(frozen=True)
+class LinkingLimit:
+    """The largest loss that who links people to one of so many rewrites may show, and where it comes from."""
+
+    loss: float
+    rewrites: int
+    source: str
+
+    @property
+    def rate(self) -> float:
+        """The success rate at that loss."""
+        return success_bound(self.loss, self.rewrites)
+
+
+AnyLimit = Limit | TailLimit | RateLimit | InferenceLimit | LinkingLimit
 
 
 class Sure(NamedTuple):
@@ -114,7 +150,9 @@ class Judged:
 
     successes: right guesses; against a TailLimit the sure ones among them, beside `misses`, the sure wrong ones; of a
     kind the survivors, among `trials` texts. point: its loss at the success rate seen; against a TailLimit the delta at
-    the rates seen, of a kind the share that survived.
+    the rates seen, of a kind the share that survived. precision: of a kind, the number of masked runs of words, the
+    share of them that touch an identifier, None where there are none, and its interval; None of what is no kind.
+    of_texts: of each trial the text and whether it was named, inferred or linked rightly, or its identifier survived.
     """
 
     attack: str
@@ -124,6 +162,8 @@ class Judged:
     limit: AnyLimit | None
     status: str
     misses: int = 0
+    precision: tuple[int, float | None, float | None, float | None] | None = None
+    of_texts: Sequence[tuple[str, bool]] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -195,17 +235,37 @@ def verdict_of(attacks: Sequence[Judged], trials: int) -> Verdict:
     return Verdict(_whole([judged.status for judged in attacks]), trials, sorted(attacks, key=_decisive))
 
 
-def judge_rate(kind: str, survived: int, texts: int, limit: RateLimit, *, tests: int, errors: Errors) -> Judged:
-    """Identifiers of a kind, one in each of so many texts, against the largest share that may survive.
+def judge_rate(
+    name: str, successes: int, trials: int, limit: RateLimit | InferenceLimit, *, tests: int, errors: Errors
+) -> Judged:
+    """Identifiers of a kind that survived, one in each of so many texts, or right inferences of a class, against the
+    largest share that there may be.
 
     tests: how many limits share alpha.
     """
     low, high = (
-        clopper_pearson(survived, texts, 2 * errors.alpha / tests)[0],
-        clopper_pearson(survived, texts, 2 * errors.beta)[1],
+        clopper_pearson(successes, trials, 2 * errors.alpha / tests)[0],
+        clopper_pearson(successes, trials, 2 * errors.beta)[1],
     )
-    status = LEAKS_MORE if low > limit.rate else PASSED if high <= limit.rate else UNDECIDED
-    return Judged(kind, survived, texts, survived / texts, limit=limit, status=status)
+    share = successes / trials
+    point = loss_at(share, limit.classes) if isinstance(limit, InferenceLimit) else share
+    return Judged(name, successes, trials, point, limit=limit, status=_by_ends(low, high, limit.rate))
+
+
+def judge_links(name: str, shares: Sequence[float], limit: LinkingLimit, *, tests: int, errors: Errors) -> Judged:
+    """The share of each set of rewrites that was linked rightly, against the largest mean that there may be.
+
+    shares: of independent sets, whose number was fixed beforehand. tests: how many limits share alpha.
+    """
+    low = interval(shares, 2 * errors.alpha / tests, fixed=True)[0]
+    high = interval(shares, 2 * errors.beta, fixed=True)[1]
+    linked, links = round(sum(shares) * limit.rewrites), len(shares) * limit.rewrites
+    point = loss_at(linked / links, limit.rewrites)
+    return Judged(name, linked, links, point, limit=limit, status=_by_ends(low, high, limit.rate))
+
+
+def _by_ends(low: float, high: float, rate: float) -> str:
+    return LEAKS_MORE if low > rate else PASSED if high <= rate else UNDECIDED
 
 
 def fewest_texts(rate: float, tests: int, *, errors: Errors) -> int:
@@ -215,10 +275,11 @@ def fewest_texts(rate: float, tests: int, *, errors: Errors) -> int:
     return max(math.ceil(within), math.floor(beyond) + 1)
 
 
-def enough_texts(rate: float, tests: int, *, errors: Errors) -> int:
-    """Texts of which a mechanism that lets a quarter of the rate survive passes with probability 1 - beta."""
+def enough_texts(rate: float, tests: int, *, errors: Errors, share: float | None = None) -> int:
+    """Texts of which one with this share, a quarter of the rate by default, passes with probability 1 - beta."""
+    share = rate / 4 if share is None else share
     texts = fewest_texts(rate, tests, errors=errors)
-    while binom.cdf(_most_survivors(texts, rate, errors), texts, rate / 4) < 1 - errors.beta:
+    while binom.cdf(_most_survivors(texts, rate, errors), texts, share) < 1 - errors.beta:
         texts += -(-texts // 10)
     return texts
 
@@ -315,9 +376,9 @@ def _decisive(judged: Judged) -> tuple[int, float]:
 
 def amount(limit: AnyLimit) -> float:
     """The number that a limit allows: nats, a delta or a share."""
-    if isinstance(limit, Limit):
-        return limit.loss
-    return limit.delta if isinstance(limit, TailLimit) else limit.rate
+    if isinstance(limit, TailLimit):
+        return limit.delta
+    return limit.rate if isinstance(limit, RateLimit) else limit.loss
 
 
 def _whole(each: Sequence[str]) -> str:

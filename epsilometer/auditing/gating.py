@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,18 +22,16 @@ from epsilometer.auditing.gate import (
     Errors,
     Judged,
     Limit,
-    RateLimit,
     Sure,
     TailLimit,
     Verdict,
     decide,
-    enough_texts,
-    fewest_texts,
-    judge_rate,
     limit_of_increase,
     verdict_of,
 )
-from epsilometer.auditing.identifiers.surviving import Identified, rewritten, stands
+from epsilometer.auditing.identifiers.surviving import Identified
+from epsilometer.auditing.limits.identifiers import Kinds
+from epsilometer.auditing.limits.subject import Counted, Subject
 from epsilometer.auditing.text_audit import (
     Attacks,
     Named,
@@ -51,12 +48,11 @@ from epsilometer.core.atomic import write_text
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
-from epsilometer.core.mechanism import Mechanism, budgets
+from epsilometer.core.mechanism import budgets
 from epsilometer.core.sizes import MOST_TRIALS
 
 SCHEMA = "epsilometer/accepted/1"
 _LEARNING = 1000  # trials on which a threshold is learnt, at most half of the budget
-_IDENTIFIERS = "identifiers: "  # before a kind
 _TAIL = ", tail"  # after an attack's name, where its sure guesses are judged
 
 
@@ -120,27 +116,6 @@ class Rules:
             )
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What is judged: a mechanism at one epsilon (NO_BUDGET for one without), among texts, by attacks.
-
-    identified: the same texts with the identifiers that their file records; None where it is not known to record any.
-    """
-
-    name: str
-    mechanism: Mechanism
-    epsilon: float
-    pool: Pool
-    attacks: Mapping[str, Any]
-    design: Design
-    identified: Identified | None = None
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the texts."""
-        return hashlib.sha256("\n".join(self.pool.texts).encode()).hexdigest()
-
-
 def subject(
     texts: Sequence[str] | pl.DataFrame,
     mechanism: Named,
@@ -169,19 +144,24 @@ def subject(
     )
 
 
-def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = None) -> Verdict:
+def gate(
+    of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = None, counted: Sequence[Counted] = ()
+) -> Verdict:
     """Judge a mechanism on fresh trials, until it is decided or the budget is spent.
 
-    accepted: the estimates of earlier trials, by attack. Identifiers are judged first, by half of the budget at most
-    where something else is limited. Raises UserError where nothing is limited, where no number of texts within the
-    budget, or in the file, could show a limit on identifiers to be kept, and where other attacks were accepted than are
-    run, since a leak that the missing one alone sees would pass.
+    accepted: the estimates of earlier trials, by attack. counted: what else is limited. Identifiers and this are judged
+    first, each by an equal part of the budget at most, as are the attacks. Raises UserError where nothing is limited,
+    where no number of texts within the budget, or in the file, could show a limit to be kept, and where other attacks
+    were accepted than are run, since a leak that the missing one alone sees would pass.
     """
     on_loss, on_tail = accepted is not None or rules.max_loss is not None, rules.max_delta_at_4 is not None
-    if not (on_loss or on_tail or rules.max_identifiers is not None):
+    if rules.max_identifiers is not None:
+        counted = [Kinds(of, rules.max_identifiers, rules.identifiers, rules.budget), *counted]
+    if not (on_loss or on_tail or counted):
         raise UserError(
             "nothing is limited; give a largest loss (--max-loss), a largest delta at 4 nats (--max-delta-at-4), a "
-            "largest share of identifiers (--max-identifiers), or what was accepted (--baseline)"
+            "largest share of identifiers (--max-identifiers), a largest loss of an attribute (--max-attribute-loss) "
+            "or by linking (--max-linking-loss), or what was accepted (--baseline)"
         )
     if accepted is not None:
         _check_attacks(accepted, of.attacks)
@@ -192,15 +172,16 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
         tail = TailLimit(rules.max_delta_at_4, "the largest delta at 4 nats allowed")
         limits |= {f"{name}{_TAIL}": tail for name in of.attacks}
     say(unread(of.mechanism, of.pool.texts))
-    kinds: list[Judged] = []
-    spent = 0
-    if rules.max_identifiers is not None:
-        limited = sum(limit is not None for limit in limits.values())
-        kinds, spent = _identifiers(of, rules, rules.max_identifiers, limited)
+    beside = sum(each.tests for each in counted)
+    tests = beside + sum(limit is not None for limit in limits.values())
+    share, once, spent = rules.budget // (len(counted) + bool(limits)), list[Judged](), 0
+    for each in counted:
+        judged, rewrites = each.judge(of, share, tests=tests, errors=rules.errors)
+        once, spent = [*once, *judged], spent + rewrites
     if not limits:
-        return verdict_of(kinds, spent)
-    attacked = _attacked(of, rules, limits, rules.budget - spent, beside=len(kinds))
-    return verdict_of([*attacked.attacks, *kinds], attacked.trials + spent)
+        return verdict_of(once, spent)
+    attacked = _attacked(of, rules, limits, rules.budget - spent, beside=beside)
+    return verdict_of([*attacked.attacks, *once], attacked.trials + spent)
 
 
 def _attacked(
@@ -211,46 +192,22 @@ def _attacked(
     learning = min(_LEARNING, budget // 2) if on_tail else 0
     thresholds = _thresholds(of, learning)
     guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate")
+    of_texts: dict[str, list[tuple[str, bool]]] = {name: [] for name in of.attacks}
 
     def measure(first: int, count: int) -> list[int | Sure]:
         every = guesses(of.epsilon, first, count, range(len(of.attacks)))
-        scored = [Scored(right, each.scores) for each, right in every]
+        for name, each in zip(of.attacks, every, strict=True):
+            texts = (of.pool.texts[i] for i in each.source.tolist())
+            of_texts[name] += zip(texts, each.right.tolist(), strict=True)
+        scored = [Scored(each.right, each.guesses.scores) for each in every]
         on_losses = [int(np.count_nonzero(of_attack.right)) for of_attack in scored] if on_loss else []
         return on_losses + [
             Sure(*of_attack.beyond(score)) for of_attack, score in zip(scored, thresholds, strict=False)
         ]
 
     verdict = decide(measure, limits, budget - learning, of.design.k, errors=rules.errors, beside=beside)
-    return replace(verdict, trials=verdict.trials + learning)
-
-
-def _identifiers(of: Subject, rules: Rules, rate: float, attacks: int) -> tuple[list[Judged], int]:
-    """Each kind of identifier against the largest share that may survive, and how many rewrites that took."""
-    identified = of.identified or Identified(of.pool.texts)
-    kinds = identified.chosen(rules.identifiers)
-    tests = len(kinds) + attacks
-    fewest, share = fewest_texts(rate, tests, errors=rules.errors), rules.budget // 2 if attacks else rules.budget
-    there = {kind: identified.most(kind) for kind in kinds}
-    if few := [f"{kind} in {most}" for kind, most in there.items() if most is not None and most < fewest]:
-        raise UserError(
-            f"a share of {rate:g} takes {fewest:,} texts a kind to show, and the file records {', '.join(few)}; give "
-            "more texts, a higher --max-identifiers, or other kinds (--identifiers)"
-        )
-    if share // len(kinds) < fewest:
-        needed = fewest * len(kinds) * (2 if attacks else 1)
-        raise UserError(
-            f"a share of {rate:g} takes {fewest:,} texts a kind to show, of {len(kinds)} kinds; give --budget {needed} "
-            "or more, a higher --max-identifiers, or fewer kinds (--identifiers)"
-        )
-    count = min(enough_texts(rate, tests, errors=rules.errors), share // len(kinds))
-    trials = [trial for kind in kinds for trial in identified.trials(kind, count, of.design.seed)]
-    (rewrites,) = rewritten(of.mechanism, trials, [of.epsilon], of.design.seed)
-    limit, judged = RateLimit(rate, "the largest share allowed to survive"), []
-    for kind in kinds:
-        outcomes = [stands(trial, new) for trial, new in zip(trials, rewrites, strict=True) if trial.kind == kind]
-        name = f"{_IDENTIFIERS}{kind}"
-        judged.append(judge_rate(name, sum(outcomes), len(outcomes), limit, tests=tests, errors=rules.errors))
-    return judged, len({trial.text for trial in trials})
+    judged = [replace(each, of_texts=of_texts[each.attack.removesuffix(_TAIL)]) for each in verdict.attacks]
+    return Verdict(verdict.status, verdict.trials + learning, judged)
 
 
 def _thresholds(of: Subject, trials: int) -> list[float]:
@@ -258,7 +215,8 @@ def _thresholds(of: Subject, trials: int) -> list[float]:
     if not trials:
         return []
     guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate thresholds")
-    scored = [Scored(right, each.scores) for each, right in guesses(of.epsilon, 0, trials, range(len(of.attacks)))]
+    every = guesses(of.epsilon, 0, trials, range(len(of.attacks)))
+    scored = [Scored(each.right, each.guesses.scores) for each in every]
     return [threshold(of_attack, of.design.k, of.design.alpha)[0] for of_attack in scored]
 
 

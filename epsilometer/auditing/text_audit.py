@@ -21,7 +21,7 @@ from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.results.losses import Losses
-from epsilometer.auditing.schemas import AUDIT
+from epsilometer.auditing.schemas import AUDIT, BY_TEXT
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials, of_all, sample, variety
@@ -40,7 +40,7 @@ from epsilometer.core.attack import sees as seen_by
 from epsilometer.core.component import IDENTIFICATION, build, by_name, described, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.extras import installed
-from epsilometer.core.guarantees import check_epsilons
+from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.likelihood import computed
 from epsilometer.core.mechanism import (
     TEXT,
@@ -293,7 +293,7 @@ def attacked(
     mechanism: Mechanism | None = None,
     design: Design = STANDARD,
     worst: pl.DataFrame | None = None,
-) -> pl.DataFrame:
+) -> Losses:
     """The audit's table for rewrites that exist: one row per epsilon and attack that applies to the mechanism.
 
     rewrites: of all trials, by epsilon. mechanism: what made them, None where it is unknown. Of the design, alpha
@@ -305,6 +305,7 @@ def attacked(
     counts, left = np.array([len(words(text)) for text in texts]), unread(mechanism, texts)
     fits = law_fit(mechanism, texts, trials.source, list(rewrites.values()), epsilons=list(rewrites))
     fit_p = dict(zip(rewrites, fits, strict=True))
+    guesses = _guesses(pool, trials, rewrites, applied, mechanism=mechanism, design=design)
     rows = estimates(
         (
             Attacked(
@@ -319,9 +320,7 @@ def attacked(
                 validated={name: is_validated(attack, candidates.shape[1]) for name, attack in applied.items()},
                 fpr=design.fpr,
             )
-            for epsilon, by_attack in _guesses(
-                pool, trials, rewrites, applied, mechanism=mechanism, design=design
-            ).items()
+            for epsilon, by_attack in guesses.items()
         ),
         design.alpha,
         design.prior,
@@ -334,7 +333,24 @@ def attacked(
     on_texts = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share, **variety(candidates)}
     table = pl.DataFrame([row | on_texts for row in shown], schema=dict(AUDIT), orient="row")
     checked = worst_cases(None, []) if worst is None else worst
-    return Losses(judged(table.sort("epsilon", maintain_order=True), checked))
+    losses = Losses(judged(table.sort("epsilon", maintain_order=True), checked))
+    losses.by_text = _by_text(guesses, trials)
+    return losses
+
+
+def _by_text(guesses: Mapping[float, Mapping[str, Guesses]], trials: Trials) -> pl.DataFrame:
+    """How often each text that was rewritten was named, by epsilon and attack."""
+    numbers, place = np.unique(trials.source, return_inverse=True)
+    shown = np.bincount(place)
+    rows = []
+    for epsilon, by_attack in guesses.items():
+        for name, guess in by_attack.items():
+            right = np.bincount(place, guess.slots == trials.target).astype(int)
+            rows += [
+                (number, stored(epsilon), name, count, named)
+                for number, count, named in zip(numbers.tolist(), shown.tolist(), right.tolist(), strict=True)
+            ]
+    return pl.DataFrame(rows, schema=dict(BY_TEXT), orient="row")
 
 
 def _guesses(

@@ -62,14 +62,12 @@ def audit_attribute(
     """
     if file is None or recorded is None:
         raise UserError("--attribute is measured on a FILE of labelled texts and their --rewrites; give both")
-    from epsilometer.models.classifier import KINDS
+    from epsilometer.studies.anonymity.gating import kinds_named
     from epsilometer.studies.anonymity.measuring import Attacking
-    from epsilometer.studies.anonymity.one_call import STANDARD, AnonymityDesign
+    from epsilometer.studies.anonymity.one_call import AnonymityDesign
     from epsilometer.studies.anonymity.recorded import pairs, recorded_anonymity
 
-    kinds = STANDARD.kinds if labels.kinds is None else labels.kinds.split(",")
-    if unknown := [kind for kind in kinds if kind not in KINDS]:
-        raise UserError(f"--kinds must be among {', '.join(KINDS)}, got {unknown[0]!r}")
+    kinds = kinds_named(labels.kinds)
     design = AnonymityDesign(kinds, group=labels.group, attacking=Attacking(alpha=alpha, seed=seed))
     texts, rewrites = _labelled(labels, file, reading), pairs(recorded, reading.files.layout)
     others = None if labels.labelled is None else _labelled(labels, labels.labelled, reading)

@@ -18,11 +18,14 @@ from epsilometer.cli.options import (
     Epsilons,
     Identifiers,
     Json,
+    LinkingOptions,
+    PerText,
     Program,
     Public,
     Seed,
     Settings,
     TextOptions,
+    Workers,
     kinds_of,
     numbers,
     read_settings,
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
     from epsilometer.auditing.trials.design import Design
 
 
+_LINKED = ("epsilon", "attack", "rewrites", "sets", "success_rate", "low", "high", "loss", "upper", "ceiling")
+
+
 @dataclass(frozen=True)
 class Source:
     """Where rewrites come from: a mechanism or a program that is given the texts of a file, or a file of rewrites."""
@@ -47,6 +53,7 @@ class Source:
     file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None
     mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None
     command: Program = None
+    workers: Workers = 1
     rewrites: Annotated[
         Path | None, typer.Option(help="Recorded rewrites: columns original, rewrite and, if any, epsilon.")
     ] = None
@@ -59,7 +66,7 @@ class Source:
         """What rewrites."""
         from epsilometer.auditing.external import CommandMechanism
 
-        return CommandMechanism(self.command) if self.command is not None else str(self.mechanism)
+        return CommandMechanism(self.command, self.workers) if self.command is not None else str(self.mechanism)
 
     @property
     def budgets(self) -> list[float] | None:
@@ -70,6 +77,8 @@ class Source:
         """Refuse options of which one excludes or needs another."""
         if sum(option is not None for option in (self.mechanism, self.command, self.rewrites)) != 1:
             raise UserError("give one of --mechanism, --command and --rewrites")
+        if self.workers != 1 and self.command is None:
+            raise UserError("--workers are processes of --command; give it, or leave them out")
         if self.rewrites is None and self.file is None:
             raise UserError("give a FILE of texts (only --rewrites needs none)")
         if self.rewrites is not None and (self.file or self.epsilons):
@@ -94,7 +103,7 @@ class Game:
         int | None,
         typer.Option(
             help="2000, or all that recorded rewrites allow; with --units 100 rewrites; with --worst 4000, half "
-            "of them for the search; with --identifiers 500 texts a kind."
+            "of them for the search; with --identifiers 500 texts a kind; with --facts or --author 100 sets."
         ),
     ] = None
     candidates: Annotated[str, typer.Option(help="Size k of a candidate set, or all: every text is a candidate.")] = "2"
@@ -153,6 +162,8 @@ def audit(
     source: Source,
     game: Game,
     labels: Labels,
+    linking: LinkingOptions,
+    out: PerText,
     reading: TextOptions,
     attacks: Annotated[
         str | None,
@@ -180,10 +191,22 @@ def audit(
     texts, and one for the worst pair that one word tells apart; texts and words are numbered from 0.
     With --identifiers a row says in how many texts an identifier of a kind survived, with its interval, and how many of
     the masked runs of words touched one (precision).
+    With --facts or --author a row says how many people were linked to their own rewrite among those of a set, by what
+    is known of them, and the loss by linking that this proves.
     With --attribute it measures rewrites of labelled texts: how many deceive a classifier of the attribute and not one
     of the label to keep (rs_all of those that both read right), and what attackers who learned from rewrites infer.
     """
+    from epsilometer.auditing.results.losses import Losses
+
     layout = reading.files.layout
+    out.check()
+    if out.out and (
+        labels.attribute or linking.wanted or game.units or game.worst or game.identifiers or source.rewrites
+    ):
+        raise UserError(
+            "--out is written of an audit of texts by attacks, and by the gate; leave it out, or leave out "
+            "--attribute, --facts, --author, --units, --worst, --identifiers and --rewrites"
+        )
     if labels.attribute is not None:
         _check_alone(source, game, others=bool(attacks or attack_settings or columns))
         files = (source.file, source.rewrites)
@@ -191,6 +214,10 @@ def audit(
         return
     labels.check_unused()
     game.check(source)
+    if linking.wanted:
+        _check_linking(source, game, others=bool(attacks or attack_settings or columns))
+        _linked(source, game, linking, reading, as_json=as_json)
+        return
     if game.identifiers is not None:
         if attacks or attack_settings or columns:
             raise UserError("--identifiers runs no attacks and has columns of its own; leave out --attacks, --columns")
@@ -211,6 +238,8 @@ def audit(
         )
         with withheld():
             losses = measure(texts, source.rewriter, budgets, chosen, settings=settings, design=design)
+        if out.out and isinstance(losses, Losses):
+            out.write(losses.by_text, str(source.mechanism or source.command), texts)
     if as_json:
         show(losses.to_dicts(), as_json, shown if columns else None)
     else:
@@ -239,6 +268,30 @@ def _survived(source: Source, game: Game, reading: TextOptions, *, as_json: bool
         as_json,
         None if as_json else [name for name in table.columns if any(row[name] is not None for row in rows)],
     )
+
+
+def _linked(source: Source, game: Game, linking: LinkingOptions, reading: TextOptions, *, as_json: bool) -> None:
+    """Print a row an epsilon and attack: how many people were linked to their rewrites, and what loss that shows."""
+    from epsilometer.auditing.linking.loss import LinkingDesign, linking_loss
+
+    people = linking.people(reading.table(str(source.file), linking.columns))
+    settings = settings_of(str(source.mechanism), source.settings, source.public)
+    sets = LinkingDesign.sets if game.trials is None else game.trials
+    design = LinkingDesign(linking.among, sets, game.alpha, game.seed)
+    with withheld():
+        table = linking_loss(people, source.rewriter, source.budgets, linking.names, settings=settings, design=design)
+    rows = table.to_dicts()
+    show(rows if as_json else [_named(row) for row in rows], as_json, None if as_json else _LINKED)
+
+
+def _check_linking(source: Source, game: Game, *, others: bool) -> None:
+    """Refuse, beside facts, what is for other audits."""
+    if source.rewrites or game.units or game.worst or game.identifiers or game.fpr or game.prior or others:
+        raise UserError(
+            "--facts and --author draw sets of texts that are rewritten afresh, and have attacks of their own "
+            "(--linkers) and columns of their own; give --mechanism or --command, and leave out --rewrites, --units, "
+            "--worst, --identifiers, --fpr, --prior, --attacks and --columns"
+        )
 
 
 def _check_alone(source: Source, game: Game, *, others: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +12,14 @@ from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
     Identifiers,
+    LinkingOptions,
+    PerText,
     Program,
     Public,
     Seed,
     Settings,
     TextOptions,
+    Workers,
     kinds_of,
     settings_of,
     writable,
@@ -26,8 +29,11 @@ from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from epsilometer.auditing.estimation.successes import Estimate
-    from epsilometer.auditing.gating import Rules, Subject
+    from epsilometer.auditing.gating import Rules
+    from epsilometer.auditing.limits.subject import Counted, Subject
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class Texts:
     file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None
     mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None
     command: Program = None
+    workers: Workers = 1
     attacks: Annotated[str | None, typer.Option(help="Attacks, separated by commas.")] = None
     settings: Settings = field(default_factory=list)
     public: Public = None
@@ -51,19 +58,20 @@ class Texts:
             raise UserError("--cell brings its texts, attacks and settings; leave out FILE, --attacks, --set, --public")
         if self.command is not None and (self.settings or self.public):
             raise UserError("--set and --public are for --mechanism; write a program's settings into its command")
+        if self.workers != 1 and self.command is None:
+            raise UserError("--workers are processes of --command; give it, or leave them out")
         if cell is None and self.file is None:
             raise UserError("give a FILE of texts (only --cell needs none)")
 
-    def subject(self, epsilon: float | None) -> Subject:
-        """What is judged."""
+    def subject(self, epsilon: float | None, texts: pl.DataFrame) -> Subject:
+        """What is judged, on these texts."""
         from epsilometer.auditing.external import CommandMechanism
         from epsilometer.auditing.gating import subject
         from epsilometer.auditing.trials.design import Design
 
         chosen, design = None if self.attacks is None else self.attacks.split(","), Design(seed=self.seed)
-        texts = self.reading.table(str(self.file))
         if self.command is not None:
-            return subject(texts, CommandMechanism(self.command), epsilon, chosen, design=design)
+            return subject(texts, CommandMechanism(self.command, self.workers), epsilon, chosen, design=design)
         name = str(self.mechanism)
         settings = settings_of(name, self.settings, self.public)
         return subject(texts, name, epsilon, chosen, settings=settings, design=design)
@@ -82,6 +90,13 @@ class Limits:
         float | None, typer.Option(help="The largest share of identifiers of each kind that may survive.")
     ] = None
     identifiers: Identifiers = None
+    max_attribute_loss: Annotated[
+        float | None, typer.Option(help="The largest loss, in nats, of who infers --attribute from rewrites.")
+    ] = None
+    max_linking_loss: Annotated[
+        float | None,
+        typer.Option(help="The largest loss, in nats, by linking people to rewrites (--facts, --author)."),
+    ] = None
     budget: Annotated[int, typer.Option(help="Most rewrites; with --accept how many.")] = 20_000
 
     @property
@@ -91,7 +106,55 @@ class Limits:
 
         if self.identifiers is not None and self.max_identifiers is None:
             raise UserError("--identifiers says which kinds --max-identifiers limits; give both")
-        return Rules(**asdict(self) | {"identifiers": kinds_of(self.identifiers)})
+        own = asdict(self) | {"identifiers": kinds_of(self.identifiers)}
+        return Rules(**{field.name: own[field.name] for field in fields(Rules) if field.name in own})
+
+
+@dataclass(frozen=True)
+class Inference:
+    """An attribute that rewrites may give away, and who infers it."""
+
+    attribute: Annotated[
+        str | None, typer.Option(help="A column of FILE that nobody should infer: with --max-attribute-loss.")
+    ] = None
+    group: Annotated[
+        str | None, typer.Option(help="With --attribute: the column of what texts share, such as their author.")
+    ] = None
+    kinds: Annotated[
+        str | None, typer.Option(help="With --attribute: kinds of classifiers, linear,encoder,transformer.")
+    ] = None
+
+    def check(self, limits: Limits, linking: LinkingOptions, cell: str | None) -> None:
+        """Refuse what has no limit, a limit of nothing, and labels of a cell."""
+        if (self.attribute is None) != (limits.max_attribute_loss is None):
+            raise UserError("--attribute is limited by --max-attribute-loss; give both, or neither")
+        if self.attribute is None and (self.group or self.kinds):
+            raise UserError("--group and --kinds are for --attribute; give it, or leave them out")
+        if linking.wanted != (limits.max_linking_loss is not None):
+            raise UserError("--facts and --author are limited by --max-linking-loss; give one of them and the limit")
+        if cell is not None and (self.attribute or linking.wanted):
+            raise UserError("--attribute, --facts and --author are columns of a FILE; leave them out with --cell")
+
+    def columns(self, linking: LinkingOptions) -> list[str]:
+        """The columns that are read beside the texts."""
+        names = (self.attribute, self.group, *linking.columns)
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+    def counted(self, table: pl.DataFrame, limits: Limits, linking: LinkingOptions) -> list[Counted]:
+        """What is limited beside the attacks and identifiers. table: the texts, with these columns."""
+        counted: list[Counted] = []
+        if self.attribute is not None and limits.max_attribute_loss is not None:
+            from epsilometer.studies.anonymity.gating import AttributeLimit, kinds_named
+
+            limit, kinds = limits.max_attribute_loss, kinds_named(self.kinds)
+            counted.append(AttributeLimit(table, self.attribute, limit, group=self.group, kinds=kinds))
+        if limits.max_linking_loss is not None:
+            from epsilometer.auditing.limits.linking import Linking
+            from epsilometer.auditing.linking.loss import chosen_attacks
+
+            attacks, people = chosen_attacks(linking.names), linking.people(table)
+            counted.append(Linking(people, attacks, limits.max_linking_loss, linking.among))
+        return counted
 
 
 @dataclass(frozen=True)
@@ -104,12 +167,16 @@ class Written:
     markdown: Annotated[Path | None, typer.Option(help="Write Markdown, for a pull request.", callback=writable)] = None
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML.", callback=writable)] = None
     sarif: Annotated[Path | None, typer.Option(help="Write SARIF.", callback=writable)] = None
+    html: Annotated[Path | None, typer.Option(help="Write a page.", callback=writable)] = None
 
 
 def gate(
     texts: Texts,
     limits: Limits,
+    inference: Inference,
+    linking: LinkingOptions,
     written: Written,
+    out: PerText,
     cell: Annotated[str | None, typer.Option(help="A cell of params.yaml, on its own texts.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="The privacy budget; none for a mechanism without one.")] = None,
     baseline: Annotated[
@@ -129,26 +196,37 @@ def gate(
     if accept:
         _accept(texts, epsilon, limits.budget, baseline=None if cell else baseline)
         return
-    forms = (written.json_file, written.markdown, written.junit, written.sarif)
+    forms = (written.json_file, written.markdown, written.junit, written.sarif, written.html)
     files = formats.Files(*forms, finding=texts.mechanism or "params.yaml")
     with files.of(texts.mechanism or texts.command or cell or "nothing", epsilon):
         texts.check(cell)
+        inference.check(limits, linking, cell)
+        out.check()
         rules = limits.rules  # refused before any model loads
         with withheld():
-            of = texts.subject(epsilon) if cell is None else _of_cell(cell, epsilon)
-            verdict = judge(of, rules, _accepted(of, baseline, cell))
+            if cell is None:
+                table = texts.reading.table(str(texts.file), inference.columns(linking))
+                of, counted = texts.subject(epsilon, table), inference.counted(table, limits, linking)
+            else:
+                of, counted = _of_cell(cell, epsilon), []
+            verdict = judge(of, rules, _accepted(of, baseline, cell), counted)
     decision = formats.Decision.of(of, rules.errors, verdict)
     files.write(decision)
+    out.write_verdict(verdict, of)
     print(*formats.lines(decision), sep="\n", flush=True)
     raise typer.Exit(decision.exit_code)
 
 
-def schema() -> None:
-    """Print the JSON schema of what `epsilometer gate --json` writes."""
+def schema(of: Annotated[str, typer.Argument(help="gate or dossier.")] = "gate") -> None:
+    """Print the JSON schema of what `epsilometer gate --json`, or `epsilometer dossier`, writes."""
     import json
 
-    from epsilometer.report.gate import schema
-
+    if of == "gate":
+        from epsilometer.report.gate import schema
+    elif of == "dossier":
+        from epsilometer.studies.texts.report.dossier import schema
+    else:
+        raise UserError(f"there are schemas of gate and of dossier, got {of!r}")
     print(json.dumps(schema(), indent=1), flush=True)
 
 
@@ -159,7 +237,7 @@ def _accept(texts: Texts, epsilon: float | None, budget: int, *, baseline: Path 
         raise UserError("--accept writes --baseline, of a mechanism or program; a project's is `epsilometer accept`")
     texts.check(None)
     with withheld():
-        write(measure(texts.subject(epsilon), budget), baseline)
+        write(measure(texts.subject(epsilon, texts.reading.table(str(texts.file))), budget), baseline)
     note(f"accepted as {baseline}; judge later runs by the same command without --accept")
 
 

@@ -17,6 +17,9 @@ from epsilometer.runtime.progress import note
 if TYPE_CHECKING:
     import polars as pl
 
+    from epsilometer.auditing.gate import Verdict
+    from epsilometer.auditing.limits.subject import Subject
+    from epsilometer.auditing.linking.people import People
     from epsilometer.corpora.files import Layout
 
 
@@ -38,8 +41,9 @@ Epsilons = Annotated[
     typer.Option("--epsilons", help="Privacy budgets, 1,10,100; none for a mechanism that takes none."),
 ]
 Program = Annotated[
-    str | None, typer.Option("--command", help="A program: 'prog --eps {epsilon}', lines in, lines out.")
+    str | None, typer.Option("--command", help="A program: 'prog --eps {epsilon} --seed {seed}', lines in, lines out.")
 ]
+Workers = Annotated[int, typer.Option("--workers", help="Processes of --command at a time; rewrites stay the same.")]
 Vectors = Annotated[Path | None, typer.Option("--vectors", help="Word vectors, in any format; the embedded ones else.")]
 DrawnSeed = Annotated[
     int | None, typer.Option("--seed", help="Reproducible; else from the operating system's randomness.")
@@ -102,11 +106,15 @@ class TextOptions:
         texts: list[str] = self.table(source)["text"].to_list()
         return texts
 
-    def table(self, source: str | Path) -> pl.DataFrame:
-        """Returns the same with the identifiers that the file records, if any."""
+    def table(self, source: str | Path, columns: Sequence[str] = ()) -> pl.DataFrame:
+        """Returns the same with these columns, lists as lines, and the identifiers that the file records, if any."""
+        import polars as pl
+
         from epsilometer.corpora.reading import prepare, read
 
-        corpus = prepare(read(str(source), text=self.text, rows=self.rows, layout=self.files.layout))
+        raw = read(str(source), text=self.text, labels=columns, rows=self.rows, layout=self.files.layout)
+        lists = [name for name in columns if isinstance(raw.schema[name], pl.List)]
+        corpus = prepare(raw.with_columns(pl.col(*lists).list.join("\n")) if lists else raw, columns)
         for key, meaning in {
             "empty_dropped": "texts without a word dropped",
             "duplicates_merged": "duplicate texts merged",
@@ -114,6 +122,88 @@ class TextOptions:
             if corpus.counts[key]:
                 note(f"{corpus.counts[key]} {meaning}")
         return corpus.table
+
+
+@dataclass(frozen=True)
+class LinkingOptions:
+    """What an adversary knows of people whose rewrites they look for."""
+
+    facts: Annotated[
+        str | None,
+        typer.Option(help="Link people to rewrites: the column of what is known of each, a list of claims, or lines."),
+    ] = None
+    author: Annotated[
+        str | None, typer.Option(help="The same by all other texts of a person: the column that says whose each is.")
+    ] = None
+    among: Annotated[int, typer.Option(help="With --facts or --author: among how many rewrites.")] = 10
+    linkers: Annotated[
+        str | None,
+        typer.Option(help=f"Attacks by linking, separated by commas: {shipped('attacks/linking')}, or .py files."),
+    ] = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether people are to be linked. Raises UserError for two ways at once, and for attackers without facts."""
+        if self.facts and self.author:
+            raise UserError("give --facts or --author: people are known by claims or by their other texts")
+        if self.linkers and not (self.facts or self.author):
+            raise UserError("--linkers link people of whom something is known; give --facts or --author")
+        return bool(self.facts or self.author)
+
+    @property
+    def columns(self) -> list[str]:
+        """The column that is read beside the texts, if any."""
+        return [name for name in (self.facts, self.author) if name]
+
+    def people(self, table: pl.DataFrame) -> People:
+        """Returns what is known of whom."""
+        from epsilometer.auditing.linking.people import People
+
+        (column,) = self.columns
+        texts, values = table["text"].to_list(), table[column].to_list()
+        return People.by_claims(texts, values) if self.facts else People.by_author(texts, values)
+
+    @property
+    def names(self) -> list[str] | None:
+        """The attacks that are named; None for all."""
+        return None if self.linkers is None else self.linkers.split(",")
+
+
+@dataclass(frozen=True)
+class PerText:
+    """Where it is written how often each text was recognised."""
+
+    out: Annotated[
+        list[Path],
+        typer.Option(help="Write how often each text was recognised: .jsonl, or .html for a page; may be repeated."),
+    ] = field(default_factory=list)
+    show_texts: Annotated[
+        bool, typer.Option("--show-texts", help="Show the texts in --out, which is then as private as they are.")
+    ] = False
+
+    def check(self) -> None:
+        """Refuse, before any work, what cannot be written, and texts that are shown nowhere."""
+        from epsilometer.report import per_text
+
+        if self.show_texts and not self.out:
+            raise UserError("--show-texts shows texts in --out; give both")
+        for path in self.out:
+            per_text.check(path)
+            writable(path)
+
+    def write(self, by_text: pl.DataFrame, name: str, texts: Sequence[str]) -> None:
+        """Write the rows, and the texts where they are to be shown."""
+        from epsilometer.report import per_text
+
+        per_text.write(by_text, self.out, name, texts if self.show_texts else None)
+
+    def write_verdict(self, verdict: Verdict, of: Subject) -> None:
+        """Write those of a gate."""
+        from epsilometer.core.guarantees import stored
+        from epsilometer.report import per_text
+
+        if self.out:
+            self.write(per_text.of_verdict(verdict, of.pool.texts, stored(of.epsilon)), of.name, of.pool.texts)
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

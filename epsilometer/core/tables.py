@@ -21,7 +21,6 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 
 __all__ = [
-    "CELL",
     "ArrayWriter",
     "Schema",
     "Writer",
@@ -36,7 +35,6 @@ __all__ = [
 ]
 
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
-CELL: Schema = {"dataset": pl.String, "mechanism": pl.String, "epsilon": pl.Float64}  # and which of its budgets
 
 
 _ROWS = 1 << 16  # rows a row group: fixed, so that the bytes do not depend on how the rows arrived

@@ -96,14 +96,10 @@ def _packages(file: Path) -> list[Path]:
 
 @cache
 def _read_beside(folder: Path) -> list[Path]:
-    """What modules of this package read beside themselves, templates and grammars; nothing in any other folder.
-
-    A study's stages.yaml is read by what composes dvc.yaml, where DVC itself sees what changed.
-    """
-    if not folder.is_relative_to(PACKAGE):
-        return []
-    beside = [file for end in ("j2", "yaml") for file in folder.glob(f"*.{end}")]
-    return [file for file in beside if file.name != "stages.yaml"]
+    """What modules of this package read beside themselves, templates and grammars; nothing in any other folder."""
+    return (
+        [file for end in ("j2", "yaml") for file in folder.glob(f"*.{end}")] if folder.is_relative_to(PACKAGE) else []
+    )
 
 
 @cache

@@ -23,7 +23,9 @@ HISTORY: tables.Schema = {
     "date": pl.String,
     "commit": pl.String,  # `Commit.short`
     "round": pl.Int64,
-    **tables.CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "attack": pl.String,
     "trials": pl.Int64,
     "loss": pl.Float64,

@@ -1,4 +1,4 @@
-"""What a gate decided, for people and for machines: three lines, Markdown, JUnit XML, SARIF, and JSON with a schema."""
+"""What a gate decided, for people and machines: three lines, Markdown, a page, JUnit XML, SARIF, JSON with a schema."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from xml.etree import ElementTree
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.gate import (
+    BY_LAW,
     LEAKS_MORE,
     PASSED,
     Errors,
+    InferenceLimit,
     Judged,
+    Limit,
+    LinkingLimit,
     RateLimit,
     TailLimit,
     Verdict,
@@ -27,38 +32,57 @@ from epsilometer.auditing.gate import (
     least_rate_found,
     least_tail_found,
 )
-from epsilometer.auditing.gating import Subject
+from epsilometer.auditing.limits.subject import Subject
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, stored
+from epsilometer.report import sheet
 
 EXIT = {PASSED: 0, LEAKS_MORE: 1}
 UNDECIDED_EXIT = 3
 _UNLIMITED = "nothing limits it, since it was right in every trial of the baseline; give a largest loss (--max-loss)"
+_PRECISION = ("masked", "precision", "precision_low", "precision_high")
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
+Measure = Literal["loss", "delta_at_4", "identifiers", "attribute", "linking"]
+_MEASURES: dict[type, Measure] = {
+    Limit: "loss",
+    TailLimit: "delta_at_4",
+    RateLimit: "identifiers",
+    InferenceLimit: "attribute",
+    LinkingLimit: "linking",
+}
+
+
 class Row(BaseModel):
-    """An attack, or a kind of identifier, against its limit; losses in nats, null where unbounded."""
+    """An attack, kind of identifier or attacker against its limit; losses in nats, null where unbounded."""
 
     model_config = ConfigDict(extra="forbid")
 
     attack: str
-    measure: Literal["loss", "delta_at_4", "identifiers"] = Field(
-        description="what point, limit and least_found are of"
-    )
+    measure: Measure = Field(description="what point, limit and least_found are of")
     status: Literal["passed", "leaks more", "undecided"]
-    trials: int = Field(description="of identifiers the texts, with one of the kind each")
+    trials: int = Field(
+        description="of identifiers the texts, with one of the kind each; of an attribute the texts tested on, by law "
+        "the pairs of texts; of linking the people of all sets"
+    )
     successes: int = Field(
-        description="right guesses; of delta_at_4 those beyond a threshold of their score; identifiers that survived"
+        description="right guesses, inferences or links; of delta_at_4 those beyond a threshold of their score; "
+        "identifiers that survived"
     )
     misses: int | None = Field(description="of delta_at_4 the wrong guesses beyond that threshold; else null")
     point: float | None = Field(description="the loss, delta or share at the rates seen; no lower bound")
     limit: float | None = Field(description="null where nothing limits the attack, which is then undecided")
     source: str = Field(description="where the limit comes from")
     least_found: float | None = Field(
-        description="the least loss, delta or share that so many trials tell from the limit"
+        description="the least loss, delta or share that so many trials tell from the limit; null for none, by law, "
+        "and of linking, where it depends on how links of a set hang together"
     )
+    masked: int | None = Field(description="of identifiers the runs of words of the texts that were masked; else null")
+    precision: float | None = Field(description="the share of these that touch an identifier; null without any")
+    precision_low: float | None
+    precision_high: float | None
 
 
 class Result(BaseModel):
@@ -66,7 +90,7 @@ class Result(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: Literal["epsilometer/gate/4"] = Field(alias="schema", default="epsilometer/gate/4")
+    version: Literal["epsilometer/gate/5"] = Field(alias="schema", default="epsilometer/gate/5")
     mechanism: str
     epsilon: float | None
     status: Literal["passed", "leaks more", "undecided", "error"]
@@ -109,6 +133,11 @@ class Decision:
             return least_tail_found(judged.trials, judged.limit.delta, self.candidates, limited, errors=self.errors)
         if isinstance(judged.limit, RateLimit):
             return least_rate_found(judged.trials, judged.limit.rate, limited, errors=self.errors)
+        if isinstance(judged.limit, LinkingLimit) or by_law(judged):
+            return math.inf
+        if isinstance(judged.limit, InferenceLimit):
+            rate = least_rate_found(judged.trials, judged.limit.rate, limited, errors=self.errors)
+            return loss_at(min(rate, 1.0), judged.limit.classes)
         return least_found(judged.trials, judged.limit.loss, self.candidates, limited, errors=self.errors)
 
 
@@ -134,6 +163,7 @@ class Files:
     markdown: Path | None
     junit: Path | None
     sarif: Path | None
+    html: Path | None
     finding: str
 
     def write(self, outcome: Decision | Failure) -> None:
@@ -143,6 +173,7 @@ class Files:
             (self.markdown, markdown),
             (self.junit, junit),
             (self.sarif, partial(sarif, file=self.finding)),
+            (self.html, html),
         ]
         for path, form in forms:
             if path is not None:
@@ -164,13 +195,13 @@ def lines(decision: Decision) -> list[str]:
     verdict, first = decision.verdict, decision.verdict.attacks[0]
     least = decision.least_loss(first)
     power = f"with probability {1 - decision.errors.beta:g}"
-    detectable = (
-        f"{_amount(first, least)} or more would have been found {power}"
-        if math.isfinite(least)
-        else "too few trials"
-        if first.limit is not None
-        else f"no loss would have been found by {first.attack}"
-    )
+    passes = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
+    if math.isfinite(least):
+        detectable = f"{_amount(first, least)} or more would have been found {power}"
+    elif first.limit is None:
+        detectable = f"no loss would have been found by {first.attack}"
+    else:
+        detectable = passes if by_law(first) or isinstance(first.limit, LinkingLimit) else "too few trials"
     return [
         f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
         _seen(first) + _alike(verdict),
@@ -201,6 +232,7 @@ def result(outcome: Decision | Failure) -> Result:
             limit=None if attack.limit is None else amount(attack.limit),
             source=_UNLIMITED if attack.limit is None else attack.limit.source,
             least_found=_finite(outcome.least_loss(attack)),
+            **dict(zip(_PRECISION, attack.precision or [None] * len(_PRECISION), strict=True)),
         )
         for attack in outcome.verdict.attacks
     ]
@@ -239,6 +271,42 @@ def markdown(outcome: Decision | Failure) -> str:
         for attack in outcome.verdict.attacks
     ]
     return "\n".join([f"### {head}", "", *table, "", *rest, ""])
+
+
+_KINDS = {PASSED: "good", LEAKS_MORE: "bad"}  # of a status, on the page
+
+
+def html(outcome: Decision | Failure) -> str:
+    """A page for people: the verdict, what decided it, and a row for each limit."""
+    if isinstance(outcome, Failure):
+        said = [sheet.Paragraph("ERROR: nothing was decided.", "bad"), sheet.Paragraph(outcome.error)]
+        return sheet.page(f"Gate: {outcome.name}", said)
+    head, *rest = lines(outcome)
+    rows = [
+        [
+            judged.status,
+            judged.attack,
+            f"{judged.successes:,} of {judged.trials:,}",
+            _number(judged.point),
+            _number(math.inf if judged.limit is None else amount(judged.limit)),
+            _measure(judged),
+            "" if judged.precision is None or judged.precision[1] is None else f"{judged.precision[1]:.0%}",
+        ]
+        for judged in outcome.verdict.attacks
+    ]
+    heads = ["", "judged", "right, or survived", "at that rate", "allowed", "measure", "precision of masking"]
+    statuses = [_KINDS.get(judged.status, "open") for judged in outcome.verdict.attacks]
+    parts: list[sheet.Block] = [
+        sheet.Paragraph(head, _KINDS.get(outcome.verdict.status, "open")),
+        *(sheet.Paragraph(line) for line in rest),
+        sheet.Grid(heads, rows, statuses),
+        sheet.Paragraph(
+            "loss, attribute and linking are in nats, the tail (delta_at_4) is a probability, identifiers are a share. "
+            "A pass is a statement about what was run here; it never means private.",
+            "note",
+        ),
+    ]
+    return sheet.page(f"Gate: {outcome.name}", parts)
 
 
 def junit(outcome: Decision | Failure) -> str:
@@ -298,21 +366,40 @@ def _seen(judged: Judged) -> str:
     if isinstance(judged.limit, RateLimit):
         return (
             f"{judged.attack}: {judged.successes:,} of {judged.trials:,} survived; a share of at most "
-            f"{judged.limit.rate:g} is allowed ({judged.limit.source})"
+            f"{judged.limit.rate:g} is allowed ({judged.limit.source})" + _precise(judged)
+        )
+    if judged.limit is not None and by_law(judged):
+        return (
+            f"{judged.attack}: whoever infers gains {judged.point:.2f} nats at most, by {judged.trials:,} pairs of "
+            f"texts; at most {amount(judged.limit):.2f} nats are allowed ({judged.limit.source})"
         )
     rate = f", {judged.point:.2f} nats at that rate" if math.isfinite(judged.point) else ""
     allowed = (
         _UNLIMITED
         if judged.limit is None
-        else f"at most {judged.limit.loss:.2f} nats are allowed ({judged.limit.source})"
+        else f"at most {amount(judged.limit):.2f} nats are allowed ({judged.limit.source})"
     )
-    return f"{judged.attack} was right in {judged.successes:,} of {judged.trials:,} trials{rate}; {allowed}"
+    if isinstance(judged.limit, LinkingLimit):
+        among = f"{judged.trials:,} people among {judged.limit.rewrites} rewrites"
+        return f"{judged.attack} named the rewrites of {judged.successes:,} of {among}{rate}; {allowed}"
+    trials = "texts" if isinstance(judged.limit, InferenceLimit) else "trials"
+    return f"{judged.attack} was right in {judged.successes:,} of {judged.trials:,} {trials}{rate}; {allowed}"
 
 
-def _measure(judged: Judged) -> Literal["loss", "delta_at_4", "identifiers"]:
-    if isinstance(judged.limit, RateLimit):
-        return "identifiers"
-    return "delta_at_4" if isinstance(judged.limit, TailLimit) else "loss"
+def by_law(judged: Judged) -> bool:
+    """Whether the law shows the limit kept, and nothing was counted."""
+    return isinstance(judged.limit, InferenceLimit) and judged.attack.endswith(BY_LAW)
+
+
+def _precise(judged: Judged) -> str:
+    """How precisely a kind was masked."""
+    if judged.precision is None or judged.precision[1] is None:
+        return ""
+    return f"; {judged.precision[1]:.0%} of {judged.precision[0]:,} masked runs of words touch an identifier"
+
+
+def _measure(judged: Judged) -> Measure:
+    return "loss" if judged.limit is None else _MEASURES[type(judged.limit)]
 
 
 def _amount(judged: Judged, value: float) -> str:
@@ -326,7 +413,8 @@ def _number(value: float) -> str:
 
 
 def _names(verdict: Verdict) -> str:
-    kinds = [judged.attack for judged in verdict.attacks if isinstance(judged.limit, RateLimit)]
+    once = (RateLimit, InferenceLimit, LinkingLimit)
+    kinds = [judged.attack for judged in verdict.attacks if isinstance(judged.limit, once)]
     attacks = [judged.attack for judged in verdict.attacks if judged.attack not in kinds]
     return "; ".join([*(["attacks " + ", ".join(attacks)] if attacks else []), *kinds])
 

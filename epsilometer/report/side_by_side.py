@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from epsilometer.core.tables import CELL
 from epsilometer.reaudit.drift import Measured, Row, judge
 
 LEVEL = 0.01  # of all rows together
@@ -20,7 +19,10 @@ EXACT_ROW = ["dataset", "mechanism", "epsilon", "pairs"]
 _ENDS = ["average_low", "average_high"]
 _EXACT = ["compared", "average", *_ENDS, "worst", "relative_epsilon", "delta_at_claim", "delta_at_4", "verdict"]
 _COMPARED = ["trials", "candidates", "claim", "verdict", "loss", "point", "upper", "delta_at_4_low"]
-_MOVED = {**CELL, "attack": pl.String, "p_value": pl.Float64, "moved": pl.String}
+_MOVED = {"dataset": pl.String, "mechanism": pl.String, "epsilon": pl.Float64, "attack": pl.String} | {
+    "p_value": pl.Float64,
+    "moved": pl.String,
+}
 
 
 def moved(before: Mapping[Row, Measured], now: Mapping[Row, Measured]) -> pl.DataFrame:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from epsilometer import audit
-from epsilometer.auditing.external import CommandMechanism, _allot, _draw, audit_recorded, recorded
+from epsilometer.auditing.external import LINES, CommandMechanism, _allot, _draw, audit_recorded, recorded
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
@@ -37,6 +37,52 @@ def test_a_program_reads_and_writes_lines() -> None:
     assert rewrite(mechanism, ["a"], 10.0) == ["10 A"]
     assert rewrite(mechanism, []) == []
     assert mechanism.guarantee(1) is None
+
+
+SEEDED = """
+import random, sys
+draw = random.Random(int(sys.argv[1]))
+for line in sys.stdin:
+    print(draw.random(), line.strip())
+"""
+
+
+def test_a_seeded_program_writes_the_same_whatever_the_number_of_workers() -> None:
+    """Its draws depend on how many texts came before in its process, and no two processes have the same."""
+    command, texts = f"{PYTHON} -c {shlex.quote(SEEDED)} {{seed}}", [f"text {i}" for i in range(2 * LINES + 1)]
+    noise = Noise.named(len(texts), "programs")
+    by_workers = [list(CommandMechanism(command, workers).rewrite(texts, 1.0, noise).texts) for workers in (1, 3)]
+    assert by_workers[0] == by_workers[1]
+    assert len({rewrite.split()[0] for rewrite in by_workers[0]}) == len(texts)
+    assert [rewrite.partition(" ")[2] for rewrite in by_workers[0]] == texts
+
+
+CRASHES = """
+import os, pathlib, signal, sys
+lines, count = sys.stdin.readlines(), pathlib.Path(sys.argv[1])
+with count.open("a") as file:
+    file.write("x")
+if count.stat().st_size <= int(sys.argv[2]):
+    print(lines[0], end="", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+print("".join(lines), end="")
+"""
+
+
+def test_a_program_that_crashes_is_started_again_so_often_and_no_more(tmp_path: Path, capsys) -> None:
+    """What a killed process wrote is not kept."""
+
+    def crashes(times: int, file: str) -> CommandMechanism:
+        return CommandMechanism(f"{PYTHON} -c {shlex.quote(CRASHES)} {tmp_path / file} {times}")
+
+    assert rewrite(crashes(2, "twice"), ["one", "two"]) == ["one", "two"]
+    assert "exit status -9; it is started again on the same 2 texts (1 times more)" in capsys.readouterr().err
+    with pytest.raises(UserError, match="failed with exit status -9"):
+        rewrite(crashes(3, "ever"), ["one", "two"])
+    assert (tmp_path / "ever").stat().st_size == 3
+    for settings, name in (({"workers": 0}, "workers"), ({"restarts": -1}, "restarts")):
+        with pytest.raises(UserError, match=f"{name} of a command must be at least"):
+            CommandMechanism("cat", **settings)
 
 
 def test_a_program_is_audited_like_any_mechanism() -> None:
@@ -114,7 +160,7 @@ def test_much_is_read_and_written_at_once() -> None:
     code = "import sys\nfor line in sys.stdin:\n print(line.strip()), print('e' * 1000, file=sys.stderr)"
     texts = [f"{i} {'x' * 500}" for i in range(2000)]
     assert rewrite(program(code), texts) == texts
-    assert rewrite(program("print('\\n' * 1999)"), texts) == [""] * 2000  # one that reads nothing
+    assert rewrite(program("print('\\n' * 999)"), texts[:LINES]) == [""] * LINES  # one that reads nothing
 
 
 @pytest.mark.parametrize("command", ["", "no-such-program --eps {epsilon}", "'unclosed"])

@@ -14,13 +14,16 @@ from epsilometer.auditing.gate import (
     PASSED,
     UNDECIDED,
     Errors,
+    InferenceLimit,
     Limit,
+    LinkingLimit,
     RateLimit,
     Sure,
     TailLimit,
     decide,
     enough_texts,
     fewest_texts,
+    judge_links,
     judge_rate,
     least_found,
     least_rate_found,
@@ -257,3 +260,32 @@ def test_limits_on_losses_and_identifiers_share_alpha() -> None:
     assert alone.status == LEAKS_MORE
     beside = decide(measure, limits(1.0), alone.trials, 2, beside=10**6)
     assert beside.status == UNDECIDED
+
+
+def test_inferences_and_links_at_their_limit_are_seldom_accused_and_just_above_it_seldom_pass() -> None:
+    """400 runs each way: at most alpha, and at most beta, but once in 10^9. Of linking whole sets hang together."""
+    errors, runs = Errors(alpha=0.05, beta=0.1), 400
+    inference, linking = InferenceLimit(0.5, 2, "asked for"), LinkingLimit(1.0, 10, "asked for")
+    counted = dict.fromkeys(("inference accused", "inference passed", "linking accused", "linking passed"), 0)
+    for seed in range(runs):
+        generator = np.random.default_rng(seed)
+        for beyond, status, name in ((0.0, LEAKS_MORE, "accused"), (0.001, PASSED, "passed")):
+            hits = int(generator.binomial(300, inference.rate + beyond))
+            judged = judge_rate("a", hits, 300, inference, tests=1, errors=errors)
+            counted[f"inference {name}"] += judged.status == status
+            shares = (generator.random(60) < linking.rate + beyond).astype(float)
+            judged = judge_links("a", shares.tolist(), linking, tests=1, errors=errors)
+            counted[f"linking {name}"] += judged.status == status
+    for name, count in counted.items():
+        assert count <= stats.binom.isf(FALSE_ALARM, runs, errors.alpha if name.endswith("accused") else errors.beta)
+
+
+def test_inferences_and_links_far_from_their_limit_are_decided() -> None:
+    inference, linking = InferenceLimit(0.5, 2, "asked for"), LinkingLimit(1.0, 10, "asked for")
+    for hits, status in ((150, PASSED), (186, UNDECIDED), (290, LEAKS_MORE)):
+        judged = judge_rate("a", hits, 300, inference, tests=8, errors=Errors())
+        assert judged.status == status
+        assert judged.point == estimate(hits, 300, 2).point
+    for share, status in ((0.1, PASSED), (0.23, UNDECIDED), (0.9, LEAKS_MORE)):
+        judged = judge_links("a", [share] * 100, linking, tests=2, errors=Errors())
+        assert (judged.status, judged.trials) == (status, 1000)

@@ -320,6 +320,123 @@ def test_an_audit_of_identifiers_stands_alone(project, capsys) -> None:
         assert "--identifiers" in capsys.readouterr().err
 
 
+REPORTS = {"--json": "g.json", "--markdown": "g.md", "--junit": "g.xml", "--sarif": "g.sarif", "--html": "g.html"}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "code", "said"),
+    [
+        ("return Rewrites(['nothing'] * len(texts))", 0, "PASSED"),
+        ("return Rewrites(list(texts))", 1, "LEAKS MORE"),
+        ("raise ValueError('Secret ' + texts[0])", 2, "ValueError in crashes.py"),
+        ("import sys; sys.exit(0)", 2, "SystemExit"),
+    ],
+)
+def test_reports_are_written_whatever_the_code_and_quote_no_text(
+    project, capsys, mechanism: str, code: int, said: str
+) -> None:
+    body = (
+        MECHANISM.split("        tells =")[0]
+        + f"        {mechanism}\n\n    def guarantee(self, epsilon):\n        return None\n"
+    )
+    (project / "crashes.py").write_text(body)
+    words = [word for pair in REPORTS.items() for word in pair]
+    out = ["--out", "who.jsonl", "--out", "who.html"]
+    assert (
+        run("gate", "texts.txt", "--mechanism", "crashes.py", "--attacks", "lexical", "--max-loss", "1", *words, *out)
+        == code
+    )
+    written = {name: Path(name).read_text() for name in REPORTS.values()}
+    assert said in written["g.html"]
+    assert Result.model_validate_json(written["g.json"]).status == ("passed", "leaks more", "error")[code]
+    assert ElementTree.fromstring(written["g.xml"]).get("name") == "epsilometer gate"
+    if code < 2:
+        written |= {name: Path(name).read_text() for name in ("who.jsonl", "who.html")}
+        rows = [json.loads(line) for line in written["who.jsonl"].splitlines()]
+        assert {row["text"] for row in rows} <= {*range(60)}
+        assert sum(row["trials"] for row in rows) == Result.model_validate_json(written["g.json"]).attacks[0].trials
+        assert "No text is shown here" in written["who.html"]
+    assert not [name for name, content in written.items() if "wants" in content or "Secret" in content]
+
+
+def test_texts_are_shown_where_the_user_asks_and_nowhere_else(project, capsys) -> None:
+    assert gate("--max-loss", "1", "--out", "who.jsonl", "--out", "who.html", "--show-texts", "--html", "g.html") == 1
+    assert json.loads(Path("who.jsonl").read_text().splitlines()[0])["content"].startswith("a wants tea")
+    assert "as private as they are" in Path("who.html").read_text()
+    assert "wants" not in Path("g.html").read_text()
+    assert gate("--max-loss", "1", "--show-texts") == 2
+    assert gate("--max-loss", "1", "--out", "who.csv") == 2
+    assert "--out writes .jsonl or .html, got who.csv" in capsys.readouterr().err
+    audited = ("audit", "texts.txt", "--mechanism", "tells.py", "--attacks", "lexical", "--trials", "50")
+    assert run(*audited, "--out", "audit.jsonl") == 0
+    rows = [json.loads(line) for line in Path("audit.jsonl").read_text().splitlines()]
+    assert sum(row["trials"] for row in rows) == sum(row["right"] for row in rows) == 50
+    assert "wants" not in Path("audit.jsonl").read_text()
+
+
+def people(folder: Path) -> None:
+    """240 texts of 120 authors with a gender, and two claims of each."""
+    rows = []
+    for i in range(240):
+        gender, town = "fm"[i % 2], f"town{i}"
+        word = {"f": "gown", "m": "beard"}[gender]
+        claims = [f"lives in {town}", "likes tea"]
+        said = f"person {i} of {town} has a {word}"
+        rows.append({"text": said, "gender": gender, "author": f"{gender}{i // 4}", "claims": claims})
+    (folder / "people.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+
+def test_limits_on_an_attribute_and_on_linking(project, capsys) -> None:
+    people(project)
+    command = ("gate", "people.jsonl", "--mechanism", "tells.py", "--json", "g.json", "--out", "who.jsonl")
+    attribute = ("--attribute", "gender", "--max-attribute-loss", "1.5", "--kinds", "linear")
+    linking = ("--facts", "claims", "--linkers", "bm25", "--max-linking-loss", "1", "--among", "5")
+    assert run(*command, *attribute, *linking, "--set", "share=0") == 0
+    rows = Result.model_validate_json(Path("g.json").read_text()).attacks
+    assert {(row.measure, row.status) for row in rows} == {("attribute", "passed"), ("linking", "passed")}
+    assert run(*command, *attribute) == 1
+    assert run(*command, *linking) == 1
+    assert "named the rewrites of" in capsys.readouterr().out
+    (row,) = Result.model_validate_json(Path("g.json").read_text()).attacks
+    assert (row.attack, row.measure, row.least_found) == ("linking: bm25", "linking", None)
+    audited = (
+        "audit",
+        "people.jsonl",
+        "--mechanism",
+        "tells.py",
+        "--author",
+        "author",
+        "--linkers",
+        "bm25",
+        "--trials",
+        "20",
+    )
+    assert run(*audited, "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["attack"], row["people"], row["rewrites"], row["sets"]) == ("bm25", 120, 10, 20)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--attribute", "gender"), "--attribute is limited by --max-attribute-loss"),
+        (("--max-attribute-loss", "1"), "--attribute is limited by --max-attribute-loss"),
+        (("--max-loss", "1", "--group", "author"), "--group and --kinds are for --attribute"),
+        (("--facts", "claims"), "limited by --max-linking-loss"),
+        (("--facts", "claims", "--author", "author", "--max-linking-loss", "1"), "give --facts or --author"),
+        (("--linkers", "bm25", "--max-loss", "1"), "--linkers link people of whom something is known"),
+        (("--attribute", "age", "--max-attribute-loss", "1"), "age"),
+        (("--facts", "claims", "--max-linking-loss", "0"), "max_linking_loss, in nats, must be > 0"),
+        (("--facts", "claims", "--max-linking-loss", ".01"), "a loss of 0.01 nats by linking takes"),
+        (("--facts", "claims", "--max-linking-loss", "1", "--among", "500"), "at most the people with facts, 240"),
+    ],
+)
+def test_bad_limits_on_people(project, capsys, words: tuple[str, ...], said: str) -> None:
+    people(project)
+    assert run("gate", "people.jsonl", "--mechanism", "tells.py", "--attacks", "length", *words) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("guide", ["gate.md", "your-own-texts.md"])
 def test_the_examples_of_the_guides_print_what_the_guides_say(guide: str, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)

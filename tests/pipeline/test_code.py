@@ -14,7 +14,6 @@ from epsilometer.pipeline import bodies
 from epsilometer.pipeline.stages import resources
 from epsilometer.project.code import digest, record
 from epsilometer.project.sections import Cell
-from tests.support.places import ROOT
 from tests.support.toy import STAGES, Toy
 
 MINE = """from helper import kept
@@ -187,16 +186,6 @@ def test_a_stage_loads_nothing_that_its_record_lacks(toy: Toy, stage: str) -> No
     record = json.loads((toy.folder / f"data/code/{stage}/songs-mine.json").read_text())
     assert {path for path in loaded if not path.startswith(neutral)} <= record["files"].keys()
     assert "mine.py" in loaded
-
-
-def test_a_stage_depends_on_no_other_study() -> None:
-    """So adding a study, a changed default of another one, and an edit of what stages are called rerun nothing."""
-    for name, body in bodies().items():
-        if name not in ("code", "resources", "report", "calibrate"):
-            files = [Path(file) for file in record([body], ROOT)["files"]]
-            studies = {file.parts[2] for file in files if len(file.parts) > 3 and file.parts[1] == "studies"}
-            assert studies <= {body.parts[-3]}, name
-            assert "stages.yaml" not in {file.name for file in files}, name
 
 
 def test_imports_of_every_form_are_followed(tmp_path: Path) -> None:

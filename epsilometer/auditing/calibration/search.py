@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,16 @@ Journal = MutableMapping[tuple[str, float, int, int], Batch]
 """Guesses by attack, epsilon, first trial and count, of searches that agree in everything else."""
 
 
-Guessing = Callable[[float, int, int, Sequence[int]], list[tuple[Guesses, NDArray[np.bool_]]]]
-"""(epsilon, first, count, attacks) -> of each attack its guesses in fresh trials, and which are right."""
+class Guessed(NamedTuple):
+    """An attack's guesses in n trials, which of them are right [n], and the numbers of the rewritten texts [n]."""
+
+    guesses: Guesses
+    right: NDArray[np.bool_]
+    source: NDArray[np.integer]
+
+
+Guessing = Callable[[float, int, int, Sequence[int]], list[Guessed]]
+"""(epsilon, first, count, attacks) -> what each attack guesses in fresh trials."""
 
 
 def fresh_batches(
@@ -35,7 +44,7 @@ def fresh_batches(
 
     def fresh(epsilon: float, first: int, count: int, numbers: Sequence[int]) -> list[Batch]:
         every = guesses(epsilon, first, count, numbers)
-        return [Batch(int(np.count_nonzero(right)), each.posteriors) for each, right in every]
+        return [Batch(int(np.count_nonzero(each.right)), each.guesses.posteriors) for each in every]
 
     return fresh
 
@@ -54,9 +63,7 @@ def fresh_guesses(
     vectors = np.zeros((len(pool.texts), 1), np.float32) if pool.embedded is None else pool.embedded.vectors
     applied = list(attacks.items())
 
-    def fresh(
-        epsilon: float, first: int, count: int, numbers: Sequence[int]
-    ) -> list[tuple[Guesses, NDArray[np.bool_]]]:
+    def fresh(epsilon: float, first: int, count: int, numbers: Sequence[int]) -> list[Guessed]:
         name = (design.seed, stream, epsilon, first)
         seed = "/".join(map(str, name))
         sampled = sample(vectors, count, design.k, design.temperature, seed=seed, groups=pool.groups)
@@ -70,7 +77,7 @@ def fresh_guesses(
 
         chosen = dict(applied[i] for i in numbers)
         every = guesses_of(chosen, {epsilon: rewrites[0]}, sampled.candidates, context)
-        return [(guess, guess.slots == sampled.target) for _, (guess,) in every]
+        return [Guessed(guess, guess.slots == sampled.target, sampled.source) for _, (guess,) in every]
 
     return fresh
 

@@ -35,11 +35,12 @@ KINDS = tuple(_SENTENCES)
 
 
 class Planted(NamedTuple):
-    """A text with an identifier at a known place: its characters from start to end."""
+    """A text with an identifier at a known place, its characters from start on; source: the text without it."""
 
     text: str
     value: str
     start: int
+    source: str
 
 
 def plant(texts: Sequence[str], kind: str, count: int, seed: int) -> list[Planted]:
@@ -82,7 +83,8 @@ def _put(text: str, carrier: str, value: str, rng: np.random.Generator) -> Plant
     after = "".join(sentence + gap for sentence, gap in parts[at:])
     before += " " if before and not before[-1].isspace() else ""
     sentence = carrier.format(value)
-    return Planted(before + sentence + (" " if after else "") + after, value, start=len(before) + carrier.index("{}"))
+    planted = before + sentence + (" " if after else "") + after
+    return Planted(planted, value, len(before) + carrier.index("{}"), source=text)
 
 
 def _value(fake: Faker, kind: str) -> str:

@@ -45,12 +45,21 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True)
 class Trial:
-    """A text with an identifier of a kind; mentions: of that one; places: start and end of all that the text has."""
+    """A text with an identifier of a kind; mentions: of that one; places: start and end of all that the text has.
+
+    source: the text as it was, where the identifier was planted in it.
+    """
 
     kind: str
     text: str
     mentions: Sequence[str]
     places: Sequence[tuple[int, int]]
+    source: str | None = None
+
+    @property
+    def original(self) -> str:
+        """The text without what was planted."""
+        return self.text if self.source is None else self.source
 
 
 @dataclass(frozen=True)
@@ -95,7 +104,10 @@ class Identified:
         """So many texts, or all that have the kind, with an identifier of it each."""
         if self.record is None:
             planted = planting.plant(self.texts, kind, count, seed)
-            return [Trial(kind, text, [value], [(start, start + len(value))]) for text, value, start in planted]
+            return [
+                Trial(kind, text, [value], [(start, start + len(value))], source=source)
+                for text, value, start, source in planted
+            ]
         rng = Noise.named(1, seed, "identifiers", kind).generator(0)
         having = [i for i, some in enumerate(self.record) if any(each.kind == kind for each in some)]
         rows = []
@@ -137,7 +149,7 @@ def surviving_identifiers(
         for kind in dict.fromkeys(trial.kind for trial in every):
             some = [(trial, new) for trial, new in zip(every, rewrites, strict=True) if trial.kind == kind]
             named = (stored(epsilon), kind, identified.record is None)
-            rows.append((*named, *_survival(some, design.alpha), *_precision(some, design.alpha)))
+            rows.append((*named, *_survival(some, design.alpha), *precision(some, design.alpha)))
     return pl.DataFrame(rows, schema=dict(SURVIVING), orient="row")
 
 
@@ -171,14 +183,17 @@ def _survival(some: Sequence[tuple[Trial, str]], alpha: float) -> tuple[int, int
     return len(some), survived, survived / len(some), *clopper_pearson(survived, len(some), alpha)
 
 
-def _precision(some: Sequence[tuple[Trial, str]], alpha: float) -> tuple[int, float | None, float | None, float | None]:
-    """Runs of words that were masked, the share of them that touch an identifier, and its interval."""
-    rightly, source = [], []
+def precision(some: Sequence[tuple[Trial, str]], alpha: float) -> tuple[int, float | None, float | None, float | None]:
+    """Runs of words that were masked, the share of them that touch an identifier, and its interval.
+
+    some: texts and their rewrites. The share is None where nothing was masked.
+    """
+    touched, source = [], []
     for number, (trial, rewrite) in enumerate(some):
         for start, end in masked(trial.text, rewrite):
-            rightly.append(any(start < other_end and other < end for other, other_end in trial.places))
+            touched.append(any(start < other_end and other < end for other, other_end in trial.places))
             source.append(number)
-    return (len(rightly), *(share_interval(rightly, source, alpha) if rightly else (None, None, None)))
+    return (len(touched), *(share_interval(touched, source, alpha) if touched else (None, None, None)))
 
 
 def masked(text: str, rewrite: str) -> list[tuple[int, int]]:

@@ -16,13 +16,13 @@ from epsilometer.core.errors import UserError
 from epsilometer.models import masked_lm, seq2seq
 from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds
 from epsilometer.models.locate import ENCODER, hub_id, locate, read_pin
-from epsilometer.project.params import ProjectParams, read
+from epsilometer.pipeline.params import read
 from epsilometer.runtime import checksums
 
 
 def main(name: str) -> None:
     """Write data/models/<name>, with the checksums of its files."""
-    params = read(ProjectParams)
+    params = read()
     source, out = Path(params.path(params.models[name])), Path(f"data/models/{name}")
     if (source / "delta.safetensors").is_file():
         masked_lm.assemble(source, locate(ENCODER), out)

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 from epsilometer.models.locate import locate
-from epsilometer.project.params import ProjectParams, read
+from epsilometer.pipeline.params import read
 from epsilometer.text.vectors import WordVectors
 
 
 def main(name: str) -> None:
     """Write data/vectors/<name>.npz."""
-    params = read(ProjectParams)
+    params = read()
     source = Path(params.path(params.words.sources[name]))
     if source.suffix == ".json":  # a pin: the input embeddings of this model
         vectors = WordVectors.from_transformer(locate(json.loads(source.read_text())["model"]))

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import no_column
@@ -22,7 +20,7 @@ from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
 from epsilometer.studies.anonymity.attackers import Learned
 from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows, detector_rows, victim_rows
-from epsilometer.studies.anonymity.released import Released, check_apart, layout_free
+from epsilometer.studies.anonymity.released import Released, check_apart, halves
 from epsilometer.studies.anonymity.success import edits
 from epsilometer.studies.anonymity.tables import ANONYMITY, ATTACKERS
 
@@ -134,7 +132,7 @@ def _parts(
     if supplied is not None and supplied[1]:
         learned_from, test = supplied[0], texts
     else:
-        half, other = _halves(texts, design.attacking.noise("halves"))
+        half, other = halves(texts, design.attacking.noise("halves"))
         learned_from, test = texts.take(half), texts.take(other)
         note(f"attackers learn from {len(learned_from)} of the rewrites, and the other {len(test)} are tested on")
     source = learned_from if supplied is None else supplied[0]
@@ -153,11 +151,3 @@ def _training(table: pl.DataFrame, names: Sequence[str], group: str | None) -> t
     groups = columns.pop(group) if group else None
     texts = table["text"].to_list()
     return Released(texts, table[REWRITE].to_list() if rewritten else texts, columns, groups=groups), rewritten
-
-
-def _halves(texts: Released, noise: Noise) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Two halves of the rows, no text (layout apart) and no group in both; noise: one stream."""
-    keys = texts.groups or [layout_free(text) for text in texts.originals]
-    _, group = np.unique(np.array(keys), return_inverse=True)
-    chosen = noise.uniforms(group.max() + 1)[0].argsort().argsort() < (group.max() + 1) / 2
-    return np.flatnonzero(chosen[group]), np.flatnonzero(~chosen[group])

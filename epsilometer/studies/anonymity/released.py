@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed
 from epsilometer.core.outcomes import Outcomes
+from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Examples
 
 
@@ -115,3 +116,11 @@ def check_unseen(test_ids: Sequence[str], seen: Sequence[str], who: str) -> None
 def layout_free(text: str) -> str:
     """Returns the text without layout, as `corpora.reading.prepare` compares texts."""
     return " ".join(text.split())
+
+
+def halves(texts: Released, noise: Noise) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Two halves of the rows, no text (layout apart) and no group in both; noise: one stream."""
+    keys = texts.groups or [layout_free(text) for text in texts.originals]
+    _, group = np.unique(np.array(keys), return_inverse=True)
+    chosen = noise.uniforms(group.max() + 1)[0].argsort().argsort() < (group.max() + 1) / 2
+    return np.flatnonzero(chosen[group]), np.flatnonzero(~chosen[group])

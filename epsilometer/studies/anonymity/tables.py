@@ -8,7 +8,7 @@ import polars as pl
 
 from epsilometer.core.guarantees import budget_name
 from epsilometer.core.outcomes import COLUMNS
-from epsilometer.core.tables import CELL, Schema
+from epsilometer.core.tables import Schema
 
 PRIVATIZED: Schema = {  # a rewrite, with noise of its own for each seed
     "row": pl.Int64,  # the number of its text in the prepared table
@@ -25,7 +25,9 @@ ANONYMIZED: Schema = {  # a rewrite; the columns of outcomes are null where the 
 
 
 ANONYMITY: Schema = {  # what rewrites do to what a victim reads; a row a budget, attribute (or all), task and victim
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "attribute": pl.String,  # or several that are to be hidden at once, joined by " and "
     "task": pl.String,
     "victim": pl.String,  # kind of the classifiers: "transformer", "linear", "encoder"
@@ -65,14 +67,18 @@ BY_LENGTH: Schema = {  # RS_all by length of text: a row a quarter of C, from th
 }
 
 OUTCOMES: Schema = {  # how many test texts ended how: statuses of `core.outcomes`; no rows of a mechanism without them
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "status": pl.String,
     "texts": pl.Int64,
     "unchanged": pl.Int64,  # of these, released as they were
 }
 
 ATTACKERS: Schema = {  # who infers a label from what is released; a row an attacker, and `strongest`
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "label": pl.String,  # "rewritten" of the detector, which tells rewrites from originals
     "attacker": pl.String,  # clean (of the originals), static, adaptive, augmented, relabelled, author, llm, detector
     "kind": pl.String,  # of its classifier

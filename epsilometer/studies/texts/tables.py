@@ -7,10 +7,12 @@ from pathlib import Path
 import polars as pl
 
 from epsilometer.core.guarantees import budget_name
-from epsilometer.core.tables import CELL, Schema
+from epsilometer.core.tables import Schema
 
 SIMILARITY: Schema = {  # over the first `texts` trials: the mean cosine and its interval, and BLEU of all as one corpus
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "texts": pl.Int64,
     "cosine": pl.Float64,
     "cosine_low": pl.Float64,
@@ -20,7 +22,9 @@ SIMILARITY: Schema = {  # over the first `texts` trials: the mean cosine and its
 
 
 SIMILARITIES: Schema = {  # a row a trial and metric
-    **CELL,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
     "trial": pl.Int64,
     "source": pl.Int64,  # the number of the text: rewrites of one are no independent observations
     "metric": pl.String,

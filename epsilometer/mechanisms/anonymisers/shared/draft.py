@@ -13,6 +13,7 @@ import numpy as np
 from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, ask
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited
 
+_CHARACTERS = 1 << 17  # total length of the texts that one search asks about at once
 _BEFORE, _AFTER = 4, 3  # words before and after a word that TextAttack tags with it
 
 
@@ -44,9 +45,14 @@ class Draft:
     def answers(self, asker: Asker, items: Sequence[Hashable]) -> Search[list[Any]]:
         """Returns the answers to these items, each of which is asked about once in a search."""
         new = [item for item in dict.fromkeys(items) if (asker, item) not in self._answers]
-        fresh = yield from ask(asker, new, self.spans.at_once)
+        fresh = yield from ask(asker, new, self.at_once)
         self._answers.update(((asker, item), answer) for item, answer in zip(new, fresh, strict=True))
         return [self._answers[asker, item] for item in items]
+
+    @property
+    def at_once(self) -> int:
+        """The number of texts of this length to ask about at once."""
+        return max(8, min(512, _CHARACTERS // (len(self.spans.text) + 1)))
 
     @cached_property
     def counted(self) -> list[int]:

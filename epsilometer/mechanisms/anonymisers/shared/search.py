@@ -212,7 +212,7 @@ class TextSearch:
             return [True] * len(swaps)
         words = [(self.source.words[word],) for word, _ in swaps]
         options = [(self.source.options[word][option],) for word, option in swaps]
-        answers = yield from ask(self.judges.tags, [*words, *options], self.source.spans.at_once)
+        answers = yield from ask(self.judges.tags, [*words, *options], self.source.at_once)
         return [a == b for a, b in zip(answers[: len(swaps)], answers[len(swaps) :], strict=True)]
 
     # Judgements
@@ -237,7 +237,7 @@ class TextSearch:
     def _rows(self, panel: Panel, edits: Sequence[Edit]) -> Search[NDArray[np.float64]]:
         """Returns log-probabilities [n, classifiers, classes] for the edited texts."""
         questions = [(self.owner, self.source.text(edit)) for edit in edits]
-        return np.stack((yield from ask(panel, questions, self.source.spans.at_once)))
+        return np.stack((yield from ask(panel, questions, self.source.at_once)))
 
     def _ranked(self, reached: Sequence[Candidate]) -> list[Candidate]:
         """Returns candidates by confidence, then by fewest changed words, then by the stream."""
@@ -248,7 +248,7 @@ class TextSearch:
     def _by_similarity(self, reached: Sequence[Candidate]) -> Search[list[Candidate]]:
         assert self.judges.similarity is not None
         pairs = [(self.source.spans.text, self.source.text(candidate.edit)) for candidate in reached]
-        answers = yield from ask(self.judges.similarity, pairs, self.source.spans.at_once)
+        answers = yield from ask(self.judges.similarity, pairs, self.source.at_once)
         return [candidate._replace(confidence=answer) for candidate, answer in zip(reached, answers, strict=True)]
 
     def _first(self, ranked: Sequence[Candidate]) -> Search[Edit | None]:
@@ -259,7 +259,7 @@ class TextSearch:
             passing = yield from self._tags(passing)
             for guard in self.judges.guards:
                 pairs = [(self.source.spans.text, self.source.text(candidate.edit)) for candidate in passing]
-                answers = yield from ask(guard, pairs, self.source.spans.at_once)
+                answers = yield from ask(guard, pairs, self.source.at_once)
                 passing = [candidate for candidate, passes in zip(passing, answers, strict=True) if passes]
             if passing:
                 return passing[0].edit

@@ -12,6 +12,8 @@ from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited, 
 
 Edit = tuple[tuple[int, int], ...]  # (number of a word, number of its option), sorted
 
+_CHARACTERS = 1 << 17  # total length of the texts that one search has judged at once
+
 
 @dataclass(frozen=True, eq=False)
 class SourceText:
@@ -51,11 +53,16 @@ class SourceText:
         verdicts = self._tags_equal
         parts = {part: None for edit in edits for part in self.parts(edit) if part not in verdicts}
         plain = {(number, ()): None for number, _ in parts}
-        answers = yield from ask(tags, [self.sentence(*part) for part in (*plain, *parts)], self.spans.at_once)
+        answers = yield from ask(tags, [self.sentence(*part) for part in (*plain, *parts)], self.at_once)
         before = {number: answer for (number, _), answer in zip(plain, answers, strict=False)}
         for (number, inside), answer in zip(parts, answers[len(plain) :], strict=True):
             verdicts[number, inside] = answer == before[number]
         return [all(verdicts[part] for part in self.parts(edit)) for edit in edits]
+
+    @property
+    def at_once(self) -> int:
+        """The number of texts of this length to ask about at once."""
+        return max(8, min(512, _CHARACTERS // (len(self.spans.text) + 1)))
 
     @cached_property
     def _sentences(self) -> list[set[int]]:

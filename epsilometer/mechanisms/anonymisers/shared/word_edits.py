@@ -15,8 +15,6 @@ from itertools import pairwise
 
 from epsilometer.models import tagging
 
-_CHARACTERS = 1 << 17  # total length of the texts that one search asks about at once
-
 
 @dataclass(frozen=True)
 class Spans:
@@ -33,11 +31,6 @@ class Spans:
 
     def __len__(self) -> int:
         return len(self.tokens)
-
-    @property
-    def at_once(self) -> int:
-        """The number of texts of this length that a search asks about at once."""
-        return max(8, min(512, _CHARACTERS // (len(self.text) + 1)))
 
     @cached_property
     def words(self) -> tuple[int, ...]:

@@ -192,7 +192,7 @@ class WordSearch(WithTruths):
             return
         draft.score = float(1 - row[draft.answer])
         deleted = [(draft.owner, draft.text({i: ""})) for i in positions]
-        rows = yield from ask(questions, deleted, draft.spans.at_once)
+        rows = yield from ask(questions, deleted, draft.at_once)
         importance = 1 - np.array([row[draft.answer] for row in rows])
         if np.isnan(importance).any():
             return  # the budget is spent
@@ -210,7 +210,7 @@ class WordSearch(WithTruths):
             similar = yield from self._inspector.similarities(draft, position, tokens)
             tokens = [token for token in tokens if similar[token] is not None]
         items = [(draft.owner, draft.text({position: token})) for token in tokens]
-        rows = yield from ask(questions, items, draft.spans.at_once)
+        rows = yield from ask(questions, items, draft.at_once)
         scores = {t: float(1 - row[draft.answer]) for t, row in zip(tokens, rows, strict=True) if row[0] == row[0]}
         wrong = {t for t, row in zip(tokens, rows, strict=True) if t in scores and np.argmax(row) != draft.answer}
         order = sorted(scores, key=lambda t: -scores[t])

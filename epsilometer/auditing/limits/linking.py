@@ -1,0 +1,77 @@
+"""A limit on who links people to their rewrites."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from epsilometer.auditing.estimation.betting import interval
+from epsilometer.auditing.gate import Errors, Judged, LinkingLimit, judge_links
+from epsilometer.auditing.limits.subject import Subject
+from epsilometer.auditing.linking.loss import STANDARD, linked, rewritten
+from epsilometer.auditing.linking.people import People, draw
+from epsilometer.core.errors import UserError
+from epsilometer.core.linking import LinkingAttack
+
+_LINKING = "linking: "  # before an attack's name
+_AMPLE = 2  # times as many sets as could show a limit kept: links of those who link by chance vary
+
+
+@dataclass(frozen=True)
+class Linking:
+    """Each attack by linking against the largest loss that it may show (`Counted`).
+
+    among: rewrites in a set.
+    """
+
+    people: People
+    attacks: Mapping[str, LinkingAttack]
+    max_loss: float
+    among: int = STANDARD.among
+
+    def __post_init__(self) -> None:
+        if not self.max_loss > 0:
+            raise UserError(f"max_linking_loss, in nats, must be > 0, got {self.max_loss}")
+        self.people.check(self.among)
+
+    @property
+    def tests(self) -> int:
+        """A limit an attack."""
+        return len(self.attacks)
+
+    def judge(self, of: Subject, budget: int, *, tests: int, errors: Errors) -> tuple[list[Judged], int]:
+        """By as many sets as that takes; a set takes as many rewrites as it has people."""
+        limit = LinkingLimit(self.max_loss, self.among, "the largest loss by linking allowed")
+        fewest, most = _fewest(limit, budget // self.among, tests, errors), budget // self.among
+        sets = draw(self.people, min(_AMPLE * fewest, most), self.among, of.design.seed)
+        (rewrites,) = rewritten(of.mechanism, self.people, sets, [of.epsilon], seed=of.design.seed)
+        texts, judged = [self.people.texts[i] for i in sets.ravel().tolist()], []
+        for name, right in linked(self.people, sets, rewrites, self.attacks, seed=of.design.seed).items():
+            shares = right.mean(axis=1).tolist()
+            of_attack = judge_links(f"{_LINKING}{name}", shares, limit, tests=tests, errors=errors)
+            judged.append(replace(of_attack, of_texts=list(zip(texts, right.ravel().tolist(), strict=True))))
+        return judged, sets.size
+
+
+def _fewest(limit: LinkingLimit, most: int, tests: int, errors: Errors) -> int:
+    """The fewest sets, in steps of a tenth, that could show the limit to be kept by who links by chance, and exceeded.
+
+    Raises UserError where it takes more than the most.
+    """
+    if limit.rate > 1 - 1e-6:
+        raise UserError(f"no rate of links exceeds a loss of {limit.loss:g} nats; give a lower --max-linking-loss")
+    sets = 10
+    while not (
+        interval(np.full(sets, 1 / limit.rewrites), 2 * errors.beta, fixed=True)[1]
+        <= limit.rate
+        < interval(np.ones(sets), 2 * errors.alpha / tests, fixed=True)[0]
+    ):
+        sets += -(-sets // 10)
+    if sets > most:
+        raise UserError(
+            f"a loss of {limit.loss:g} nats by linking takes {sets:,} sets of {limit.rewrites} rewrites to show; give "
+            "a larger --budget, a smaller --among, or a higher --max-linking-loss"
+        )
+    return sets

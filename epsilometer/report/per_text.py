@@ -1,0 +1,84 @@
+"""How often each text was recognised, as JSON lines and as a page. Neither shows a text unless that is asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from epsilometer.auditing.gate import Verdict
+from epsilometer.auditing.schemas import BY_TEXT
+from epsilometer.core.atomic import write_text
+from epsilometer.core.errors import UserError
+from epsilometer.report import sheet
+
+SUFFIXES = (".jsonl", ".html")
+_MOST = 1000  # texts on the page
+_LONGEST = 300  # characters of a text on the page
+
+
+def check(path: Path) -> None:
+    """Refuse a file of another form."""
+    if path.suffix not in SUFFIXES:
+        raise UserError(f"--out writes {' or '.join(SUFFIXES)}, got {path.name}; name a file of one of these forms")
+
+
+def of_verdict(verdict: Verdict, texts: Sequence[str], epsilon: float | None) -> pl.DataFrame:
+    """A gate's outcomes by text, with the columns of `BY_TEXT`. texts: all, in the order of their numbers."""
+    number = {text: i for i, text in enumerate(texts)}
+    counts: dict[tuple[int, str], list[int]] = {}
+    for judged in verdict.attacks:
+        for text, right in judged.of_texts:
+            count = counts.setdefault((number[text], judged.attack), [0, 0])
+            count[0] += 1
+            count[1] += right
+    rows = [(text, epsilon, attack, *count) for (text, attack), count in counts.items()]
+    return pl.DataFrame(rows, schema=dict(BY_TEXT), orient="row").sort("text", "attack")
+
+
+def write(by_text: pl.DataFrame, files: Sequence[Path], name: str, texts: Sequence[str] | None = None) -> None:
+    """Write the rows to each file. name: of what was audited; texts: all of them, where they are to be shown."""
+    for path in files:
+        write_text(lines(by_text, texts) if path.suffix == ".jsonl" else html(by_text, name, texts), path)
+
+
+def lines(by_text: pl.DataFrame, texts: Sequence[str] | None = None) -> str:
+    """A JSON object a row."""
+    rows = by_text.to_dicts()
+    if texts is not None:
+        rows = [row | {"content": texts[row["text"]]} for row in rows]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def html(by_text: pl.DataFrame, name: str, texts: Sequence[str] | None = None) -> str:
+    """A row a text, the most recognised first, with how often each attack was right."""
+    columns = by_text.select("epsilon", "attack").unique(maintain_order=True).rows()
+    cells = {(row["text"], row["epsilon"], row["attack"]): row for row in by_text.iter_rows(named=True)}
+    best = by_text.group_by("text").agg(share=(pl.col("right") / pl.col("trials")).max(), right=pl.col("right").sum())
+    order = best.sort("share", "right", "text", descending=[True, True, False])["text"].to_list()
+    rows = []
+    for text in order[:_MOST]:
+        counted = [cells.get((text, *column)) for column in columns]
+        shown = [] if texts is None else [texts[text][:_LONGEST]]
+        rows.append([str(text), *("" if c is None else f"{c['right']} of {c['trials']}" for c in counted), *shown])
+    several = len({epsilon for epsilon, _ in columns}) > 1
+    heads = [attack if not several or epsilon is None else f"{attack}, {epsilon:g}" for epsilon, attack in columns]
+    parts: list[sheet.Block] = [
+        sheet.Paragraph(
+            "Texts by their number among the distinct texts, from 0, the most recognised first. A cell says in how many"
+            " of its trials a text was named, inferred or linked rightly, or its identifier stood in the rewrite. One "
+            "text's trials are few: that it was named in 3 of 3 proves nothing of it."
+        ),
+        sheet.Paragraph(
+            "This page shows texts: it is as private as they are."
+            if texts is not None
+            else "No text is shown here (--show-texts would).",
+            "note",
+        ),
+        sheet.Grid(["text", *heads, *([] if texts is None else ["content"])], rows),
+    ]
+    if len(order) > _MOST:
+        parts.append(sheet.Paragraph(f"{len(order) - _MOST:,} more texts are in the JSON lines alone.", "note"))
+    return sheet.page(f"{name}: which texts were recognised", parts)

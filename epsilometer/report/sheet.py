@@ -1,0 +1,101 @@
+"""A page that stands alone: headings, sentences and tables in one file without scripts, which prints on paper.
+
+What is put in is escaped here; templates of the report need packages that a gate does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #c8c8c8; --muted: #5a5a5a; --bad: #a4161a; --good: #1b6b3a; --open: #7a5500; }
+@media (prefers-color-scheme: dark) {
+  :root { --line: #4a4a4a; --muted: #b0b0b0; --bad: #ff8a80; --good: #7ddc9e; --open: #ffcc66; }
+}
+body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1rem 1rem 3rem; }
+h1 { font-size: 1.5rem; line-height: 1.2; margin: .2rem 0 .6rem; }
+h2 { font-size: 1.1rem; margin: 1.1rem 0 .3rem; }
+p { margin: .3rem 0 .5rem; }
+.lead { font-size: 1.1rem; } .note { color: var(--muted); font-size: .9rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; margin: .3rem 0 .6rem; width: 100%; }
+th, td { border-bottom: 1px solid var(--line); padding: .2rem .6rem .2rem 0; text-align: left; vertical-align: top; }
+td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
+td { overflow-wrap: anywhere; min-width: 3.5rem; }
+.bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); font-weight: 600; }
+.open { color: var(--open); font-weight: 600; }
+@page { size: A4; margin: 12mm; }
+@media print {
+  :root { color-scheme: light; --line: #c8c8c8; --muted: #444; --bad: #a4161a; --good: #1b6b3a; --open: #7a5500; }
+  body { font-size: 8.5pt; line-height: 1.3; max-width: none; padding: 0; } tr { break-inside: avoid; }
+  h1 { font-size: 14pt; } h2 { break-after: avoid; font-size: 10pt; margin: .6rem 0 .2rem; }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A section begins."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """kind: lead, note, good, bad or open; plain where it is empty."""
+
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table. kinds: of the first cell of each row, as of a paragraph. widths: of the columns on paper, in parts."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    kinds: Sequence[str] = ()
+    widths: Sequence[int] = ()
+
+
+Block = Heading | Paragraph | Grid
+
+
+def page(title: str, blocks: Iterable[Block]) -> str:
+    """The page, as HTML."""
+    body = "\n".join(_html(block) for block in blocks)
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def written(value: object) -> str:
+    """A cell as text."""
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _html(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"<h2>{escape(block.text)}</h2>"
+    if isinstance(block, Paragraph):
+        return f"<p{_class(block.kind)}>{escape(block.text)}</p>"
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in block.heads)
+    lines = []
+    for number, row in enumerate(block.rows):
+        first = block.kinds[number] if number < len(block.kinds) else ""
+        lines.append("<tr>" + "".join(_cell(cell, "" if i else first) for i, cell in enumerate(row)) + "</tr>")
+    body = "\n".join(lines)
+    return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+
+
+def _cell(value: object, kind: str) -> str:
+    kind = kind or ("number" if isinstance(value, int | float) else "")
+    return f"<td{_class(kind)}>{escape(written(value))}</td>"
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""

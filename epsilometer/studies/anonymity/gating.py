@@ -1,0 +1,190 @@
+"""A limit on what attackers infer of an attribute from a mechanism's rewrites.
+
+One half of the texts, drawn by author, is rewritten for attackers to learn from, the other to be tested on. Of an
+author one test text is kept, so that inferences are independent, and test texts are in equal number from each class.
+Attackers are those of `attackers` who read one rewrite: static, relabelled, augmented and adaptive, of each kind of
+classifier. That all are within the limit says nothing of others.
+
+Where the mechanism has a law and the attribute two classes, no rewrite is drawn if the law shows the limit kept by
+whoever infers (`exact_loss/attributes.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.exact_loss.attributes import attribute_losses
+from epsilometer.auditing.exact_loss.measuring import applies
+from epsilometer.auditing.gate import BY_LAW, PASSED, Errors, InferenceLimit, Judged, enough_texts, judge_rate
+from epsilometer.auditing.limits.subject import Subject
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.extras import installed
+from epsilometer.core.randomness import Noise
+from epsilometer.models.classifier import KINDS, LINEAR, Classifier, Examples
+from epsilometer.models.classifiers.by_kind import train
+from epsilometer.runtime.progress import note
+from epsilometer.studies.anonymity.attackers import (
+    ADAPTIVE,
+    AUGMENTED,
+    CLEAN,
+    RELABELLED,
+    STATIC,
+    Inferred,
+    Learned,
+    Learners,
+    infer,
+)
+from epsilometer.studies.anonymity.attribute_loss import even_trials
+from epsilometer.studies.anonymity.one_call import STANDARD
+from epsilometer.studies.anonymity.released import Released, halves
+
+_READERS = (STATIC, RELABELLED, AUGMENTED, ADAPTIVE)  # of one rewrite
+
+
+@dataclass(frozen=True)
+class AttributeLimit:
+    """Each attacker of an attribute against the largest loss that they may show (`Counted`).
+
+    texts: columns `text`, the attribute, whose classes are equally likely to an attacker, and the group, if any: what
+    texts share, such as their author. kinds: of classifiers.
+    """
+
+    texts: pl.DataFrame
+    attribute: str
+    max_loss: float
+    group: str | None = None
+    kinds: Sequence[str] = STANDARD.kinds
+
+    def __post_init__(self) -> None:
+        if not self.max_loss > 0:
+            raise UserError(f"max_attribute_loss, in nats, must be > 0, got {self.max_loss}")
+        if len(self.classes) < 2:
+            raise UserError(
+                f"column {self.attribute!r} has {len(self.classes)} values; an attribute that can be inferred has two "
+                "or more"
+            )
+
+    @property
+    def classes(self) -> list[str]:
+        """The values of the attribute, of all texts that have one."""
+        return [str(name) for name in self.texts[self.attribute].drop_nulls().unique().sort()]
+
+    @property
+    def tests(self) -> int:
+        """A limit an attacker and kind."""
+        return len(_READERS) * len(self.kinds)
+
+    def judge(self, of: Subject, budget: int, *, tests: int, errors: Errors) -> tuple[list[Judged], int]:
+        """By all texts that have the attribute, or so many drawn of them."""
+        limit = InferenceLimit(self.max_loss, len(self.classes), "the largest loss of the attribute allowed")
+        if (by_law := self._by_law(of, limit, errors)) is not None:
+            return [by_law], 0
+        learned_from, test = self._parts(of.design.seed, budget)
+        self._check(limit, test, tests, errors)
+        (rewrites,) = rewrite_all(of.mechanism, _job([*learned_from.originals, *test.originals], of), paced=True)
+        learned_from = _released(learned_from, rewrites.texts[: len(learned_from)])
+        test = _released(test, rewrites.texts[len(learned_from) :])
+        note(f"attackers of {self.attribute} learn from {len(learned_from)} rewrites and are tested on {len(test)}")
+        judged = []
+        for inferred in self._inferred(learned_from, test, of.design.seed):
+            trials = even_trials(inferred.truth, limit.classes, _stream(of.design.seed, "trials")).ravel()
+            right = inferred.even_guesses[trials] == inferred.truth[trials]
+            name = f"{self.attribute}: {inferred.attacker} ({inferred.kind})"
+            of_attacker = judge_rate(name, int(right.sum()), len(trials), limit, tests=tests, errors=errors)
+            texts = (test.originals[i] for i in trials.tolist())
+            judged.append(replace(of_attacker, of_texts=list(zip(texts, right.tolist(), strict=True))))
+        return judged, len(learned_from) + len(test)
+
+    def _by_law(self, of: Subject, limit: InferenceLimit, errors: Errors) -> Judged | None:
+        """That the law shows the limit kept by whoever infers; None where it does not."""
+        if limit.classes != 2 or not applies(of.mechanism):
+            return None
+        texts, of_class = self.texts["text"].to_list(), self.texts[self.attribute].cast(pl.String).to_list()
+        (law,) = attribute_losses(of.mechanism, texts, of_class, [of.epsilon], seed=of.design.seed)
+        if law["upper"] > limit.loss:
+            return None
+        limit = replace(limit, source=f"{limit.source}, which its law shows kept by whoever infers")
+        name = f"{self.attribute}{BY_LAW}"
+        return Judged(name, 0, law["pairs"], law["upper"], limit=limit, status=PASSED)
+
+    def _parts(self, seed: int, budget: int) -> tuple[Released, Released]:
+        """Texts to learn from, and texts to test on, one a group, as many of each class; not yet rewritten."""
+        table = self.texts.filter(pl.col(self.attribute).is_not_null())
+        groups = None if self.group is None else table[self.group].cast(pl.String).fill_null("").to_list()
+        labels = {self.attribute: table[self.attribute].cast(pl.String).to_list()}
+        texts = Released(table["text"].to_list(), table["text"].to_list(), labels, groups=groups)
+        order = _stream(seed, "order").uniforms(len(texts))[0].argsort(kind="stable")
+        texts = texts.take(order[:budget])
+        half, other = halves(texts, _stream(seed, "halves"))
+        test = texts.take(other)
+        return texts.take(half), test if groups is None else test.take(_first_of_each(test.groups or []))
+
+    def _check(self, limit: InferenceLimit, test: Released, tests: int, errors: Errors) -> None:
+        """Refuse a limit that so many test texts could not show to be kept by who guesses."""
+        if limit.rate > 1 - 1e-6:
+            raise UserError(f"no inference exceeds a loss of {limit.loss:g} nats; give a lower --max-attribute-loss")
+        rarest = min(test.classes_of(self.attribute).count(name) for name in self.classes)
+        needed = enough_texts(limit.rate, tests, errors=errors, share=1 / limit.classes)
+        if rarest * limit.classes < needed:
+            raise UserError(
+                f"a loss of {limit.loss:g} nats of {self.attribute} takes {needed:,} texts to test on, in equal number "
+                f"from each of {limit.classes} classes and by different authors, to show, and there are "
+                f"{rarest * limit.classes:,}, for half of all texts teach the attackers; give more texts, a larger "
+                "--budget, or a higher --max-attribute-loss"
+            )
+
+    def _inferred(self, learned_from: Released, test: Released, seed: int) -> list[Inferred]:
+        def learn(kind: str, examples: Examples) -> Classifier:
+            return train(kind, examples, STANDARD.training, Noise.named(1, seed, "learn", 0))
+
+        every: list[Inferred] = []
+        for kind in self.kinds:
+            clean = learned_from.clean(self.attribute)
+            static = Learned(learn(kind, clean), clean)
+            request = Learners(_READERS, ())
+            every += infer(
+                learned_from,
+                test,
+                self.attribute,
+                static,
+                learn=partial(learn, kind),
+                request=request,
+                noise=_stream(seed, "authors"),
+            )
+        return [inferred for inferred in every if inferred.attacker != CLEAN]
+
+
+def _job(texts: Sequence[str], of: Subject) -> Job:
+    stream = Noise.named(len(texts), of.design.seed, "gate", "attribute", of.epsilon)
+    return Job(texts, np.arange(len(texts)), [of.epsilon], [stream])
+
+
+def _released(texts: Released, rewrites: Sequence[str]) -> Released:
+    return Released(texts.originals, list(rewrites), texts.labels, groups=texts.groups)
+
+
+def _first_of_each(groups: Sequence[str]) -> NDArray[np.int64]:
+    return np.sort(np.unique(np.array(groups), return_index=True)[1])
+
+
+def _stream(seed: int, name: str) -> Noise:
+    """One stream, with no mechanism in its name: all are attacked on the same texts."""
+    return Noise.named(1, seed, "gate", "attribute", name)
+
+
+def kinds_named(names: str | None) -> Sequence[str]:
+    """Kinds of classifiers that commas separate; None for those that are installed. Raises UserError for another."""
+    if names is None:
+        return STANDARD.kinds if installed("models") else (LINEAR,)
+    chosen = names.split(",")
+    for name in chosen:
+        if name not in KINDS:
+            raise unknown("kind of classifier", name, KINDS)
+    return chosen

@@ -1,0 +1,95 @@
+"""A limit on what is inferred of an attribute: who passes, who is accused, and what a law shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from epsilometer.auditing.gate import LEAKS_MORE, PASSED, UNDECIDED, Errors
+from epsilometer.auditing.gating import Rules, gate, subject
+from epsilometer.core.errors import UserError
+from epsilometer.studies.anonymity.gating import AttributeLimit, kinds_named
+
+WORDS = {"f": ("gown", "purse", "scarf"), "m": ("beard", "razor", "tie")}
+NEUTRAL = ("town", "day", "book", "train", "lunch")
+
+
+def texts(count: int = 600, authors: int | None = None) -> pl.DataFrame:
+    draw = np.random.default_rng(0)
+    rows = []
+    for i in range(count):
+        gender = "fm"[i % 2]
+        said = f"text {i} of a {draw.choice(NEUTRAL)} and a {draw.choice(WORDS[gender])}"
+        rows.append({"text": said, "gender": gender, "author": f"{gender}{i // 2 % (authors or count)}"})
+    return pl.DataFrame(rows)
+
+
+def judged(rewrite, limit: AttributeLimit, budget: int = 2000):
+    return gate(subject(limit.texts, rewrite, attacks=["length"]), Rules(budget=budget), counted=[limit])
+
+
+def only(share: float):
+    """Keeps all words with this probability, else none."""
+    return lambda text, rng: text if rng.random() < share else "nothing"
+
+
+def test_who_hides_it_passes_and_who_shows_it_is_accused() -> None:
+    """Attackers who guess are right on half of 300 texts, and within .5 nats by all but one in 10^4."""
+    limit = AttributeLimit(texts(), "gender", 0.8, kinds=["linear"])
+    hidden = judged(only(0.0), limit)
+    assert (hidden.status, hidden.trials) == (PASSED, 600)
+    assert [row.attack for row in hidden.attacks] == [
+        f"gender: {name} (linear)" for name in ("static", "relabelled", "augmented", "adaptive")
+    ]
+    shown = judged(only(1.0), limit)
+    assert shown.status == LEAKS_MORE
+    assert all(row.successes == row.trials >= 250 for row in shown.attacks if "adaptive" in row.attack)
+    assert judged(only(0.4), limit).status == UNDECIDED, "right on .7 where .69 are allowed"
+
+
+def test_who_learned_from_rewrites_finds_what_the_static_one_misses() -> None:
+    """Words of one gender become those of the other: an attacker who never saw a rewrite is always wrong."""
+    swapped = dict(zip((*WORDS["f"], *WORDS["m"]), (*WORDS["m"], *WORDS["f"]), strict=True))
+    verdict = judged(
+        lambda text, rng: " ".join(swapped.get(word, word) for word in text.split()),
+        AttributeLimit(texts(), "gender", 0.8, kinds=["linear"]),
+    )
+    status = {row.attack: row.status for row in verdict.attacks}
+    assert status["gender: static (linear)"] == PASSED
+    assert status["gender: adaptive (linear)"] == status["gender: relabelled (linear)"] == LEAKS_MORE
+
+
+def test_of_an_author_one_text_is_tested() -> None:
+    """300 authors with 4 texts: half of them teach."""
+    limit = AttributeLimit(texts(1200, authors=150), "gender", 0.9, group="author", kinds=["linear"])
+    verdict = judged(only(0.0), limit)
+    assert verdict.attacks[0].trials <= 150
+    assert verdict.trials == 600 + 150
+
+
+def test_a_law_shows_it_kept_by_whoever_infers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Randomised response at 1 nat on 40 texts: no two lose more, so no rewrite is drawn; at 5 nats attackers are."""
+    table = texts(40)
+    limit = AttributeLimit(table, "gender", 1.1, kinds=["linear"])
+    verdict = gate(subject(table, "randomized_response", 1.0, ["length"]), Rules(budget=100), counted=[limit])
+    (row,) = verdict.attacks
+    assert (verdict.status, verdict.trials, row.attack) == (PASSED, 0, "gender: by law")
+    assert row.point < 1
+    with pytest.raises(UserError, match="texts to test on"):
+        gate(subject(table, "randomized_response", 9.0, ["length"]), Rules(budget=100), counted=[limit])
+
+
+def test_bad_input() -> None:
+    table = texts(60)
+    with pytest.raises(UserError, match=r"a loss of 0.1 nats of gender takes [\d,]+ texts to test on"):
+        judged(only(0), AttributeLimit(table, "gender", 0.1, kinds=["linear"]))
+    with pytest.raises(UserError, match="no inference exceeds a loss of 50 nats"):
+        judged(only(0), AttributeLimit(table, "gender", 50, kinds=["linear"]))
+    with pytest.raises(UserError, match="must be > 0, got 0"):
+        AttributeLimit(table, "gender", 0)
+    with pytest.raises(UserError, match="'one' has 1 values"):
+        AttributeLimit(table.with_columns(one=pl.lit("a")), "one", 1)
+    with pytest.raises(UserError, match="kind of classifier"):
+        kinds_named("deep")
+    assert Errors().alpha == 0.001
