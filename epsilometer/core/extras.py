@@ -16,7 +16,7 @@ EXTRAS = {
         *("sentence_transformers", "sentencepiece", "tokenizers", "torch", "transformers"),
     ),
     "metrics": ("bert_score", "nltk", "rouge_score", "sacrebleu", "tldextract"),
-    "report": ("altair", "jinja2", "markupsafe", "tabulate", "vl_convert"),
+    "report": ("altair", "fpdf", "jinja2", "markupsafe", "tabulate", "vl_convert"),
     "anonymisers": ("captum", "faker", "presidio_analyzer", "presidio_anonymizer", "spacy"),
     "project": ("diskcache", "dvc", "dvc_data", "voluptuous"),
     "pipeline": ("fastapi", "httpx", "prefect", "starlette", "uvicorn"),

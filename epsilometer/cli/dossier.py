@@ -1,0 +1,26 @@
+"""`epsilometer dossier`: two pages about one release, for whoever decides on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def dossier(
+    cell: Annotated[str, typer.Argument(help="A cell of params.yaml, such as queries-tem.")],
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="An audited budget; by default the largest within the limits, else the smallest."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("reports/dossier"),
+) -> None:
+    """Write what a finished audit says of one release: two pages, as HTML and PDF, and JSON (`schema dossier`).
+
+    No text is shown. An audit that is not finished is refused.
+    """
+    from epsilometer.pipeline.dossier import write
+    from epsilometer.pipeline.params import read
+
+    print(*(path.resolve() for path in write(read(), cell, epsilon, out)), sep="\n", flush=True)

@@ -1,0 +1,70 @@
+"""The dossier of a project's cell: whether its audit is finished, what it is about, and its three files."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from epsilometer.core import tables
+from epsilometer.core.atomic import whole
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import budget_name
+from epsilometer.core.version import VERSION
+from epsilometer.pipeline.params import Params
+from epsilometer.pipeline.stages.code import records
+from epsilometer.pipeline.why import addresses, reasons
+from epsilometer.report import origin, paper, sheet
+from epsilometer.studies.texts.report import dossier as page
+from epsilometer.studies.texts.report.results import TextResults
+
+FOLDER = Path("reports/dossier")
+
+
+def write(params: Params, cell: str, epsilon: float | None, folder: Path = FOLDER) -> list[Path]:
+    """Write the dossier of a cell at a budget as HTML, PDF and JSON, and return their paths.
+
+    Raises UserError where the audit is not finished: a stage has not run, or what it read has changed since.
+    """
+    _check_finished(params)
+    facts = origin.facts(Path())
+    source = {name: facts[name] for name in ("date", "profile", "commit", "device")} | {"epsilometer": VERSION}
+    results = TextResults(params)
+    of = page.dossier(results, cell, epsilon, source=_named(source), hashes=_hashes(params, cell))
+    name, parts, heading = f"{cell}-{budget_name(of.release.epsilon)}", page.blocks(of), page.title(of)
+    paths = [folder / f"{name}.{suffix}" for suffix in ("html", "pdf", "json")]
+    folder.mkdir(parents=True, exist_ok=True)
+    tables.write_text(sheet.page(heading, parts), paths[0])
+    with whole(paths[1]) as file:
+        file.write(paper.pdf(heading, parts))
+    tables.write_text(of.model_dump_json(indent=1, by_alias=True) + "\n", paths[2])
+    return paths
+
+
+def _named(source: dict[str, str]) -> dict[str, str]:
+    return {name: value if name == "date" else f"{name} {value}" for name, value in source.items()}
+
+
+def _check_finished(params: Params) -> None:
+    now = {path.as_posix(): record for path, record in records(params).items()}
+    stale = {name: changes for name in addresses(None) if (changes := reasons(name, now))}
+    if stale:
+        name, changes = next(iter(stale.items()))
+        raise UserError(
+            f"this audit is not finished: {len(stale)} of its stages are not up to date ({name}: {changes[0]}); "
+            "`epsilometer repro` brings them up to date, and a dossier is about a finished audit alone"
+        )
+
+
+def _hashes(params: Params, cell: str) -> dict[str, str]:
+    """SHA-256 of what the decision is about, by name."""
+    dataset = params.cells[cell].dataset if cell in params.cells else ""
+    files = {
+        "texts": f"data/prepared/{dataset}.parquet",
+        "code and packages of the mechanism": f"data/code/rewrite/{cell}.json",
+        "model and settings of the mechanism": f"data/resources/cells/{cell}.json",
+        "settings of the audit": "params.yaml",
+        "all inputs and results (dvc.lock)": "dvc.lock",
+        "decisions": "data/decisions.parquet",
+    }
+    there = {name: Path(path) for name, path in files.items() if Path(path).is_file()}
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in there.items()}

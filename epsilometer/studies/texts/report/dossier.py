@@ -1,0 +1,442 @@
+"""What an officer files about one release: what was audited, what is claimed and shown, what was not, what voids it.
+
+Two pages for one mechanism, budget and data set, in the words of the Article 29 Working Party's Opinion 05/2014
+(singling out, linkability, inference) and of NIST SP 800-226 (its privacy hazards). Whether a limit is kept is decided
+elsewhere (`auditing.decisions`); here it is said. It holds figures and names, and no text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
+
+from epsilometer.auditing.claims.verdicts import NO_CLAIM
+from epsilometer.auditing.decisions.decide import ALL as WHOLE
+from epsilometer.auditing.decisions.decide import BEYOND, DOES_NOT_APPLY, NOT_EXCEEDED, WITHIN
+from epsilometer.auditing.decisions.limits import ATTRIBUTE, DELTA, IDENTIFIERS, LOSS
+from epsilometer.auditing.estimation.successes import success_bound
+from epsilometer.auditing.exact_loss.risk import largest_success
+from epsilometer.auditing.exact_loss.rows import ALL
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.schemas import DECISIONS
+from epsilometer.core.component import IDENTIFICATION, names
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.guarantees import at_budget
+from epsilometer.report.sheet import Block, Grid, Heading, Paragraph
+from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.tables import decisions_path
+
+AMONG = (2, 10, 1000)
+NOT_LEGAL = "This is a measurement, not a legal finding: whether data are anonymous in law is for its reader to decide."
+_KIND = {WITHIN: "good", BEYOND: "bad"}  # of a decision, on the page; else open
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Release(_Model):
+    """What was audited, and how."""
+
+    dataset: str
+    mechanism: str
+    epsilon: float | None
+    control: bool = Field(description="the mechanism checks the audit and is not to be used")
+    texts: int = Field(description="distinct audited texts")
+    trials: int
+    candidates: int = Field(description="texts among which the source of a rewrite is guessed in a trial")
+    attacks: list[str]
+    strongest: str
+    alpha: float = Field(description="error of an interval")
+
+
+class Limited(_Model):
+    """A stated limit, and what is known of it; a row of the table of decisions."""
+
+    limit: str
+    allowed: float | None
+    low: float | None
+    low_by: str | None
+    high: float | None
+    high_by: str | None
+    decision: str
+    why: str | None
+    needed: int | None
+    settles: str | None
+
+
+class Named(_Model):
+    """Of 100 rewrites, for how many their source is named among so many texts."""
+
+    among: int
+    guessing: float
+    at_least: float | None = Field(description="by the strongest attack, rounded down; null where it was not measured")
+    at_most: float | None = Field(description="by whoever tries, by the mechanism's law, rounded up; null without one")
+
+
+class Said(_Model):
+    """A question, or a hazard, and what the audit says of it."""
+
+    about: str
+    asks: str
+    here: str
+
+
+class Hash(_Model):
+    """What the decision is about: with another one it is void."""
+
+    of: str
+    sha256: str
+
+
+class Dossier(_Model):
+    """One release. `schema` changes with every change that a reader would notice."""
+
+    version: Literal["epsilometer/dossier/1"] = Field(alias="schema", default="epsilometer/dossier/1")
+    source: dict[str, str] = Field(description="date, profile, commit, device, and the version of epsilometer")
+    release: Release
+    decision: str = Field(description="within, beyond, no attack of ours exceeded it, or not shown")
+    answer: str
+    limits: list[Limited]
+    budgets: dict[str, str] = Field(description="the decision at every audited budget of the mechanism on these texts")
+    claim: str
+    claim_verdict: str
+    named: list[Named]
+    questions: list[Said] = Field(description="singling out, linkability, inference (WP29, Opinion 05/2014)")
+    hazards: list[Said] = Field(description="privacy hazards of NIST SP 800-226")
+    not_tested: list[str]
+    would_change: list[str]
+    hashes: list[Hash]
+    not_legal: str = NOT_LEGAL
+
+
+def dossier(
+    results: TextResults, cell: str, epsilon: float | None, *, source: Mapping[str, str], hashes: Mapping[str, str]
+) -> Dossier:
+    """The dossier of a cell at one of its budgets, of a finished audit.
+
+    epsilon: None for the largest budget within the limits, else the smallest. source: where the page comes from;
+    hashes: SHA-256 of what the decision is about, by name. Raises UserError for a cell or budget that was not audited.
+    """
+    if cell not in results.params.cells:
+        raise unknown("cell", cell, list(results.params.cells))
+    of = results.params.cells[cell]
+    own = results.table(decisions_path(), DECISIONS).filter(dataset=of.dataset, mechanism=of.mechanism)
+    at = _budget(own, epsilon)
+    rows = own.filter(pl.col("epsilon").eq_missing(pl.lit(at, pl.Float64))).to_dicts()
+    best = _row_of(results.estimates, of.dataset, of.mechanism, at, attack=STRONGEST)
+    whole = next(row for row in rows if row["limit"] == WHOLE)
+    limits = [Limited(**{name: row[name] for name in Limited.model_fields}) for row in rows if row["limit"] != WHOLE]
+    verdict = next(
+        (row for row in results.verdicts.to_dicts() if (row["mechanism"], row["epsilon"]) == (of.mechanism, at)), {}
+    )
+    release = Release(
+        dataset=of.dataset,
+        mechanism=of.mechanism,
+        epsilon=at,
+        control=best["control"],
+        texts=results.record(f"data/trials/{of.dataset}.json")["texts"],
+        trials=best["trials"],
+        candidates=best["candidates"],
+        attacks=sorted(set(results.params.attacks)),
+        strongest=best["best_attack"] or STRONGEST,
+        alpha=results.params.audit.alpha,
+    )
+    return Dossier(
+        source=dict(source),
+        release=release,
+        decision=whole["decision"],
+        answer=_answer(release, whole),
+        limits=limits,
+        budgets={_epsilon(row["epsilon"]): row["decision"] for row in own.filter(limit=WHOLE).to_dicts()},
+        claim=best["claim"],
+        claim_verdict=_claim(best["claim"], verdict),
+        named=_named(results, release, best),
+        questions=_questions(limits),
+        hazards=_hazards(best, limits, _claim(best["claim"], verdict)),
+        not_tested=_not_tested(release, limits),
+        would_change=_would_change(limits),
+        hashes=[Hash(of=name, sha256=value) for name, value in hashes.items()],
+    )
+
+
+def blocks(of: Dossier) -> list[Block]:
+    """The pages."""
+    limits = [
+        [
+            limited.decision,
+            limited.limit,
+            _figure(limited.allowed),
+            _end(limited, limited.low, limited.low_by),
+            _end(limited, limited.high, limited.high_by),
+            _open(limited),
+        ]
+        for limited in of.limits
+    ]
+    named = [[f"{n.among:,}", _of_100(n.guessing), _of_100(n.at_least), _of_100(n.at_most)] for n in of.named]
+    return [
+        Paragraph(" · ".join(of.source.values()), "note"),
+        Paragraph(of.answer, _KIND.get(of.decision, "open")),
+        Paragraph(of.not_legal, "note"),
+        Heading("What was audited, and how"),
+        Paragraph(_how(of)),
+        Heading("What is claimed and what is shown"),
+        Paragraph(f"Claimed: {of.claim}. {of.claim_verdict}"),
+        Grid(
+            ["decision", "limit", "allowed", "at least", "at most", "what is open"],
+            limits,
+            [_KIND.get(limited.decision, "open") for limited in of.limits],
+            (22, 26, 12, 22, 24, 60),
+        ),
+        Paragraph(
+            "loss and attributes in nats: 1 nat lets who guesses between two texts be right in 73 of 100 cases. "
+            "delta_at_4: the share of texts that an output gives away by more than 55 to 1. identifiers: the share "
+            "that stands in rewrites. All are of one text: a person with n texts may lose n times as much.",
+            "note",
+        ),
+        Paragraph("Of 100 rewrites, for so many their source is named:"),
+        Grid(["among texts", "by guessing", "by our attacks, at least", "by anybody, at most"], named),
+        Heading("Singling out, linkability, inference (WP29, Opinion 05/2014)"),
+        Grid(["risk", "asks", "here"], [[s.about, s.asks, s.here] for s in of.questions], (), (20, 46, 100)),
+        Heading("Privacy hazards (NIST SP 800-226)"),
+        Grid(["hazard", "asks", "here"], [[s.about, s.asks, s.here] for s in of.hazards], (), (28, 46, 92)),
+        Heading("What was not tested"),
+        Paragraph(" ".join(f"({number}) {text}" for number, text in enumerate(of.not_tested, 1))),
+        Heading("What would change this decision"),
+        Paragraph(" ".join(f"({number}) {text}" for number, text in enumerate(of.would_change, 1))),
+        Heading("What voids it"),
+        Paragraph("Another model, other data, other settings or other code: anything with another SHA-256 than these."),
+        Grid(["of", "SHA-256"], [[each.of, each.sha256] for each in of.hashes], (), (40, 126)),
+    ]
+
+
+def _how(of: Dossier) -> str:
+    """How it was audited, and the decisions at all budgets."""
+    release = of.release
+    what = f"{release.texts:,} texts of {release.dataset}, rewritten by {release.mechanism}{at_budget(release.epsilon)}"
+    guessed = f"attackers guessed which of {release.candidates:,} texts a rewrite came from"
+    attacks = f"{', '.join(release.attacks)}; the strongest: {release.strongest}"
+    budgets = ", ".join(f"{epsilon}: {decision}" for epsilon, decision in of.budgets.items())
+    return (
+        f"{what}. In {release.trials:,} trials {guessed} ({attacks}); where the mechanism's law is known, losses were "
+        f"computed from it. Intervals err with probability {release.alpha:g}. Decisions at all budgets: {budgets}."
+    )
+
+
+def title(of: Dossier) -> str:
+    """What the page is called."""
+    return f"Dossier: {of.release.mechanism}{at_budget(of.release.epsilon)} on {of.release.dataset}"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the machine-readable twin."""
+    return Dossier.model_json_schema(by_alias=True)
+
+
+def _budget(own: pl.DataFrame, epsilon: float | None) -> float | None:
+    """The budget that is asked for; else the largest within the limits, or the smallest."""
+    whole = own.filter(limit=WHOLE).sort("epsilon")
+    budgets = whole["epsilon"].to_list()
+    if epsilon is not None:
+        if epsilon not in budgets:
+            raise UserError(
+                f"epsilon must be an audited one ({', '.join(map(_epsilon, budgets))}), got {epsilon:g}; a decision "
+                "holds for what was measured alone"
+            )
+        return epsilon
+    within = whole.filter(decision=WITHIN)["epsilon"].to_list()
+    budget: float | None = (within or budgets[:1])[-1]
+    return budget
+
+
+def _row_of(table: pl.DataFrame, dataset: str, mechanism: str, epsilon: float | None, **more: str) -> dict[str, Any]:
+    some = table.filter(dataset=dataset, mechanism=mechanism, **more)
+    row: dict[str, Any] = some.filter(pl.col("epsilon").eq_missing(pl.lit(epsilon, pl.Float64))).row(0, named=True)
+    return row
+
+
+def _answer(release: Release, whole: Mapping[str, Any]) -> str:
+    """Whether it may be released, by the stated limits, in two sentences."""
+    what = f"{release.mechanism}{at_budget(release.epsilon)} on {release.dataset}"
+    if release.control:
+        return f"{what} is a control that checks the audit: it is not to be used."
+    if whole["decision"] == WITHIN:
+        return f"Within the stated limits: {what} keeps every limit that applies, whoever attacks."
+    if whole["decision"] == BEYOND:
+        return f"Beyond the stated limits: {what} exceeds {whole['why']}. It is not to be released at this budget."
+    if whole["decision"] == NOT_EXCEEDED:
+        return (
+            f"No attack of ours exceeded the stated limits: {what} is a black box, of which nothing shows that another "
+            "attack would not."
+        )
+    settles = f" It would be settled by {whole['settles']}." if whole["settles"] else ""
+    return f"Not shown: of {what} it is open whether it keeps the stated limits ({whole['why']}).{settles}"
+
+
+def _claim(claim: str, verdict: Mapping[str, Any]) -> str:
+    if claim == NO_CLAIM or not verdict:
+        return "There is no claim to be checked."
+    by = f", by {verdict['by']}" if verdict["by"] else ""
+    reason = f" ({verdict['reason']})" if verdict["reason"] else ""
+    return f"The claim is {verdict['verdict']}{by}{reason}."
+
+
+def _named(results: TextResults, release: Release, best: Mapping[str, Any]) -> list[Named]:
+    """Among 2, 10 and 1,000 texts; by attacks only among as many as were tried."""
+    curve = results.exact_curves.filter(dataset=release.dataset, mechanism=release.mechanism, pairs=ALL)
+    curve = curve.filter(pl.col("epsilon").eq_missing(pl.lit(release.epsilon, pl.Float64))).sort("level")
+    levels, deltas = curve["level"].to_list(), curve["delta_high"].to_list()
+    lawful = bool(levels) and not best["departs"]
+    rows = []
+    for among in sorted({*AMONG, release.candidates}):
+        tried = among == release.candidates
+        rows.append(
+            Named(
+                among=among,
+                guessing=round(100 / among, 1),
+                at_least=_down(success_bound(best["loss"], among)) if tried else None,
+                at_most=_up(largest_success(levels, deltas, among)) if lawful else None,
+            )
+        )
+    return rows
+
+
+def _questions(limits: Sequence[Limited]) -> list[Said]:
+    by = {limited.limit: limited for limited in limits}
+    kinds = [limited for limited in limits if limited.limit.startswith(f"{IDENTIFIERS}:")]
+    attributes = [limited for limited in limits if limited.limit.startswith(f"{ATTRIBUTE}:")]
+    left = "; ".join(f"{_of(limited)} {_range(limited)} ({limited.decision})" for limited in kinds)
+    inferred = "; ".join(f"{_of(limited)} {_range(limited)} nats ({limited.decision})" for limited in attributes)
+    return [
+        Said(
+            about="Singling out",
+            asks="Can a rewrite be traced to one person's text?",
+            here=f"Loss {_range(by[LOSS])} nats, {by[LOSS].decision}; given away by rare outputs: {_range(by[DELTA])}, "
+            f"{by[DELTA].decision}. Identifiers that stand in rewrites: {left or 'none stands in the audited texts'}.",
+        ),
+        Said(
+            about="Linkability",
+            asks="Can a rewrite be joined with other data of the person?",
+            here="With a text that somebody has: the loss above. With facts or other texts of the person: not tested "
+            "here (epsilometer audit --facts or --author); such a loss is at most twice that between any two texts.",
+        ),
+        Said(
+            about="Inference",
+            asks="Can an attribute be inferred?",
+            here=f"{inferred}."
+            if inferred
+            else "Not tested: no attribute is named (decide.attributes in params.yaml).",
+        ),
+    ]
+
+
+def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str) -> list[Said]:
+    by = {limited.limit: limited for limited in limits}
+    fit = "The rewrites depart from the stated law." if best["departs"] else "No departure from a stated law was seen."
+    return [
+        Said(about="Privacy parameter", asks="Is epsilon small, and of what?", here=f"{best['claim']}. {verdict}"),
+        Said(
+            about="Unit of privacy",
+            asks="A word, a text or a person?",
+            here="Measured of one text. Several texts of a person, and further rewrites of a text, add up.",
+        ),
+        Said(
+            about="Delta",
+            asks="What happens in the rare case?",
+            here=f"delta at 4 nats {_range(by[DELTA])}: {by[DELTA].decision}.",
+        ),
+        Said(about="Implementation", asks="Does the code do what is proved?", here=f"{fit} {verdict}"),
+        Said(
+            about="Randomness, floating point",
+            asks="Is noise secret and exact?",
+            here="Not tested: an audit's noise has a seed, by which anybody inverts it. Publish without --seed.",
+        ),
+        Said(
+            about="Trust and access",
+            asks="Who sees texts, logs, times?",
+            here="Not tested: who rewrites sees the texts; times, logs and failures of a service are no part of this.",
+        ),
+        Said(
+            about="Public data",
+            asks="What is taken for public?",
+            here="Vocabularies and models are, and whatever the claim above names as public.",
+        ),
+    ]
+
+
+def _not_tested(release: Release, limits: Sequence[Limited]) -> list[str]:
+    left = sorted({*names(IDENTIFICATION)} - {*release.attacks})
+    return [
+        *([f"The attacks {', '.join(left)}."] if left else []),
+        "Linking by facts or other texts of a person, and several rewrites of one text read together.",
+        *(f"{limited.limit}: {limited.why}." for limited in limits if limited.decision == DOES_NOT_APPLY),
+        f"Texts unlike the audited ones of {release.dataset}, such as longer ones or those of another language.",
+        "Side channels and the service around the mechanism.",
+    ]
+
+
+def _would_change(limits: Sequence[Limited]) -> list[str]:
+    settled = [f"{limited.limit}: {_settled(limited)}." for limited in limits if limited.settles]
+    return [
+        *settled,
+        "Other limits: they are stated in params.yaml, and are not the audit's to choose.",
+        "A proof that a stated law is wrong, or a stronger attack where the decision rests on attacks.",
+    ]
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _end(limited: Limited, value: float | None, by: str | None) -> str:
+    return "unknown" if value is None else f"{_beside(value, limited.allowed)} ({by})"
+
+
+def _range(limited: Limited) -> str:
+    low = "from 0" if limited.low is None else _beside(limited.low, limited.allowed)
+    return f"{low} to {'unknown' if limited.high is None else _beside(limited.high, limited.allowed)}"
+
+
+def _beside(value: float, allowed: float | None) -> str:
+    """The value with three digits, or as many as show on which side of what is allowed it lies."""
+    for digits in range(3, 17):
+        text = f"{value:.{digits}g}"
+        if allowed is None or np.sign(float(text) - allowed) == np.sign(value - allowed):
+            break
+    return text
+
+
+def _open(limited: Limited) -> str:
+    return "; ".join(part for part in (limited.why, _settled(limited)) if part)
+
+
+def _settled(limited: Limited) -> str:
+    """What would settle it; empty where it is settled."""
+    count = f"{limited.needed:,} " if limited.needed else ""
+    return f"{count}{limited.settles} would settle it" if limited.settles else ""
+
+
+def _of(limited: Limited) -> str:
+    """The kind of identifier, or the label."""
+    return limited.limit.partition(": ")[2]
+
+
+def _of_100(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:g}"
+
+
+def _up(share: float) -> float:
+    return math.ceil(1000 * share - 1e-9) / 10
+
+
+def _down(share: float) -> float:
+    return math.floor(1000 * share + 1e-9) / 10
+
+
+def _epsilon(epsilon: float | None) -> str:
+    return "no budget" if epsilon is None else f"{epsilon:g}"
