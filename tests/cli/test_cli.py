@@ -313,7 +313,8 @@ def test_check_counts_all_texts_of_a_generator_where_a_sample_has_too_few(
     monkeypatch.chdir(ROOT)
     file = tmp_path / "params.yaml"
     params = yaml.safe_load((ROOT / "params.yaml").read_text())
-    params["datasets"], params["exemplars"] = {"queries": params["datasets"]["queries"] | {"count": 1200}}, {}
+    params["datasets"] = {"queries": params["datasets"]["queries"] | {"count": 1200}}
+    params["exemplars"] = params["decide"] = {}
     params["cells"] = {name: cell for name, cell in params["cells"].items() if cell["dataset"] == "queries"}
     params["trials"]["candidates"] = candidates
     file.write_text(yaml.safe_dump(params))

@@ -82,7 +82,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     raw["mechanisms"] = {cell["mechanism"]: {k: v for k, v in cell.items() if k not in ("dataset", "part")}
                          for cell in CELLS.values()}  # fmt: skip
     raw["cells"] = {"songs-swaps": CELLS["songs-swaps"]}
-    raw["anonymity"], raw["ablations"], raw["exemplars"] = CELLS, {}, {}
+    raw["anonymity"], raw["ablations"], raw["exemplars"], raw["decide"] = CELLS, {}, {}, {}
     raw["classification"] = {
         "labels": {"songs": {"tasks": ["rating"], "attributes": ["gender"]}},
         "kinds": ["linear"],

@@ -118,7 +118,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         }
     }
     raw["words"] = {"sources": {"own": "vectors.txt"}, "lists": 1}
-    raw["models"], raw["ablations"], raw["exemplars"] = {}, {}, {}
+    raw["models"], raw["ablations"], raw["exemplars"], raw["decide"] = {}, {}, {}, {}
     raw["auxiliaries"] = {
         "songs": {**labels, "dataset": "songs", "kinds": ["linear"], "vectors": "own", "relations": "relations.csv"}
     }

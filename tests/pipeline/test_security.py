@@ -117,13 +117,13 @@ def test_data_beside_the_project_must_be_named_as_outside(tmp_path: Path, good: 
 def test_an_absolute_path_is_meant(tmp_path: Path, good: dict[str, Any]) -> None:
     good["datasets"]["queries"]["source"] = "/data/texts.parquet"
     good["cells"]["queries-tem"]["resource"] = "/data/vectors.npz"
-    good["ablations"] = good["exemplars"] = {}
+    good["ablations"] = good["exemplars"] = good["decide"] = {}
     assert read(written(tmp_path, good)).cells["queries-tem"].resource == "/data/vectors.npz"
 
 
 def test_a_run_in_a_folder_of_its_own_reaches_its_project(tmp_path: Path, good: dict[str, Any]) -> None:
     """A profile's `root` is ../..: resources may be the project's, and no others."""
-    good["root"], good["ablations"], good["exemplars"] = "../..", {}, {}
+    good["root"], good["ablations"], good["exemplars"], good["decide"] = "../..", {}, {}, {}
     good["cells"]["queries-tem"]["resource"] = "../../data/vectors/minilm.npz"
     read(written(tmp_path, good))
     good["cells"]["queries-tem"]["resource"] = "../../../data/vectors/minilm.npz"
@@ -141,7 +141,7 @@ def test_a_link_that_leads_out_is_refused(
     (project / "texts.csv").symlink_to(tmp_path / "elsewhere" / "texts.csv")
     good["datasets"] = {"queries": {"source": "texts.csv"}}
     good["cells"] = {k: v for k, v in good["cells"].items() if k == "queries-tem"}
-    good["ablations"] = good["exemplars"] = {}
+    good["ablations"] = good["exemplars"] = good["decide"] = {}
     monkeypatch.chdir(project)
     with pytest.raises(UserError, match=r"'texts.csv' is a link that leads out of the project"):
         check(read(written(project, good)))
@@ -199,7 +199,7 @@ def test_hostile_texts_go_through_the_prepare_stage_as_they_are(
     source(tmp_path, suffix)
     good["datasets"] = {"hostile": {"source": f"hostile.{suffix}", "labels": ["label"]}}
     good["cells"] = {"hostile-tem": good["cells"]["queries-tem"] | {"dataset": "hostile"}}
-    good["ablations"] = good["exemplars"] = {}
+    good["ablations"] = good["exemplars"] = good["decide"] = {}
     written(tmp_path, good)
     monkeypatch.chdir(tmp_path)
     prepare.main("hostile")

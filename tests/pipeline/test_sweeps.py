@@ -58,6 +58,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "words": {"sources": {"own": "songs.csv"}, "lists": 1},
         "ablations": {},
         "exemplars": {},
+        "decide": {},
         "sweeps": {
             "songs-mine": {
                 "dataset": "songs",

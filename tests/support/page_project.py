@@ -79,6 +79,7 @@ def _params() -> dict[str, Any]:
         "attacks": {"lexical": {}, "length": {}, "likelihood": {}},
         "ablations": {},
         "exemplars": {},
+        "decide": {},
         "classification": {
             "labels": {"reviews": LABELS}, "kinds": ["linear"], "texts": {"train": 200, "test": 200},
             "training": {"batch": 8},

@@ -315,7 +315,7 @@ def test_a_check_finds_labels_that_cannot_be_learnt_before_anything_runs(
     texts = table(["a", "b"] * 10, ["a", "a"])
     texts.select("text", "split", "mood").write_csv("songs.csv")
     raw = parameters(root=str(ROOT))
-    raw["exemplars"] = {}
+    raw["exemplars"] = raw["decide"] = {}
     raw["datasets"] = {"songs": {"source": str(tmp_path / "songs.csv"), "labels": ["mood"]}}
     raw["cells"] = {"songs-tem": {**raw["mechanisms"]["tem"], "dataset": "songs"}}
     raw["downstream"], raw["classification"] = {}, {"labels": {"songs": {"tasks": ["mood"]}}}
@@ -418,7 +418,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> Path
     )
     raw = parameters()
     entry = {"mechanism": "mine", "file": "mine.py", "resource": "data/prepared/songs.parquet", "epsilons": [1, 9]}
-    raw["exemplars"] = {}
+    raw["exemplars"] = raw["decide"] = {}
     raw["datasets"] = {"songs": {"source": "songs.csv", "labels": ["mood", "speaker"]}}
     raw["mechanisms"] = {"mine": entry}
     raw["cells"] = raw["downstream"] = {"songs-mine": {**entry, "dataset": "songs"}}
