@@ -145,6 +145,7 @@ def write_or_run(code: str, folder: Path, scope: dict[str, Any]) -> None:
 
 
 OTHERWISE = {
+    "adapters",  # tests/test_adapters.py, with what it prints
     "tutorial",  # below
     "truth-bench",  # tests/auditing/truth/test_bench.py runs its example
     "paper",  # tests/mechanisms/latents/test_published_checkpoints.py converts a small checkpoint

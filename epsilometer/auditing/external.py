@@ -21,6 +21,7 @@ from epsilometer.auditing.results.losses import Losses
 from epsilometer.auditing.text_audit import Attacks, Pool, attacked, chosen_attacks, embed, say_what_is_left_out
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.sampling import Trials, sample
+from epsilometer.auditing.trials.unread import say_language
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import no_column
 from epsilometer.core.guarantees import NO_BUDGET, Guarantee, at_budget, check_epsilons
@@ -190,6 +191,7 @@ def audit_recorded(
     distinct = texts["text"].to_list()
     embedded = embed(distinct) if design.temperature else None
     vectors = np.zeros((len(distinct), 1), np.float32) if embedded is None else embedded.vectors
+    say_language(distinct, chosen)
     pool, audits = Pool(distinct, embedded), list[Losses]()
     for epsilon in epsilons:
         sampled, row = _draw(counts[epsilon], vectors, trials, epsilon, design=design)

@@ -42,7 +42,7 @@ from epsilometer.auditing.text_audit import (
     label,
 )
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
-from epsilometer.auditing.trials.unread import say, unread
+from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
 from epsilometer.core import json_text
 from epsilometer.core.atomic import write_text
 from epsilometer.core.component import describe
@@ -172,6 +172,7 @@ def gate(
         tail = TailLimit(rules.max_delta_at_4, "the largest delta at 4 nats allowed")
         limits |= {f"{name}{_TAIL}": tail for name in of.attacks}
     say(unread(of.mechanism, of.pool.texts))
+    say_language(of.pool.texts, {**of.attacks, MECHANISM: of.mechanism})
     beside = sum(each.tests for each in counted)
     tests = beside + sum(limit is not None for limit in limits.values())
     share, once, spent = rules.budget // (len(counted) + bool(limits)), list[Judged](), 0
@@ -223,6 +224,7 @@ def _thresholds(of: Subject, trials: int) -> list[float]:
 def measure(of: Subject, trials: int = 2000) -> Accepted:
     """Count each attack's successes in fresh trials, to be accepted."""
     say(unread(of.mechanism, of.pool.texts))
+    say_language(of.pool.texts, {**of.attacks, MECHANISM: of.mechanism})
     batches = fresh_batches(of.pool, of.mechanism, of.attacks, of.design, stream="accepted")
     counted = batches(of.epsilon, 0, trials, range(len(of.attacks)))
     return Accepted(

@@ -25,7 +25,7 @@ from epsilometer.auditing.schemas import AUDIT, BY_TEXT
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials, of_all, sample, variety
-from epsilometer.auditing.trials.unread import say, unread
+from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
 from epsilometer.core.attack import (
     SEES,
     Attack,
@@ -113,6 +113,7 @@ def audit(
     worst = worst_cases(made_by, epsilons)
     sampled, embedded = draw(texts, trials, design)
     say(unread(made_by, texts))
+    say_language(texts, {**chosen, MECHANISM: made_by})
     if design.temperature and design.candidates != "all":
         said = variety(sampled.candidates)
         note(
@@ -226,9 +227,12 @@ def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[
 
 def embed(texts: Sequence[str]) -> Embedded:
     """The texts' sentence embeddings by the default encoder."""
-    from epsilometer.models.encoder import Encoder
+    from epsilometer.models.encoder import Encoder, say_cut
 
-    return Embedded(ENCODER, "float32", Encoder(ENCODER).encode(texts))
+    encoder = Encoder(ENCODER)
+    vectors = encoder.encode(texts)
+    say_cut(encoder, encoder.cut, len(texts))
+    return Embedded(ENCODER, "float32", vectors)
 
 
 def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:

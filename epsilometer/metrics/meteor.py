@@ -3,12 +3,13 @@
 Words are matched where they are equal, then where Porter's stems are. The third stage, synonyms from WordNet, is left
 out, since WordNet is a download; figures are therefore at most those with synonyms. nltk's parameters: alpha 0.9, beta
 3, gamma 0.5. The fragmentation penalty counts at least one chunk, so that equal texts of n words score
-1 - 0.5 / n^3, and a text of one word no more than 0.5.
+1 - 0.5 / n^3, and a text of one word no more than 0.5. The stems are English; in other languages equal words count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from epsilometer.text.words import words
 @component
 class Meteor:
     """1 where neither text has a word, 0 where one of them has none."""
+
+    english: ClassVar[bool] = True  # the stems
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """The [n] scores, 0 to 1."""

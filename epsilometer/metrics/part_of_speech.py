@@ -1,15 +1,15 @@
 """Part-of-speech match: how alike the tags of the texts' words are, as 1 - Levenshtein distance of the two sequences of
 tags / length of the longer. For texts with equally many words it is at least the share of words whose tag is unchanged.
 
-Tags are Universal Dependencies', by the embedded tagger. Both texts are tagged as bare words, without punctuation and
-sentence ends, so that a mechanism that drops these is not charged for it.
+Tags are Universal Dependencies', by the embedded tagger, which knows English alone. Both texts are tagged as bare
+words, without punctuation and sentence ends, so that a mechanism that drops these is not charged for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ _RUN = 60  # words tagged at a time: the tagger reads 256 pieces
 @component
 class PartOfSpeech:
     """1 for equal tags, also where neither text has a word."""
+
+    english: ClassVar[bool] = True
 
     @cached_property
     def _tagger(self) -> Tagger:

@@ -38,6 +38,11 @@ class Perplexity:
     model: str = PARAPHRASER.name
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
 
+    @property
+    def english(self) -> bool:
+        """Whether the model is the embedded one."""
+        return self.model == PARAPHRASER.name
+
     @cached_property
     def _reader(self) -> CausalLM:
         from epsilometer.models.causal_lm import CausalLM

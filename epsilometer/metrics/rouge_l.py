@@ -1,6 +1,7 @@
-"""ROUGE-L (Lin 2004) by rouge-score: F1 of the longest common subsequence of words.
+"""ROUGE-L (Lin 2004): F1 of the longest common subsequence of words, whose length rapidfuzz computes.
 
-The words are ours, in place of the library's tokeniser, which knows ASCII letters only.
+The figures are those of the library rouge-score on our words, bit for bit; its table of all pairs of words takes memory
+and time by the product of two lengths, which documents of 10,000 words have not.
 """
 
 from __future__ import annotations
@@ -20,18 +21,17 @@ class RougeL:
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """The [n] scores, 0 to 1."""
-        from rouge_score.rouge_scorer import RougeScorer
-
-        scorer = RougeScorer(["rougeL"], tokenizer=_Words())
-        scores = [
-            scorer.score(a, b)["rougeL"].fmeasure if words(a) or words(b) else 1.0
-            for a, b in zip(originals, rewrites, strict=True)
-        ]
-        return np.array(scores, np.float64)
+        pairs = zip(originals, rewrites, strict=True)
+        return np.array([_f1(words(original), words(rewrite)) for original, rewrite in pairs], np.float64)
 
 
-class _Words:
-    """Our words as a tokeniser of rouge-score."""
+def _f1(reference: list[str], written: list[str]) -> float:
+    from rapidfuzz.distance import LCSseq
 
-    def tokenize(self, text: str) -> list[str]:
-        return words(text)
+    if not reference and not written:
+        return 1.0
+    common = LCSseq.similarity(reference, written)
+    if not common:
+        return 0.0
+    precision, recall = common / len(written), common / len(reference)
+    return 2 * precision * recall / (precision + recall)

@@ -14,6 +14,7 @@ import numpy as np
 from epsilometer.core.errors import UserError
 from epsilometer.models.devices import resolved
 from epsilometer.models.locate import loading, locate, quiet_loading
+from epsilometer.runtime.progress import note
 
 LONGEST = 1_000_000  # tokens; tokenisers that know no limit state a far larger number
 EQUAL_ROWS = {"cpu": 16, "cuda": 1024}  # texts in every batch that sentence-transformers sees, where memory holds them
@@ -50,6 +51,15 @@ class Encoder:
         exact = vectors.astype(np.float64)
         norms = np.linalg.norm(exact, axis=1, keepdims=True)
         return (exact / np.maximum(norms, 1e-12)).astype(np.float32)
+
+
+def say_cut(encoder: Encoder, cut: int, texts: int) -> None:
+    """Notes how many of so many texts the encoder cut."""
+    if cut:
+        note(
+            f"the sentence encoder reads the first {encoder.window} tokens of a text; of {cut} of {texts} texts "
+            "it sees the beginning alone, so an embedding attack misses what stands behind"
+        )
 
 
 class _BertEncoder:

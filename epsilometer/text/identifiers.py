@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-LONGEST = 10_000  # characters of a text that are searched
+from epsilometer.text.sentences import passages
+
+LONGEST = 10_000  # characters that are searched at a time: long texts passage by passage
 
 _ORDER = (
     r"(?<![\w@.+$€£-])(?=[a-z0-9-]{6,20}(?![a-z0-9-]))(?=(?:[a-z-]*\d){2})(?![a-z0-9-]*[a-z]{4})"
@@ -32,21 +34,29 @@ class Match(NamedTuple):
 
 def matches(texts: Sequence[str]) -> list[list[Match]]:
     """The identifiers in each text; where two overlap, the first recogniser's."""
-    rows: list[list[Match]] = []
-    for text in (text[:LONGEST] for text in texts):
-        taken: list[tuple[int, int]] = []
-        row: list[Match] = []
-        if _WORTH_A_LOOK.search(text):
-            for kind, recogniser in recognisers():
-                results = recogniser.analyze(text, recogniser.supported_entities, None)
-                for match in sorted(results, key=lambda result: (result.start, -result.end)):
-                    if any(match.start < end and start < match.end for start, end in taken):
-                        continue
-                    taken.append((match.start, match.end))
-                    if kind is not None:
-                        row.append(Match(kind, match.start, match.end))
-        rows.append(row)
-    return rows
+    return [
+        [
+            Match(kind, first + start, first + end)
+            for first, passage in passages(text, LONGEST)
+            for kind, start, end in _of_passage(passage)
+        ]
+        for text in texts
+    ]
+
+
+def _of_passage(text: str) -> list[Match]:
+    taken: list[tuple[int, int]] = []
+    row: list[Match] = []
+    if _WORTH_A_LOOK.search(text):
+        for kind, recogniser in recognisers():
+            results = recogniser.analyze(text, recogniser.supported_entities, None)
+            for match in sorted(results, key=lambda result: (result.start, -result.end)):
+                if any(match.start < end and start < match.end for start, end in taken):
+                    continue
+                taken.append((match.start, match.end))
+                if kind is not None:
+                    row.append(Match(kind, match.start, match.end))
+    return row
 
 
 @cache

@@ -1,15 +1,20 @@
 """Where sentences end: at a full stop, question or exclamation mark before white space, and at a line break.
 
 Lower-case texts have sentences too, so what follows need not be a capital; a title, an initial or another common
-abbreviation ends none.
+abbreviation ends none. The abbreviations are English: "Nr. 3" of a German text ends a sentence. Arabic, Urdu and
+Devanagari have marks of their own; after the full-width marks of Chinese and Japanese no white space is needed.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-# The last mark with what closes after it, then white space; or a line break.
-_GAP = re.compile(r"(?:(?<=[.!?…])|(?<=[.!?…][\"'’”)\]]))\s+|\s*\n\s*")
+# The last mark with what closes after it, then white space; or a full-width mark; or a line break.
+_GAP = re.compile(
+    r"(?:(?<=[.!?…؟۔।॥])|(?<=[.!?…؟۔।॥][\"'’”»)\]]))\s+"
+    r"|(?:(?<=[。！？｡])(?![」』”’）])|(?<=[。！？｡][」』”’）]))\s*(?=\S)|\s*\n\s*"
+)
 _ABBREVIATED = re.compile(
     r"(?:^|[\s(\"'“‘])(?:[^\W\d_]|mr|mrs|ms|dr|prof|st|jr|sr|no|vs|etc|approx|e\.g|i\.e|a\.m|p\.m)\.$", re.IGNORECASE
 )
@@ -29,3 +34,24 @@ def sentences(text: str) -> list[tuple[str, str]]:
         parts.append((sentence, gap.group()))
         start = gap.end()
     return [*parts, (text[start:], "")] if start < len(text) else parts
+
+
+def passages(text: str, longest: int) -> Iterator[tuple[int, str]]:
+    """The text in passages of no more characters than `longest`, each with the place of its first one.
+
+    Joined they are the text. They end with a sentence; where one is too long, at white space, else anywhere.
+    """
+    start = end = 0
+    for sentence, gap in sentences(text):
+        size = len(sentence) + len(gap)
+        if end > start and end + size - start > longest:
+            yield start, text[start:end]
+            start = end
+        end += size
+        while end - start > longest:
+            piece = text[start : start + longest]
+            cut = piece.rfind(" ") + 1 or longest
+            yield start, piece[:cut]
+            start += cut
+    if end > start:
+        yield start, text[start:end]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import regex
 
@@ -15,7 +15,9 @@ import regex
 _LETTER, _MARK = r"[\p{L}\p{N}]", r"[[\p{Mn}\p{Mc}]--\p{Variation_Selector}]"
 _UNSPACED = r"[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{Line_Break=SA}]"
 _SPACED = rf"[{_LETTER}--{_UNSPACED}][[{_LETTER}--{_UNSPACED}]{_MARK}]*"
-_WORD = regex.compile(rf"[{_LETTER}&&{_UNSPACED}]{_MARK}*|{_SPACED}(?:'{_SPACED})*", regex.V1)
+_CHARACTER = rf"[{_LETTER}&&{_UNSPACED}]{_MARK}*"
+_WORD = regex.compile(rf"{_CHARACTER}|{_SPACED}(?:'{_SPACED})*", regex.V1)
+_RUN = regex.compile(rf"{_CHARACTER}(?:\s*{_CHARACTER})*", regex.V1)
 # The same words, found faster: in ASCII, and where there are but Latin letters, signs and emoji beside it.
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
 _LATIN_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
@@ -31,6 +33,28 @@ def words(text: str) -> list[str]:
         return _ASCII_WORD.findall(text.lower())
     lowered = _normalised(text).lower()
     return (_LATIN_WORD if _LATIN.fullmatch(lowered) else _WORD).findall(lowered)
+
+
+def places(text: str) -> Iterator[tuple[int, int]]:
+    """The first and the last character (exclusive) of each word, in the text as it is."""
+    return (match.span() for match in _WORD.finditer(text.replace("’", "'")))
+
+
+def with_spaces(text: str) -> str:
+    """The text normalised as for `words`, with punctuation, for what compares the parts of words.
+
+    A run of characters of a script without spaces stands there without the white space that may be between them, and
+    once more as characters apart: so a text and its words, written with spaces between them, are alike.
+    """
+    if text.isascii():
+        return text.lower()
+    lowered = _normalised(text).lower()
+    return lowered if _LATIN.fullmatch(lowered) else _RUN.sub(_joined_and_apart, lowered)
+
+
+def _joined_and_apart(run: regex.Match[str]) -> str:
+    parts = _WORD.findall(run[0])
+    return f" {''.join(parts)} {' '.join(parts)} "
 
 
 def lay_out(text: str, words: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epsilometer.corpora.synthetic import generate
-from epsilometer.text.words import STOP_WORDS, lay_out, words
+from epsilometer.text.words import STOP_WORDS, lay_out, places, with_spaces, words, write
 
 SHARED = Path(__file__).parents[3] / "shared/data"
 ENGLISH = re.compile(r"[^\W_]+(?:'[^\W_]+)*")  # the words of text that is neither in such a script nor has marks
@@ -86,3 +86,17 @@ def test_stop_words_are_those_of_the_released_mechanisms() -> None:
     earlier = "\n".join(sorted(STOP_WORDS - added))
     assert sha256(earlier.encode()).hexdigest() == "63c081f949766b37ecdc95ac5b55639990d34295166996357ff47df805fda211"
     assert all(words(word) == [word] for word in STOP_WORDS)
+
+
+def test_a_text_and_its_words_have_the_same_parts() -> None:
+    """Written with spaces, a Chinese text had none of its pairs of characters left."""
+    assert with_spaces("我们 喜欢 Python 3，你呢？").split() == with_spaces("我 们 喜 欢 Python 3，你 呢？").split()
+    assert with_spaces("我们a").split() == ["我们", "我", "们", "a"]
+    assert with_spaces("สวัสดี").split() == ["สวัสดี", *words("สวัสดี")]
+    assert with_spaces("Don’t u\u0308ben!") == "don't üben!"
+    assert with_spaces("Plain, Text") == "plain, text"
+
+
+@pytest.mark.parametrize("text", ["Don't go, Ann-Lee!", "我们喜欢 Python。", "شُكْرًا جزيلاً", "नमस्ते दुनिया", "Ünïcode’s"])
+def test_places_are_those_of_the_words(text: str) -> None:
+    assert [write(words(text[start:end])) for start, end in places(text)] == words(text)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import component
 from epsilometer.core.mechanism import Rewrites
-from epsilometer.models.encoder import Encoder
+from epsilometer.models.encoder import Encoder, say_cut
 from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import track
 
@@ -35,7 +35,14 @@ class EmbeddingAttack(ByScore):
     @cached_property
     def _encode_once(self) -> Callable[[tuple[str, ...]], NDArray[np.float32]]:
         """Vectors of the candidates' texts; calls about other trials often have the same."""
-        return lru_cache(maxsize=1)(lambda texts: self._encoder.encode(list(texts)))
+
+        def encode(texts: tuple[str, ...]) -> NDArray[np.float32]:
+            encoder, before = self._encoder, self._encoder.cut
+            vectors = encoder.encode(texts)
+            say_cut(encoder, encoder.cut - before, len(texts))
+            return vectors
+
+        return lru_cache(maxsize=1)(encode)
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]

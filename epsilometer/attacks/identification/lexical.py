@@ -1,4 +1,8 @@
-"""The lexical attack: cosine of character n-gram TF-IDF vectors. The surface adversary that needs no model."""
+"""The lexical attack: cosine of character n-gram TF-IDF vectors. The surface adversary that needs no model.
+
+Of scripts without spaces between words, n-grams are of runs of characters, and each character counts by itself, too
+(`text.words.with_spaces`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from pydantic import PositiveInt
 from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import component
 from epsilometer.core.mechanism import Rewrites
+from epsilometer.text.words import with_spaces
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -57,7 +62,7 @@ def _fitted(texts: tuple[str, ...], shortest: int, longest: int) -> Fitted:
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
     counter = CountVectorizer(analyzer="char_wb", ngram_range=(shortest, longest), dtype=np.float32)
-    weights, counts = TfidfTransformer(sublinear_tf=True), counter.fit_transform(texts)
+    weights, counts = TfidfTransformer(sublinear_tf=True), counter.fit_transform(map(with_spaces, texts))
     return counter, weights, weights.fit_transform(counts)
 
 
@@ -65,7 +70,7 @@ def _counted(counter: CountVectorizer, texts: Sequence[str]) -> csr_matrix:
     """The n-grams of each text [texts, n-grams]: of each different word once, since no n-gram is of two words."""
     from scipy.sparse import csr_matrix
 
-    rows = [text.lower().split() for text in texts]
+    rows = [with_spaces(text).split() for text in texts]
     place = {word: number for number, word in enumerate(dict.fromkeys(chain.from_iterable(rows)))}
     borders = np.cumsum([0, *map(len, rows)])
     numbers = np.fromiter(map(place.__getitem__, chain.from_iterable(rows)), np.int64, borders[-1])

@@ -15,7 +15,7 @@ from epsilometer.auditing.exact_loss.pairs import FURTHEST, Pairs, all_of, furth
 from epsilometer.auditing.text_audit import Named, as_mechanism, distinct, embed
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.sampling import sample
-from epsilometer.auditing.trials.unread import say, unread
+from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, check_epsilons, stored
 from epsilometer.core.mechanism import HasLaws, Mechanism, budgets
@@ -113,6 +113,7 @@ def measured(
         )
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
     say(unread(built, texts))
+    say_language(texts, {MECHANISM: built})
     most = trials if pairwise(built) else max(trials, FULL.draws)  # a draw is between the pair of another trial
     measured = measure(built, texts, at, chosen(texts, most, as_installed(design)))
     for row in measured.losses.filter(pl.col("method").str.contains(", ")).to_dicts():

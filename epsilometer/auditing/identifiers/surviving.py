@@ -37,10 +37,12 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.mechanism import Mechanism, budgets
 from epsilometer.core.randomness import Noise
+from epsilometer.runtime.progress import warn
+from epsilometer.text.language import LEAST, function_words
+from epsilometer.text.words import places, words, write
 
 TRIALS = 500  # texts a kind
 _DIGITS = 6  # that identify without the letters around them
-_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,16 @@ class Identified:
             if any(not (survives(each.text, text) or each.text in text) for each in some):
                 raise UserError(f"text {number} does not hold an identifier that is recorded of it; correct the record")
         return cls(all_texts, record if any(record) else None)
+
+    def say_language(self) -> None:
+        """Warns where what is planted is in another language than the texts."""
+        share = function_words(self.texts) if self.record is None else None
+        if share is not None and share < LEAST:
+            warn(
+                f"the texts are in another language than English, or no sentences: {share:.1%} of their words are "
+                "English function words. What is planted are English sentences with names of the United States; "
+                "texts whose identifiers are recorded tell more"
+            )
 
     def chosen(self, kinds: Sequence[str] | None) -> list[str]:
         """The kinds that are asked for, or all. Raises UserError for one that is not there."""
@@ -144,6 +156,7 @@ def surviving_identifiers(
     built = as_mechanism(mechanism, settings, identified.texts)
     every = [trial for kind in identified.chosen(kinds) for trial in identified.trials(kind, trials, design.seed)]
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
+    identified.say_language()
     rows = []
     for epsilon, rewrites in zip(at, rewritten(built, every, at, design.seed), strict=True):
         for kind in dict.fromkeys(trial.kind for trial in every):
@@ -198,10 +211,9 @@ def precision(some: Sequence[tuple[Trial, str]], alpha: float) -> tuple[int, flo
 
 def masked(text: str, rewrite: str) -> list[tuple[int, int]]:
     """Start and end of each run of words of the text that the rewrite does not have in their place."""
-    spans = [match.span() for match in _WORD.finditer(text)]
-    old = [text[start:end].casefold() for start, end in spans]
-    new = [match.group().casefold() for match in _WORD.finditer(rewrite)]
-    changes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    spans = list(places(text))
+    old = [write(words(text[start:end])) for start, end in spans]
+    changes = SequenceMatcher(None, old, words(rewrite), autojunk=False).get_opcodes()
     return [(spans[i][0], spans[j - 1][1]) for what, i, j, _, _ in changes if what in ("replace", "delete")]
 
 

@@ -1,12 +1,16 @@
-"""Reporting what a mechanism does not read of some texts: a loss of 0 on texts that it hardly reads means little."""
+"""Reporting what mechanisms, attacks and metrics do not read: a loss of 0 on texts hardly read means little."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from epsilometer.core.mechanism import HasUnread, Mechanism, Unread
+from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import note, warn
+from epsilometer.text.language import LEAST, function_words
 
+MECHANISM = "the mechanism"  # among the names of what reads English
 MUCH = 0.2  # a share of unknown words or of cut texts that is this large deserves a warning
 
 
@@ -39,6 +43,26 @@ def say(counts: Unread) -> None:
         "that stands for them",
         "so rewrites say little of them; give public texts of their language and kind",
     )
+
+
+def say_language(texts: Sequence[str], parts: Mapping[str, Any]) -> None:
+    """Warns where texts are not English and some of these attacks, metrics or mechanisms, by name, read it alone."""
+    english = [name for name, part in parts.items() if reads_english(part)]
+    share = function_words(texts) if english else None
+    if share is not None and share < LEAST:
+        warn(
+            f"the texts are in another language than English, or no sentences: {share:.1%} of their words are English "
+            f"function words. Made for English: {', '.join(english)}; so a low loss or a high likeness by these says "
+            "little. Give them a model or vectors of the texts' language"
+        )
+
+
+def reads_english(part: Any) -> bool:
+    """Whether a component says so (`english`), or reads the embedded encoder or its embedded default resource."""
+    if getattr(part, "english", False) or ENCODER in (getattr(part, "model", None), getattr(part, "encoder", None)):
+        return True
+    default, resource = getattr(type(part), "default_resource", None), getattr(part, "resource", None)
+    return default is not None and resource is not None and str(resource) == str(default())
 
 
 def _say(share: float, remark: str, consequence: str) -> None:

@@ -17,8 +17,8 @@ several rewrites of it, do not survive independently.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -36,8 +36,6 @@ from epsilometer.text.words import words
 COUNTS: Schema = {name: LEAKAGE[name] for name in list(LEAKAGE)[3:]}  # without the cell
 ALL = "all"
 OTHER = "other"  # the kind of what a corpus records without one
-
-_PLAIN = re.compile(r"[\W_]+")
 
 
 class Identifier(NamedTuple):
@@ -65,9 +63,7 @@ def identifiers(table: pl.DataFrame) -> list[list[Identifier]]:
 
 def survives(text: str, rewrite: str) -> bool:
     """Whether an identifier stands in the rewrite, by the module's rule."""
-    key, parts = _key(text), words(rewrite)
-    joined = "".join(map(_key, parts))
-    borders = set(accumulate((len(_key(part)) for part in parts), initial=0))
+    key, (joined, borders) = _key(text), _joined(rewrite)
     at = joined.find(key) if key else -1
     while at >= 0 and not (at in borders and at + len(key) in borders):
         at = joined.find(key, at + 1)
@@ -109,8 +105,15 @@ def by_entity(some: Sequence[Identifier]) -> list[list[Identifier]]:
 
 
 def _key(text: str) -> str:
-    """The letters and digits of a text."""
-    return _PLAIN.sub("", "".join(words(text)))
+    """The letters and digits of a text, with their marks."""
+    return "".join(words(text)).replace("'", "")
+
+
+@lru_cache(maxsize=1)  # one rewrite is asked about many identifiers
+def _joined(rewrite: str) -> tuple[str, frozenset[int]]:
+    """The letters and digits of a rewrite, and where its words begin and end among them."""
+    parts = [part.replace("'", "") for part in words(rewrite)]
+    return "".join(parts), frozenset(accumulate(map(len, parts), initial=0))
 
 
 def _among(new: Identifier, others: Sequence[Identifier]) -> bool:

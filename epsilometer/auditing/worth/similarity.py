@@ -2,19 +2,21 @@
 
 A metric is a class with `measure(originals, rewrites)`: one number per pair, NaN where it is undefined. Most look at
 words as `epsilometer.text.words` yields them: case, layout and punctuation do not count, and an emoji is no word. Texts
-are read up to their first 10,000 characters, since alignments take time by the product of two lengths.
+are read up to their first 100,000 characters, since alignments take time by the product of two lengths, and by networks
+up to their windows.
 
-| metric | what | scale |
-|---|---|---|
-| cosine | of the sentence embeddings | -1 to 1 |
-| levenshtein | 1 - edit distance / length of the longer, in characters | 0 to 1 |
-| jaccard | sets of words: common / all | 0 to 1 |
-| changed | share of words replaced, inserted or deleted | 0 to 1, less is closer |
-| bleu, rouge_l, meteor | n-grams, longest common subsequence, matched words and stems | 0 to 1 |
-| bertscore | F1 of matched token states | -1 to 1 |
-| part_of_speech | likeness of the sequences of tags | 0 to 1 |
-| perplexity | of the rewrite alone, under a language model | from 1, less is likelier |
-| grammaticality | of the rewrite alone, by a classifier | 0 to 1 |
+| metric | what | scale | language |
+|---|---|---|---|
+| cosine | of the sentence embeddings | -1 to 1 | the encoder's: English by default |
+| levenshtein | 1 - edit distance / length of the longer, in characters | 0 to 1 | any |
+| jaccard | sets of words: common / all | 0 to 1 | any |
+| changed | share of words replaced, inserted or deleted | 0 to 1, less is closer | any |
+| bleu, rouge_l | n-grams, longest common subsequence of words | 0 to 1 | any |
+| meteor | matched words and stems | 0 to 1 | words any, stems English |
+| bertscore | F1 of matched token states | -1 to 1 | the encoder's: English by default |
+| part_of_speech | likeness of the sequences of tags | 0 to 1 | English |
+| perplexity | of the rewrite alone, under a language model | from 1, less is likelier | the model's: English |
+| grammaticality | of the rewrite alone, by a classifier | 0 to 1 | the classifier's |
 
 None of them says whether a text is good: two texts on one topic have a high cosine.
 """
@@ -29,10 +31,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.auditing.trials.unread import say_language
 from epsilometer.core.component import build, by_name, find
 from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import note
 
-LONGEST = 10_000  # characters
+LONGEST = 100_000  # characters
 CHEAP = ("levenshtein", "jaccard", "changed", "bleu", "rouge_l", "meteor")  # those that need no model
 
 
@@ -55,13 +59,26 @@ def similarity(
     mapping from names and paths to settings. Those beyond the default load models. Raises UserError for texts that are
     not as many strings on both sides, and for unknown metrics.
     """
-    return measure(originals, rewrites, by_name("metrics", metrics, metric))
+    chosen = by_name("metrics", metrics, metric)
+    table = measure(originals, rewrites, chosen)
+    say_unread(originals, rewrites, chosen)
+    return table
 
 
 def metric(name: str, settings: Mapping[str, Any]) -> Metric:
     """A shipped metric by module name, or one from the path of a user's file. Raises UserError for unknown settings."""
     instance: Metric = build(find("metrics", name, "measure"), settings, f"utility.metrics.{name}")
     return instance
+
+
+def say_unread(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[str, Metric]) -> None:
+    """Says how many pairs are read in part, and which of the metrics read English alone where the originals do not."""
+    cut = sum(max(len(a), len(b)) > LONGEST for a, b in zip(originals, rewrites, strict=True))
+    if cut:
+        note(
+            f"metrics read the first {LONGEST:,} characters of a text: of {cut} of {len(originals)} pairs not the rest"
+        )
+    say_language(list(dict.fromkeys(originals)), metrics)
 
 
 def measure(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[str, Metric]) -> pl.DataFrame:

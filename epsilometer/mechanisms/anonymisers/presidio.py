@@ -26,12 +26,13 @@ from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.mechanism import Rewrites
-from epsilometer.core.outcomes import CUT, FOUND, NOTHING
+from epsilometer.core.outcomes import FOUND, NOTHING
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, in_case_of, spans
 from epsilometer.models.tagging import Tagger
 from epsilometer.text.identifiers import LONGEST, recognisers
+from epsilometer.text.sentences import passages
 
 PERSON = "PERSON"
 _SCORE = 0.85  # of a name; Presidio gives the same to a pipeline's names
@@ -46,6 +47,11 @@ class Presidio:
 
     operator: Literal["replace", "mask", "surrogate"] = "replace"
     pipeline: str | None = None
+
+    @property
+    def english(self) -> bool:
+        """Whether names are what the embedded tagger takes for them."""
+        return self.pipeline is None
 
     @cached_property
     def _analyzer(self) -> Any:
@@ -82,19 +88,18 @@ class Presidio:
             some = distinct[start : start + _TOGETHER]
             matches |= dict(zip(some, self.matches(some), strict=True))
         rewrites = [self._released(text, matches[text], noise, i) for i, text in enumerate(texts)]
-        status = [
-            CUT if len(text) > LONGEST else NOTHING if text == rewrite else FOUND
-            for text, rewrite in zip(texts, rewrites, strict=True)
-        ]
+        status = [NOTHING if text == rewrite else FOUND for text, rewrite in zip(texts, rewrites, strict=True)]
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.zeros(len(texts), np.int64)))
 
     def matches(self, texts: Sequence[str]) -> list[list[Any]]:
-        """Returns Presidio's results for each text, of which only the first LONGEST characters are read."""
-        heads = [text[:LONGEST] for text in texts]
-        results = [self._analyzer.analyze(head, "en") for head in heads]
+        """Returns Presidio's results for each text, which is read in passages of up to LONGEST characters."""
+        cut = [list(passages(text, LONGEST)) for text in texts]
+        every = [passage for of_text in cut for _, passage in of_text]
+        results = [self._analyzer.analyze(passage, "en") for passage in every]
         if self.pipeline is None:
-            return [[*some, *names] for some, names in zip(results, self._names(heads), strict=True)]
-        return results
+            results = [[*some, *names] for some, names in zip(results, self._names(every), strict=True)]
+        of_passage = iter(results)
+        return [[_moved(match, start) for start, _ in of_text for match in next(of_passage)] for of_text in cut]
 
     def _names(self, texts: Sequence[str]) -> list[list[Any]]:
         """Returns the runs of proper nouns in each text; a run ends at a line's end."""
@@ -166,6 +171,13 @@ def surrogates(values: Sequence[tuple[str, str]], rng: np.random.Generator) -> d
         if kind in invent and (kind, value) not in result:
             result[kind, value] = invent[kind](value)
     return result
+
+
+def _moved(match: Any, by: int) -> Any:
+    """A result of Presidio in a text in which its passage begins there."""
+    match.start += by
+    match.end += by
+    return match
 
 
 def _name(name: str) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials
+from epsilometer.auditing.trials.unread import say_language
 from epsilometer.core import tables
 from epsilometer.core.attack import Attack, Context, guesses_of
 from epsilometer.core.errors import UserError
@@ -112,6 +113,7 @@ def compare_texts(
     for (mechanism, _), (label, _) in zip(sides, named, strict=True):
         if not has_budget(mechanism):
             raise UserError(f"{label} {_NO_BUDGET}")
+    say_language(texts, {**attacks, **{label: built for (built, _), (label, _) in zip(sides, named, strict=True)}})
     sampled, embedded = api.draw(texts, trials, as_installed(design))
     guessed = [_guessed(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
     rows = _paired(name, named, guessed, design.k, alpha=design.alpha)

@@ -1,7 +1,7 @@
 """How much of a gradient's texts an attack recovered: per text, and on average with an interval.
 
 Texts of a batch come back in no order: they are assigned to the true ones so that the sum of ROUGE-L is largest, for
-the blind baseline too. ROUGE-L is the F1 (rouge-score), as the scores of the paper's Table 8 are, though its formula
+the blind baseline too. ROUGE-L is the F1, as the scores of the paper's Table 8 are, though its formula
 divides by the longer length: .222 and .333 where that gives .200 and .250.
 
 | measure | what |

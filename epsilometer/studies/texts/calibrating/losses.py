@@ -35,7 +35,7 @@ from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design
-from epsilometer.auditing.trials.unread import say, unread
+from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
 from epsilometer.core.component import IDENTIFICATION, file
@@ -188,6 +188,7 @@ def calibrate_texts(
         if not has_budget(built):
             raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
         say(unread(built, texts))
+        say_language(texts, {**attacks, MECHANISM: built})
         allowed = api.seeing(api.applicable(attacks, built), built, search.sees)
         watch = progress(f"{label} on {name}", search)
         return find_epsilon(api.Pool(texts, groups=groups), built, allowed, goal, design=design, watch=watch), matched

@@ -12,7 +12,7 @@ import polars as pl
 from epsilometer.auditing.schemas import LEAKAGE
 from epsilometer.auditing.worth.intervals import mean_interval
 from epsilometer.auditing.worth.leakage import Identifier, identifiers, leakage
-from epsilometer.auditing.worth.similarity import measure, metric
+from epsilometer.auditing.worth.similarity import measure, metric, say_unread
 from epsilometer.core import tables
 from epsilometer.metrics.bleu import corpus
 from epsilometer.project.paths import audited, audited_texts
@@ -31,7 +31,9 @@ def main() -> None:
     metrics = {"cosine": metric("cosine", params.embedding.model_dump())}
     metrics |= {name: metric(name, settings) for name, settings in params.utility.metrics.items()}
     pairs = _pairs(params)
-    values = measure(pairs["original"].to_list(), pairs["rewrite"].to_list(), metrics)
+    originals, rewritten = pairs["original"].to_list(), pairs["rewrite"].to_list()
+    values = measure(originals, rewritten, metrics)
+    say_unread(originals, rewritten, metrics)
     rows = []
     for cell, part in pl.concat([pairs, values], how="horizontal").group_by(CELL, maintain_order=True):
         whole = corpus(part["original"].to_list(), part["rewrite"].to_list()) if "bleu" in metrics else None
