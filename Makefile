@@ -1,7 +1,7 @@
 # make audit     install what an audit needs into .venv, run the default audit, print where the report is
-# make audit PROFILE=atis     the same with profiles/atis.yaml, in a folder of its own (runs/atis)
+# make audit PROFILE=full     the same with profiles/full.yaml, in a folder of its own (runs/full)
 # make utility   classifiers trained on rewritten texts, beside the loss: make audit PROFILE=utility. A target of its own:
-#                it fine-tunes some hundred classifiers, and make audit takes about 9 minutes without them
+#                it fine-tunes some hundred classifiers, and make audit takes some minutes without them
 # make anonymize IDT and other anonymisers, and who infers an attribute all the same: make audit PROFILE=anonymize
 # make training  private fine-tuning: its claims, what it costs, who can tell: make audit PROFILE=training
 # make leaderboard   what every mechanism keeps at equal loss, ranked within a class of claims: make audit PROFILE=leaderboard

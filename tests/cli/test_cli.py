@@ -312,7 +312,7 @@ def test_check_counts_all_texts_of_a_generator_where_a_sample_has_too_few(
 ) -> None:
     monkeypatch.chdir(ROOT)
     file = tmp_path / "params.yaml"
-    params = yaml.safe_load((ROOT / "params.yaml").read_text())
+    params = yaml.safe_load((ROOT / "profiles/full.yaml").read_text())
     params["datasets"] = {"queries": params["datasets"]["queries"] | {"count": 1200}}
     params["exemplars"] = params["decide"] = {}
     params["cells"] = {name: cell for name, cell in params["cells"].items() if cell["dataset"] == "queries"}

@@ -18,7 +18,7 @@ from tests.support.places import ROOT
 
 @pytest.fixture
 def good() -> dict[str, Any]:
-    return yaml.safe_load((ROOT / "params.yaml").read_text())
+    return yaml.safe_load((ROOT / "profiles/full.yaml").read_text())
 
 
 def written(folder: Path, content: Any) -> Path:
@@ -152,8 +152,8 @@ def test_a_merged_mapping_may_be_merged_again_and_overridden_each_time(tmp_path:
 
 
 def test_the_example_of_an_entry_is_valid(tmp_path: Path, good: dict[str, Any]) -> None:
-    """What messages show can be pasted into the default file."""
-    text, _, rest = (ROOT / "params.yaml").read_text().partition("\nmechanisms:\n")
+    """What messages show can be pasted into a file like the default one."""
+    text, _, rest = (ROOT / "profiles/full.yaml").read_text().partition("\nmechanisms:\n")
     example = EXAMPLE.partition("\n")[2].split("\n")
     rest = rest.replace("\ncells:\n", f"\ncells:\n{example[3]}\n")
     path = tmp_path / "params.yaml"
@@ -164,7 +164,7 @@ def test_the_example_of_an_entry_is_valid(tmp_path: Path, good: dict[str, Any]) 
 
 
 def test_an_own_key_stands_in_place_of_a_merged_one(tmp_path: Path, good: dict[str, Any]) -> None:
-    text = (ROOT / "params.yaml").read_text()
+    text = (ROOT / "profiles/full.yaml").read_text()
     path = tmp_path / "params.yaml"
     path.write_text(
         text.replace(
@@ -200,10 +200,36 @@ def test_what_does_not_fit_into_memory_is_refused(
     assert "; give at most " in str(error.value)
 
 
-def test_the_default_report_has_lambda_0_beside_its_own() -> None:
+def test_the_full_report_has_lambda_0_beside_its_own() -> None:
     """At its own few texts serve as distractors; at 0 all do."""
-    params = read(ROOT / "params.yaml")
+    params = read(ROOT / "profiles/full.yaml")
     assert len(params.ablations) >= 3
     for ablation in params.ablations.values():
         assert ablation.dataset == "queries"
         assert set(ablation.temperatures) == {params.trials.temperature, 0}
+
+
+ENTRIES = 40  # each costs about a second of its own
+
+
+def test_the_default_audit_has_few_entries_and_shows_every_loss() -> None:
+    """Five budgets a mechanism, but for dp_mlm; every trial of equal length, and what any length costs varied once."""
+    params = read(ROOT / "params.yaml")
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    entries = []
+    for stage in stages.values():
+        over = stage.get("foreach", [None])
+        section = raw_section(over) if isinstance(over, str) else over
+        entries += [*section]
+    assert len(entries) <= ENTRIES
+    assert {len(cell.budgets) for cell in params.cells.values() if cell.mechanism != "dp_mlm"} == {5}
+    assert {params.match(name) for name in params.datasets} == {"words"}
+    assert [ablation.matches for ablation in params.ablations.values()] == [("words", "none")]
+
+
+def raw_section(over: str) -> dict[str, Any]:
+    """The section of params.yaml that a stage of dvc.yaml loops over, `${cells}`."""
+    section: Any = yaml.safe_load((ROOT / "params.yaml").read_text())
+    for key in over.removeprefix("${").removesuffix("}").split("."):
+        section = section[key]
+    return section

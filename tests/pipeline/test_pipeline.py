@@ -17,7 +17,7 @@ import yaml
 from tests.support.dvc_project import compose, make_project
 from tests.support.places import ROOT
 
-VARIED = {"epsilon": 1, "trials": 50, "candidates": [2, 4], "temperatures": [0], "seeds": 2}
+VARIED = {"epsilon": 1, "trials": 50, "candidates": [2, 4], "temperatures": [0], "seeds": 2, "matches": ["none"]}
 TEXTS = [f"please play song {i} by artist {chr(97 + i)}" for i in range(20)]
 
 
@@ -155,7 +155,7 @@ def test_what_comes_out(project: Project) -> None:
     assert rows["mine"].is_empty()
     ablations = pl.read_parquet(project.folder / "data/varied/ablations/songs-rr.parquet")
     assert ablations.group_by("factor").len().sort("factor").rows() == [
-        ("candidates k", 6), ("seed", 6), ("temperature", 3),
+        ("candidates k", 6), ("equal length", 3), ("seed", 6), ("temperature", 3),
     ]  # fmt: skip
     assert pl.read_parquet(project.folder / "data/tokens/songs-rr.parquet").is_empty()
     cut = pl.read_parquet(project.folder / "data/tokens/songs-santext.parquet")

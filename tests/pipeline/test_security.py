@@ -48,7 +48,7 @@ from tests.support.toy import Toy
 
 @pytest.fixture
 def good() -> dict[str, Any]:
-    return yaml.safe_load((ROOT / "params.yaml").read_text())
+    return yaml.safe_load((ROOT / "profiles/full.yaml").read_text())
 
 
 def written(folder: Path, content: dict[str, Any]) -> Path:

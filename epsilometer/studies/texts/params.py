@@ -237,6 +237,7 @@ class Ablation(Cell):
     candidates: tuple[Annotated[int, Field(ge=2)], ...] = Field((2, 4, 8, 16), description="Values of k.")
     temperatures: tuple[float, ...] = Field((-10_000, 0, 10_000), description="Values of lambda.")
     seeds: Annotated[int, Field(ge=0)] = Field(5, description="How many runs have trials and noise of their own.")
+    matches: tuple[Match, ...] = Field((), description="Values of `match`: what candidates of any length cost.")
 
 
 class Sweep(Cell):

@@ -11,9 +11,12 @@ from epsilometer.project.paths import audited
 from epsilometer.studies.texts.params import TextsParams
 
 
-def pool(params: TextsParams, dataset: str) -> tuple[Pool, NDArray[np.float32]]:
-    """The audited texts of a data set, in groups where candidates have as many words, and their embeddings."""
+def pool(params: TextsParams, dataset: str, match: str | None = None) -> tuple[Pool, NDArray[np.float32]]:
+    """The audited texts of a data set, in groups where candidates have as many words, and their embeddings.
+
+    match: None for the data set's own.
+    """
     table, vectors = audited(params, dataset), np.load(f"data/embeddings/{dataset}.npy")
-    groups = table["words"].to_numpy() if params.match(dataset) == "words" else None
+    groups = table["words"].to_numpy() if (match or params.match(dataset)) == "words" else None
     embedded = Embedded(params.embedding.model, params.embedding.precision, vectors)
     return Pool(table["text"].to_list(), embedded, groups), vectors

@@ -1,4 +1,4 @@
-"""Stage ablations@cell: the loss of a cell when one factor of the audit is varied: k, temperature, seed;
+"""Stage ablations@cell: the loss of a cell when one factor of the audit is varied: k, temperature, seed, match;
 and, where the mechanism writes token by token, the law of its first token.
 """
 
@@ -18,6 +18,7 @@ from epsilometer.core import tables
 from epsilometer.core.mechanism import HasFirstTokens
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import audited_texts
+from epsilometer.project.sections import Match
 from epsilometer.runtime.scaling import run
 from epsilometer.studies.texts.adversaries import attacks
 from epsilometer.studies.texts.cells import mechanism
@@ -28,8 +29,8 @@ from epsilometer.studies.texts.varying import pool
 
 SHOWN = 5  # tokens: the likeliest
 
-Variation = tuple[str, float, int, float, int]
-"""Factor, value, k, temperature, a seed of its own."""
+Variation = tuple[str, float, int, float, int, Match]
+"""Factor, value, k, temperature, a seed of its own, match."""
 
 
 def main(name: str) -> None:
@@ -58,27 +59,28 @@ def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | fl
 def _vary(name: str) -> Callable[[Variation], pl.DataFrame]:
     """What runs one variation of a cell."""
     params = read_params()
-    return lambda variation: _run(params, name, *variation)
+    return lambda variation: _run(params, name, variation)
 
 
 def _variations(params: TextsParams, ablation: Ablation) -> Iterator[Variation]:
     """The variations of a cell."""
-    k, temperature = params.trials.candidates, params.trials.temperature
+    k, temperature, match = params.trials.candidates, params.trials.temperature, params.match(ablation.dataset)
     for other in ablation.candidates:
-        yield "candidates k", other, other, temperature, 0
+        yield "candidates k", other, other, temperature, 0, match
     for value in ablation.temperatures:
-        yield "temperature", value, k, value, 0
+        yield "temperature", value, k, value, 0, match
     for seed in range(ablation.seeds):
-        yield "seed", seed, k, temperature, seed
+        yield "seed", seed, k, temperature, seed, match
+    for matched in ablation.matches:
+        yield "equal length", float(matched == "words"), k, temperature, 0, matched
 
 
-def _run(
-    params: TextsParams, name: str, factor: str, value: float, candidates: int, temperature: float, seed: int
-) -> pl.DataFrame:
+def _run(params: TextsParams, name: str, variation: Variation) -> pl.DataFrame:
     """The rows of one variation of a cell, one an attack."""
+    factor, value, candidates, temperature, seed, match = variation
     cell = params.ablations[name]
     epsilon, count = cell.epsilon, cell.trials
-    among, vectors = pool(params, cell.dataset)
+    among, vectors = pool(params, cell.dataset, match)
     stream = (params.audit.seed, params.audit.round, "ablation", cell.dataset, seed)
     sampled = sample(vectors, count, candidates, temperature, seed="/".join(map(str, stream)), groups=among.groups)
     noise = Noise.named(count, *stream, cell.mechanism, epsilon)
