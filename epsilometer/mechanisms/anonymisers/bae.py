@@ -19,7 +19,7 @@ from pathlib import Path
 from epsilometer.core.component import component
 from epsilometer.mechanisms.anonymisers.shared.draft import Draft
 from epsilometer.mechanisms.anonymisers.shared.in_step import Search
-from epsilometer.mechanisms.anonymisers.shared.limits import Limits, Similarity
+from epsilometer.mechanisms.anonymisers.shared.limits import EditLimits, SimilarityRule
 from epsilometer.mechanisms.anonymisers.shared.word_edits import in_case_of, is_word
 from epsilometer.mechanisms.anonymisers.shared.word_search import WordSearch
 from epsilometer.models.embedded import masked_lm
@@ -37,10 +37,10 @@ class BAE(WordSearch):
     masked_lm: str | Path | None = None
 
     @cached_property
-    def limits(self) -> Limits:
+    def limits(self) -> EditLimits:
         """The word's tag, and the similarity of windows."""
-        rule = Similarity(LEAST, "cosine" if self.as_published else "angular", WINDOW, published=self.as_published)
-        return Limits("context" if self.as_published else "sentence", rule if self.similarity == "kept" else None)
+        rule = SimilarityRule(LEAST, "cosine" if self.as_published else "angular", WINDOW, published=self.as_published)
+        return EditLimits("context" if self.as_published else "sentence", rule if self.similarity == "kept" else None)
 
     @cached_property
     def _model(self) -> FillMask:

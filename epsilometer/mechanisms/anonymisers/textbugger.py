@@ -21,7 +21,7 @@ import numpy as np
 from epsilometer.core.component import component
 from epsilometer.mechanisms.anonymisers.shared.draft import Draft
 from epsilometer.mechanisms.anonymisers.shared.in_step import Search
-from epsilometer.mechanisms.anonymisers.shared.limits import Limits, Similarity
+from epsilometer.mechanisms.anonymisers.shared.limits import EditLimits, SimilarityRule
 from epsilometer.mechanisms.anonymisers.shared.word_edits import in_case_of
 from epsilometer.mechanisms.anonymisers.shared.word_search import WordSearch
 
@@ -37,10 +37,10 @@ class TextBugger(WordSearch):
     draws: ClassVar[bool] = True
 
     @cached_property
-    def limits(self) -> Limits:
+    def limits(self) -> EditLimits:
         """The similarity of the whole text."""
-        rule = Similarity(LEAST, "angular" if self.as_published else "cosine")
-        return Limits(None, rule if self.similarity == "kept" else None)
+        rule = SimilarityRule(LEAST, "angular" if self.as_published else "cosine")
+        return EditLimits(None, rule if self.similarity == "kept" else None)
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
         """Returns the five kinds of bugs, in the paper's order."""

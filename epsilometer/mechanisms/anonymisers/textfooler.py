@@ -23,7 +23,7 @@ from typing import ClassVar
 from epsilometer.core.component import component
 from epsilometer.mechanisms.anonymisers.shared.draft import Draft
 from epsilometer.mechanisms.anonymisers.shared.in_step import Search
-from epsilometer.mechanisms.anonymisers.shared.limits import Limits, Similarity
+from epsilometer.mechanisms.anonymisers.shared.limits import EditLimits, SimilarityRule
 from epsilometer.mechanisms.anonymisers.shared.word_edits import in_case_of
 from epsilometer.mechanisms.anonymisers.shared.word_search import WordSearch
 from epsilometer.text.words import STOP_WORDS
@@ -55,13 +55,13 @@ class TextFooler(WordSearch):
     stop_words: ClassVar[frozenset[str]] = (STOP_WORDS | {*_MORE.split()}) - {*_NONE.split()}
 
     @cached_property
-    def limits(self) -> Limits:
+    def limits(self) -> EditLimits:
         """The word's tag, and the similarity of windows."""
         if self.as_published:
-            rule = Similarity(LEAST, "angular", WINDOW, previous=True, published=True)
+            rule = SimilarityRule(LEAST, "angular", WINDOW, previous=True, published=True)
         else:
-            rule = Similarity(LEAST, "angular", WINDOW)
-        return Limits("context" if self.as_published else "sentence", rule if self.similarity == "kept" else None)
+            rule = SimilarityRule(LEAST, "angular", WINDOW)
+        return EditLimits("context" if self.as_published else "sentence", rule if self.similarity == "kept" else None)
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
         """Returns the near words, nearest first, in the word's case."""

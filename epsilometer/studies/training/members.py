@@ -150,7 +150,7 @@ def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], pla
 
 
 @dataclass(frozen=True)
-class Game:
+class MembershipGame:
     """What is attacked. models: level and seed of each target; training: N; inside: bool [q], of whom they know."""
 
     models: list[tuple[float | None, int]]
@@ -159,7 +159,7 @@ class Game:
     evidence: Evidence
 
 
-def game(params: TrainingParams, name: str) -> Game:
+def game(params: TrainingParams, name: str) -> MembershipGame:
     """The models of a cell, and what the adversaries of an entry have to attack them, all but their noise."""
     entry = params.membership[name]
     cell = params.private_training[entry.training]
@@ -180,7 +180,7 @@ def game(params: TrainingParams, name: str) -> Game:
         answers=_Asked(together, params.features[cell.features]),
         noise=Noise.named(len(cut.questioned), name),
     )
-    return Game(models, texts.training, cut.inside, evidence)
+    return MembershipGame(models, texts.training, cut.inside, evidence)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ COLUMNS = dict(list(RECONSTRUCTED.items())[: list(RECONSTRUCTED).index("rouge_l"
 _NATS = ("log_likelihood", "log_prior")
 
 
-class Game:
+class ReconstructionGame:
     """An entry's texts, model and streams. identifiers: by row, of each attacked text."""
 
     def __init__(self, params: TrainingParams, name: str) -> None:

@@ -22,7 +22,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.shared import word_search
 from epsilometer.mechanisms.anonymisers.shared.draft import Draft
 from epsilometer.mechanisms.anonymisers.shared.in_step import Search, in_step
-from epsilometer.mechanisms.anonymisers.shared.limits import Inspector, Limits, Similarity
+from epsilometer.mechanisms.anonymisers.shared.limits import EditLimits, Inspector, SimilarityRule
 from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
 from epsilometer.mechanisms.anonymisers.shared.word_search import WordSearch
 from tests.support.plain_search import plain_search
@@ -38,8 +38,8 @@ class Toy(WordSearch):
     """Six options a word, whole texts compared; networks are put in by `toy`."""
 
     @property
-    def limits(self) -> Limits:
-        return Limits("sentence", None if self.similarity == "free" else Similarity(0.5, "cosine"))
+    def limits(self) -> EditLimits:
+        return EditLimits("sentence", None if self.similarity == "free" else SimilarityRule(0.5, "cosine"))
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
         yield from ()
@@ -83,7 +83,7 @@ def test_it_is_the_plain_loop_and_every_question_counts(
     case: tuple[dict[str, list[float]], list[str]], asks: str, budget: int | None
 ) -> None:
     weights, texts = case
-    networks = Networks(Limits("sentence", Similarity(0.5, "cosine")))
+    networks = Networks(EditLimits("sentence", SimilarityRule(0.5, "cosine")))
     with patch.object(word_search, "_ROUND", 1):
         done = rewrites(toy(Weighted("pqr", weights), asks=asks, query_budget=budget), texts)
     assert done.outcomes is not None
@@ -181,9 +181,9 @@ def test_of_several_successes_the_most_similar_is_taken_and_without_similarity_t
 def test_similarities_are_angular_or_cosines(metric: Any) -> None:
     first, other = np.array([1.0, 0.0], np.float32), np.array([np.cos(0.3), np.sin(0.3)], np.float32)
     expected = 1 - 0.3 / np.pi if metric == "angular" else np.cos(0.3)
-    assert Similarity(0.5, metric).of(first, other) == pytest.approx(expected, abs=1e-6)
-    assert Similarity(0.5, metric).of(first, first) == 1
-    assert Similarity(0.5, metric).of(first, -first) == pytest.approx(0 if metric == "angular" else -1)
+    assert SimilarityRule(0.5, metric).of(first, other) == pytest.approx(expected, abs=1e-6)
+    assert SimilarityRule(0.5, metric).of(first, first) == 1
+    assert SimilarityRule(0.5, metric).of(first, -first) == pytest.approx(0 if metric == "angular" else -1)
 
 
 NUMBERED = " ".join(f"w{i}x," for i in range(20))
@@ -214,7 +214,7 @@ def test_windows_of_changed_words_nearby_count_unless_as_published() -> None:
 
     def compared(published: bool) -> int:
         seen.clear()
-        inspector = Sees(Limits(None, Similarity(-1.0, "cosine", 3, published=published)))
+        inspector = Sees(EditLimits(None, SimilarityRule(-1.0, "cosine", 3, published=published)))
         search = inspector.similarities(draft(NUMBERED, {18: "z"}), 20, ["new"])
         asker, items = next(search)
         with pytest.raises(StopIteration):

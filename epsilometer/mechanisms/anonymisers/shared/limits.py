@@ -21,7 +21,7 @@ _ALIKE = frozenset({"NOUN", "VERB"})  # tags that may replace each other
 
 
 @dataclass(frozen=True)
-class Similarity:
+class SimilarityRule:
     """The least similarity that a changed text must keep.
 
     metric:    of vectors, "angular" (1 - angle / pi) or "cosine".
@@ -44,7 +44,7 @@ class Similarity:
 
 
 @dataclass(frozen=True)
-class Limits:
+class EditLimits:
     """What a candidate must keep.
 
     tags: where the word's tag is read, which must stay (nouns and verbs may replace each other): in its "sentence", as
@@ -54,7 +54,7 @@ class Limits:
     """
 
     tags: Literal["sentence", "context"] | None
-    similarity: Similarity | None
+    similarity: SimilarityRule | None
 
     def keep(self, tag: str, other: str) -> bool:
         """Returns whether a word with one tag may become a word with the other."""
@@ -65,7 +65,7 @@ class Limits:
 class Inspector:
     """Checks which replacements keep the limits; its networks are loaded at first use."""
 
-    limits: Limits
+    limits: EditLimits
 
     @cached_property
     def _tagger(self) -> Tagger:

@@ -1,7 +1,7 @@
 """The search that TextFooler, TextBugger and BAE share: one word after another, the most important first.
 
 A word's importance is 1 - p(y) with the word deleted, where y is the asked classifier's first answer. At each word, the
-classifier is asked about candidates that keep what must be kept (`Limits`). The search ends at the first word with
+classifier is asked about candidates that keep what must be kept (`EditLimits`). The search ends at the first word with
 candidates that change the answer, and takes the one of them that is most similar to the text. At other words it takes
 the candidate with the smallest p(y), if that is below the current p(y). No word is changed twice, and stop-words are
 never changed.
@@ -43,7 +43,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
 from epsilometer.mechanisms.anonymisers.shared.draft import Draft
 from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, ask, in_step
-from epsilometer.mechanisms.anonymisers.shared.limits import Inspector, Limits
+from epsilometer.mechanisms.anonymisers.shared.limits import EditLimits, Inspector
 from epsilometer.mechanisms.anonymisers.shared.neighbours import NearestWords
 from epsilometer.mechanisms.anonymisers.shared.release import Release, rewrites
 from epsilometer.mechanisms.anonymisers.shared.truths import WithTruths
@@ -89,7 +89,7 @@ class WordSearch(WithTruths):
 
     @property
     @abstractmethod
-    def limits(self) -> Limits:
+    def limits(self) -> EditLimits:
         """What candidates must keep."""
 
     @abstractmethod

@@ -18,7 +18,7 @@ from epsilometer.core.membership import Decides, Evidence, MembershipAttack
 from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import track
 from epsilometer.runtime.resuming import Parts, parts
-from epsilometer.studies.training.members import Game, attacks, check_references, game
+from epsilometer.studies.training.members import MembershipGame, attacks, check_references, game
 from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.params import read as read_params
 from epsilometer.studies.training.tables import membership_path
@@ -54,7 +54,7 @@ def _scores(attack: MembershipAttack, evidence: Evidence, begun: Parts, number: 
 def _targets(
     params: TrainingParams,
     name: str,
-    played: Game,
+    played: MembershipGame,
     scores: dict[str, NDArray[np.float64]],
     *,
     thresholds: dict[str, NDArray[np.float64]],

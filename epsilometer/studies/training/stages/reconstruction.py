@@ -9,7 +9,7 @@ import polars as pl
 from epsilometer.core import tables
 from epsilometer.studies.training.params import read as read_params
 from epsilometer.studies.training.reconstruction import averages, bounds, measured
-from epsilometer.studies.training.searching import COLUMNS, Game
+from epsilometer.studies.training.searching import COLUMNS, ReconstructionGame
 from epsilometer.studies.training.tables import RECONSTRUCTED, RECONSTRUCTION, reconstruction_path, searched_path
 
 
@@ -17,7 +17,7 @@ def main(name: str) -> None:
     """Write data/reconstruction/<name>.parquet, on average, and <name>.texts.parquet, text by text."""
     params = read_params()
     sent = params.sent[params.reconstruction[name].sent]
-    game = Game(params, name)
+    game = ReconstructionGame(params, name)
     rows = [row for size in sent.sizes for row in game.blind(size)]
     for size, level in product(sent.sizes, sent.steps):
         for attack, batches in tables.read_json(searched_path(name, size, level)).items():

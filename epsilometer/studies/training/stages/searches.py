@@ -8,7 +8,7 @@ from epsilometer.core import tables
 from epsilometer.runtime.progress import track
 from epsilometer.runtime.resuming import parts
 from epsilometer.studies.training.params import read as read_params
-from epsilometer.studies.training.searching import Game, Recovered
+from epsilometer.studies.training.searching import ReconstructionGame, Recovered
 from epsilometer.studies.training.sending import searching
 from epsilometer.studies.training.tables import searched_path
 
@@ -19,7 +19,7 @@ def main(name: str) -> None:
     """Write data/searched/<entry>/<size>-<level>.json: what was found for each batch, by attack."""
     params = read_params()
     search = params.searches[name]
-    game = Game(params, search.entry)
+    game = ReconstructionGame(params, search.entry)
     # Each loads its models, and refuses them, before any searches.
     attacks = searching(params, search.entry)
     every = {attack: game.prepared(attack, built, search.level) for attack, built in attacks.items()}
