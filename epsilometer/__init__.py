@@ -10,6 +10,7 @@
     epsilometer.anonymity(texts, rewrites, labels, attribute="gender", keep="rating")
     epsilometer.surviving_identifiers(texts, "presidio", trials=500)
     epsilometer.linking_loss(epsilometer.People.by_claims(texts, claims), "presidio")
+    epsilometer.probe_failures(service, "anonymiser.example")
     epsilometer.track(table)
 
 Submodules (`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load when they are first used.
@@ -25,6 +26,7 @@ from epsilometer.core.version import VERSION
 if TYPE_CHECKING:
     from epsilometer.auditing.ceilings.ceiling import ceiling
     from epsilometer.auditing.exact_loss.from_texts import exact_curves, exact_loss, exact_pairs
+    from epsilometer.auditing.failures.probing import probe_failures
     from epsilometer.auditing.identifiers.surviving import surviving_identifiers
     from epsilometer.auditing.linking.loss import LinkingDesign, linking_loss
     from epsilometer.auditing.linking.people import People
@@ -54,6 +56,7 @@ __all__ = [
     "exact_pairs",
     "linking_loss",
     "one_run",
+    "probe_failures",
     "similarity",
     "surviving_identifiers",
     "track",
@@ -74,6 +77,7 @@ _MODULES = {
     "exact_pairs": "auditing.exact_loss.from_texts",
     "linking_loss": "auditing.linking.loss",
     "one_run": "auditing.one_run.scores",
+    "probe_failures": "auditing.failures.probing",
     "similarity": "auditing.worth.similarity",
     "surviving_identifiers": "auditing.identifiers.surviving",
     "track": "report.tracking",

@@ -147,6 +147,7 @@ def write_or_run(code: str, folder: Path, scope: dict[str, Any]) -> None:
 OTHERWISE = {
     "adapters",  # tests/test_adapters.py, with what it prints
     "tutorial",  # below
+    "deployed",  # tests/cli/test_deployed.py
     "truth-bench",  # tests/auditing/truth/test_bench.py runs its example
     "paper",  # tests/mechanisms/latents/test_published_checkpoints.py converts a small checkpoint
 }
@@ -289,9 +290,10 @@ def test_the_workflow_of_the_gate_gives_inputs_that_the_action_has() -> None:
     assert set(step["with"]) <= set(yaml.safe_load((ROOT / "action.yml").read_text())["inputs"])
 
 
+SERVED = {"deployed"}  # tests/cli/test_deployed.py has a service for it
 PASTED = {"leaderboard": "profiles/leaderboard.yaml", "one-run": "profiles/training.yaml", "scale": "params.yaml",
           "security": "params.yaml", "training-sigma": "profiles/training.yaml"}  # fmt: skip
-OF_THEIR_OWN = {"gate", "your-own-mechanism", "your-own-texts"}  # tests, above and below
+OF_THEIR_OWN = {"gate", "your-own-mechanism", "your-own-texts", *SERVED}  # tests, above and below
 
 
 def test_every_page_with_settings_has_a_test() -> None:
@@ -484,7 +486,7 @@ def runs(command: str) -> bool:
 def test_every_command_of_a_page_is_run_or_it_is_said_why_not() -> None:
     """A table of commands names what pages show; the tutorial is run above."""
     lines = [(name, line) for name in PAGES for line in commands(PAGES[name]) if runs(line)]
-    pages = {*IN_THIS_PROCESS, *BY_A_SHELL, *ELSEWHERE, "commands", "tutorial"}
+    pages = {*IN_THIS_PROCESS, *BY_A_SHELL, *ELSEWHERE, *SERVED, "commands", "tutorial"}
     assert not [(name, line) for name, line in lines if name not in pages and HERE.get(name) != line]
     assert not [line for name, line in lines if name in IN_THIS_PROCESS and not line.startswith("epsilometer ")]
     every = [line for name in PAGES for line in commands(PAGES[name])]

@@ -51,7 +51,7 @@ AUDITING = [
         "identifiers",
         "linking",
     ],
-    ["calibration", "exact_loss", "gate"],
+    ["calibration", "exact_loss", "failures", "gate"],
     ["decisions", "limits"],
     ["ceilings", "conformance", "gating", "truth", "worst_pair"],
 ]

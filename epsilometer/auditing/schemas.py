@@ -499,3 +499,16 @@ BY_TEXT: Schema = {  # how often a text was recognised: a row a text, epsilon an
     "trials": pl.Int64,  # in which the text was rewritten
     "right": pl.Int64,  # in how many it was named, inferred or linked rightly, or its identifier survived
 }
+
+FAILURES: Schema = {  # a row a place where a service may show what it should have removed
+    "place": pl.String,
+    "requests": pl.Int64,  # that could show something there
+    "shown": pl.Int64,  # that did
+    "rate": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "whole": pl.Int64,  # that showed every value planted in them
+    "unseen": pl.Float64,  # the rate at which none of the requests would have shown anything, with probability alpha
+    "kinds": pl.String,  # of identifiers, and how often each showed; null for none
+    "shapes": pl.String,  # of the requests that showed something; null for none
+}

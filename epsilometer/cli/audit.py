@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from epsilometer.cli.attribute import Labels, audit_attribute
+from epsilometer.cli.failures import Probing, audit_failures
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
     Columns,
+    EndpointOptions,
     Epsilons,
     Identifiers,
     Json,
@@ -31,6 +33,7 @@ from epsilometer.cli.options import (
     read_settings,
     settings_of,
     shipped,
+    told_if_dry,
 )
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
     from epsilometer.auditing.external import CommandMechanism
     from epsilometer.auditing.trials.design import Design
+    from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
 
 
 _LINKED = ("epsilon", "attack", "rewrites", "sets", "success_rate", "low", "high", "loss", "upper", "ceiling")
@@ -48,7 +52,7 @@ _LINKED = ("epsilon", "attack", "rewrites", "sets", "success_rate", "low", "high
 
 @dataclass(frozen=True)
 class Source:
-    """Where rewrites come from: a mechanism or a program that is given the texts of a file, or a file of rewrites."""
+    """Where rewrites come from: a mechanism, program or service that is given a file's texts, or a file of rewrites."""
 
     file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None
     mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None
@@ -60,13 +64,21 @@ class Source:
     epsilons: Epsilons = None
     settings: Settings = field(default_factory=list)
     public: Public = None
+    service: EndpointOptions = field(default_factory=EndpointOptions)
 
     @property
-    def rewriter(self) -> str | CommandMechanism:
+    def rewriter(self) -> str | CommandMechanism | Endpoint:
         """What rewrites."""
         from epsilometer.auditing.external import CommandMechanism
 
+        if self.service.endpoint is not None:
+            return self.service.mechanism(self.settings)
         return CommandMechanism(self.command, self.workers) if self.command is not None else str(self.mechanism)
+
+    @property
+    def chosen(self) -> dict[str, Any] | None:
+        """The settings of a mechanism that is named."""
+        return None if self.mechanism is None else settings_of(self.mechanism, self.settings, self.public)
 
     @property
     def budgets(self) -> list[float] | None:
@@ -75,16 +87,20 @@ class Source:
 
     def check(self) -> None:
         """Refuse options of which one excludes or needs another."""
-        if sum(option is not None for option in (self.mechanism, self.command, self.rewrites)) != 1:
-            raise UserError("give one of --mechanism, --command and --rewrites")
+        sources = (self.mechanism, self.command, self.rewrites, self.service.endpoint)
+        if sum(option is not None for option in sources) != 1:
+            raise UserError("give one of --mechanism, --command, --endpoint and --rewrites")
+        self.service.check()
         if self.workers != 1 and self.command is None:
             raise UserError("--workers are processes of --command; give it, or leave them out")
         if self.rewrites is None and self.file is None:
             raise UserError("give a FILE of texts (only --rewrites needs none)")
         if self.rewrites is not None and (self.file or self.epsilons):
             raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
-        if (self.settings or self.public) and self.mechanism is None:
-            raise UserError("--set and --public are for --mechanism; write a program's settings into its command")
+        if self.public is not None and self.mechanism is None:
+            raise UserError("--public is for --mechanism")
+        if self.settings and self.mechanism is None and self.service.endpoint is None:
+            raise UserError("--set is for --mechanism and --endpoint; write a program's settings into its command")
 
 
 @dataclass(frozen=True)
@@ -147,6 +163,10 @@ class Game:
         prior = None if shares is None else tuple(shares)
         return Design(size, self.temperature, self.alpha, self.seed, fpr=fpr, prior=prior)
 
+    def rounds(self, budgets: list[float] | None) -> int | None:
+        """The most rewrites of an audit that goes in rounds; None where all are known at once."""
+        return (self.trials or 4000) * len(budgets or [0.0]) if self.worst else None
+
     @property
     def measure(self) -> Callable[..., pl.DataFrame]:
         """The audit that is asked for, with this number of trials or its own."""
@@ -165,6 +185,7 @@ def audit(
     linking: LinkingOptions,
     out: PerText,
     reading: TextOptions,
+    probing: Probing,
     attacks: Annotated[
         str | None,
         typer.Option(
@@ -193,6 +214,7 @@ def audit(
     the masked runs of words touched one (precision).
     With --facts or --author a row says how many people were linked to their own rewrite among those of a set, by what
     is known of them, and the loss by linking that this proves.
+    With --probe-failures a row says how often planted identifiers showed at a place (replies, streams, errors, ...).
     With --attribute it measures rewrites of labelled texts: how many deceive a classifier of the attribute and not one
     of the label to keep (rs_all of those that both read right), and what attackers who learned from rewrites infer.
     """
@@ -200,12 +222,11 @@ def audit(
 
     layout = reading.files.layout
     out.check()
-    if out.out and (
-        labels.attribute or linking.wanted or game.units or game.worst or game.identifiers or source.rewrites
-    ):
+    others = (labels.attribute, linking.wanted, game.units, game.worst, game.identifiers, probing.probe_failures)
+    if out.out and (any(others) or source.rewrites):
         raise UserError(
             "--out is written of an audit of texts by attacks, and by the gate; leave it out, or leave out "
-            "--attribute, --facts, --author, --units, --worst, --identifiers and --rewrites"
+            "--attribute, --facts, --author, --units, --worst, --identifiers, --probe-failures and --rewrites"
         )
     if labels.attribute is not None:
         _check_alone(source, game, others=bool(attacks or attack_settings or columns))
@@ -213,6 +234,19 @@ def audit(
         audit_attribute(labels, *files, reading, alpha=game.alpha, seed=game.seed, as_json=as_json)
         return
     labels.check_unused()
+    if probing.probe_failures:
+        _check_probe(source, game, others=bool(attacks or attack_settings or columns or linking.wanted))
+        audit_failures(
+            probing,
+            source.service,
+            source.settings,
+            game.identifiers,
+            seed=game.seed,
+            alpha=game.alpha,
+            as_json=as_json,
+        )
+        return
+    probing.check_unused()
     game.check(source)
     if linking.wanted:
         _check_linking(source, game, others=bool(attacks or attack_settings or columns))
@@ -232,14 +266,11 @@ def audit(
             losses = audit_recorded(recorded(source.rewrites, layout), chosen, game.trials, design)
     else:
         budgets, measure = source.budgets, game.measure
-        texts, settings = (
-            reading.distinct(str(source.file)),
-            settings_of(str(source.mechanism), source.settings, source.public),
-        )
-        with withheld():
-            losses = measure(texts, source.rewriter, budgets, chosen, settings=settings, design=design)
+        texts, settings, rewriter = reading.distinct(str(source.file)), source.chosen, source.rewriter
+        with told_if_dry(game.rounds(budgets)), withheld():
+            losses = measure(texts, rewriter, budgets, chosen, settings=settings, design=design)
         if out.out and isinstance(losses, Losses):
-            out.write(losses.by_text, str(source.mechanism or source.command), texts)
+            out.write(losses.by_text, str(source.mechanism or source.command or "endpoint"), texts)
     if as_json:
         show(losses.to_dicts(), as_json, shown if columns else None)
     else:
@@ -250,12 +281,11 @@ def _survived(source: Source, game: Game, reading: TextOptions, *, as_json: bool
     """Print a row an epsilon and kind of identifier: how many stood in the rewrites, and what else was masked."""
     from epsilometer.auditing.identifiers.surviving import TRIALS, surviving_identifiers
 
-    texts = reading.table(str(source.file))
-    settings = settings_of(str(source.mechanism), source.settings, source.public)
-    with withheld():
+    texts, settings, rewriter = reading.table(str(source.file)), source.chosen, source.rewriter
+    with told_if_dry(), withheld():
         table = surviving_identifiers(
             texts,
-            source.rewriter,
+            rewriter,
             source.budgets,
             kinds_of(game.identifiers),
             trials=TRIALS if game.trials is None else game.trials,
@@ -275,11 +305,11 @@ def _linked(source: Source, game: Game, linking: LinkingOptions, reading: TextOp
     from epsilometer.auditing.linking.loss import LinkingDesign, linking_loss
 
     people = linking.people(reading.table(str(source.file), linking.columns))
-    settings = settings_of(str(source.mechanism), source.settings, source.public)
+    settings, rewriter = source.chosen, source.rewriter
     sets = LinkingDesign.sets if game.trials is None else game.trials
     design = LinkingDesign(linking.among, sets, game.alpha, game.seed)
-    with withheld():
-        table = linking_loss(people, source.rewriter, source.budgets, linking.names, settings=settings, design=design)
+    with told_if_dry(), withheld():
+        table = linking_loss(people, rewriter, source.budgets, linking.names, settings=settings, design=design)
     rows = table.to_dicts()
     show(rows if as_json else [_named(row) for row in rows], as_json, None if as_json else _LINKED)
 
@@ -289,19 +319,38 @@ def _check_linking(source: Source, game: Game, *, others: bool) -> None:
     if source.rewrites or game.units or game.worst or game.identifiers or game.fpr or game.prior or others:
         raise UserError(
             "--facts and --author draw sets of texts that are rewritten afresh, and have attacks of their own "
-            "(--linkers) and columns of their own; give --mechanism or --command, and leave out --rewrites, --units, "
-            "--worst, --identifiers, --fpr, --prior, --attacks and --columns"
+            "(--linkers) and columns of their own; give --mechanism, --command or --endpoint, leave out --rewrites, "
+            "--units, --worst, --identifiers, --fpr, --prior, --attacks and --columns"
         )
 
 
 def _check_alone(source: Source, game: Game, *, others: bool) -> None:
     """Refuse, beside an attribute, what is for other audits."""
-    if source.mechanism or source.command or source.epsilons or game.units or game.worst or game.identifiers:
+    if (
+        source.mechanism
+        or source.command
+        or source.service.endpoint
+        or source.epsilons
+        or game.units
+        or game.worst
+        or game.identifiers
+    ):
         raise UserError("--attribute is for recorded rewrites; give --rewrites, which brings its own epsilons")
     if others or game.trials or game.fpr or game.prior or source.settings or source.public:
         raise UserError(
             "--attacks, --trials, --fpr, --prior, --set, --public, --attack-set and --columns have no effect with "
             "--attribute, which has attackers of its own (--kinds); leave them out"
+        )
+
+
+def _check_probe(source: Source, game: Game, *, others: bool) -> None:
+    """Refuse, beside a probe of failures, what is for other audits."""
+    if source.file or source.mechanism or source.command or source.rewrites or source.epsilons or source.public:
+        raise UserError("--probe-failures sends planted texts to an --endpoint; leave out FILE and other sources")
+    if others or game.units or game.worst or game.trials or game.fpr or game.prior:
+        raise UserError(
+            "--probe-failures guesses nothing; leave out --units, --worst, --trials, --fpr, --prior, --attacks and "
+            "--columns"
         )
 
 

@@ -11,6 +11,7 @@ import typer
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
+    EndpointOptions,
     Identifiers,
     LinkingOptions,
     PerText,
@@ -22,6 +23,7 @@ from epsilometer.cli.options import (
     Workers,
     kinds_of,
     settings_of,
+    told_if_dry,
     writable,
 )
 from epsilometer.core.errors import UserError
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Texts:
-    """A mechanism or program on the texts of a file, and by which attacks it is judged."""
+    """A mechanism, program or service on the texts of a file, and by which attacks it is judged."""
 
     file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None
     mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None
@@ -47,21 +49,30 @@ class Texts:
     attacks: Annotated[str | None, typer.Option(help="Attacks, separated by commas.")] = None
     settings: Settings = field(default_factory=list)
     public: Public = None
+    service: EndpointOptions = field(default_factory=EndpointOptions)
     seed: Seed = 0
     reading: TextOptions = field(default_factory=TextOptions)
 
     def check(self, cell: str | None) -> None:
         """Refuse two sources, or none, and what a cell would leave out."""
-        if sum(source is not None for source in (self.mechanism, self.command, cell)) != 1:
-            raise UserError("give one of --mechanism, --command and --cell")
+        if sum(source is not None for source in (self.mechanism, self.command, self.service.endpoint, cell)) != 1:
+            raise UserError("give one of --mechanism, --command, --endpoint and --cell")
+        self.service.check()
         if cell is not None and (self.file or self.attacks or self.settings or self.public):
             raise UserError("--cell brings its texts, attacks and settings; leave out FILE, --attacks, --set, --public")
-        if self.command is not None and (self.settings or self.public):
-            raise UserError("--set and --public are for --mechanism; write a program's settings into its command")
+        if self.public is not None and self.mechanism is None and cell is None:
+            raise UserError("--public is for --mechanism")
+        if self.command is not None and self.settings:
+            raise UserError("--set is for --mechanism and --endpoint; write a program's settings into its command")
         if self.workers != 1 and self.command is None:
             raise UserError("--workers are processes of --command; give it, or leave them out")
         if cell is None and self.file is None:
             raise UserError("give a FILE of texts (only --cell needs none)")
+
+    @property
+    def named(self) -> str | None:
+        """What is judged, in the files."""
+        return self.mechanism or self.command or (None if self.service.endpoint is None else "Endpoint")
 
     def subject(self, epsilon: float | None, texts: pl.DataFrame) -> Subject:
         """What is judged, on these texts."""
@@ -72,6 +83,8 @@ class Texts:
         chosen, design = None if self.attacks is None else self.attacks.split(","), Design(seed=self.seed)
         if self.command is not None:
             return subject(texts, CommandMechanism(self.command, self.workers), epsilon, chosen, design=design)
+        if self.service.endpoint is not None:
+            return subject(texts, self.service.mechanism(self.settings), epsilon, chosen, design=design)
         name = str(self.mechanism)
         settings = settings_of(name, self.settings, self.public)
         return subject(texts, name, epsilon, chosen, settings=settings, design=design)
@@ -198,7 +211,7 @@ def gate(
         return
     forms = (written.json_file, written.markdown, written.junit, written.sarif, written.html)
     files = formats.Files(*forms, finding=texts.mechanism or "params.yaml")
-    with files.of(texts.mechanism or texts.command or cell or "nothing", epsilon):
+    with told_if_dry(limits.budget), files.of(texts.named or cell or "nothing", epsilon):
         texts.check(cell)
         inference.check(limits, linking, cell)
         out.check()
@@ -236,7 +249,7 @@ def _accept(texts: Texts, epsilon: float | None, budget: int, *, baseline: Path 
     if baseline is None:
         raise UserError("--accept writes --baseline, of a mechanism or program; a project's is `epsilometer accept`")
     texts.check(None)
-    with withheld():
+    with told_if_dry(), withheld():
         write(measure(texts.subject(epsilon, texts.reading.table(str(texts.file))), budget), baseline)
     note(f"accepted as {baseline}; judge later runs by the same command without --accept")
 

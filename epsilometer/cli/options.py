@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from epsilometer.auditing.limits.subject import Subject
     from epsilometer.auditing.linking.people import People
     from epsilometer.corpora.files import Layout
+    from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
 
 
 def shipped(kind: str) -> str:
@@ -66,6 +68,90 @@ Identifiers = Annotated[
         "number, date, order number."
     ),
 ]
+
+
+@dataclass(frozen=True)
+class EndpointOptions:
+    """A service that is deployed, what may be sent to it, and what that may cost."""
+
+    endpoint: Annotated[
+        str | None,
+        typer.Option(
+            help="URL of an OpenAI-compatible chat (with --model; the key is OPENAI_API_KEY) or of any HTTP service "
+            "(with --template)."
+        ),
+    ] = None
+    template: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML: method, headers, body with {text}, path of the answer (docs/deployed.md).", dir_okay=False
+        ),
+    ] = None
+    model: Annotated[str | None, typer.Option(help="Of a chat, its name at the endpoint.")] = None
+    prompt: Annotated[
+        str | None,
+        typer.Option(help="Of a chat: with {text}, and {epsilon} where it takes a budget; the text alone else."),
+    ] = None
+    stream: Annotated[bool, typer.Option("--stream", help="Ask a chat for streamed answers.")] = False
+    private_texts: Annotated[
+        bool, typer.Option("--private-texts", help="Confirms that the service may see the texts.")
+    ] = False
+    max_requests: Annotated[int | None, typer.Option(help="The most requests, repeated ones included.")] = None
+    max_tokens: Annotated[int | None, typer.Option(help="The most tokens, read and written together.")] = None
+    max_cost: Annotated[float | None, typer.Option(help="The most that may be spent, by --prices.")] = None
+    prices: Annotated[
+        str | None,
+        typer.Option(help="Of a million tokens read, of a million written and, if any, of a request: .15,.6,0."),
+    ] = None
+    dry: Annotated[bool, typer.Option("--dry", help="Say what would be sent and cost; nothing is sent.")] = False
+
+    def check(self) -> None:
+        """Refuse what has no effect without --endpoint."""
+        idle = [f"--{part.name.replace('_', '-')}" for part in fields(self) if getattr(self, part.name) != part.default]
+        if self.endpoint is None and idle:
+            raise UserError(f"{', '.join(idle)} {'is' if len(idle) == 1 else 'are'} for --endpoint; give its URL")
+
+    def mechanism(self, settings: Sequence[str], *, private: bool = True) -> Endpoint:
+        """The service as a mechanism, with these other settings of it.
+
+        private: whether it would see the user's texts. Raises UserError where it must not, and for what it lacks.
+        """
+        from epsilometer.core.component import build
+        from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
+
+        chosen = {part.name: value for part in fields(self) if (value := getattr(self, part.name)) != part.default}
+        chosen["url"] = chosen.pop("endpoint")
+        if self.template is not None:
+            chosen["resource"] = chosen.pop("template")
+        if self.prices is not None:
+            chosen["prices"] = _prices(self.prices)
+        others = read_settings(settings)
+        if twice := [*(chosen.keys() & others.keys())]:
+            raise UserError(f"--set {twice[0]} says again what an option says; leave one out")
+        built: Endpoint = build(Endpoint, chosen | others, "--endpoint")
+        built.check(public=not private)
+        return built
+
+
+def _prices(text: str) -> tuple[float, ...]:
+    rule = "--prices must be two or three numbers separated by commas"
+    every = numbers(text, rule) or []
+    if len(every) not in (2, 3):
+        raise UserError(f"{rule}, got {text!r}")
+    return (*every, 0.0)[:3]
+
+
+@contextmanager
+def told_if_dry(rewrites: int | None = None) -> Iterator[None]:
+    """Ends a command with what a dry run would have sent. rewrites: the most of all, where a run has several rounds."""
+    from epsilometer.models.spending import Dry
+
+    try:
+        yield
+    except Dry as dry:
+        print(dry.said(rewrites), flush=True)
+        raise typer.Exit from None
+
 
 Columns = Annotated[str | None, typer.Option(help="Which columns, separated by commas, or all; a few by default.")]
 

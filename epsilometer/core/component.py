@@ -169,7 +169,8 @@ def describe(error: ValidationError, prefix: str) -> str:
     for item in error.errors()[:5]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
         message = item["msg"].removeprefix("Value error, ")
-        value = "" if isinstance(item["input"], dict) else f", got {item['input']!r}"
+        whole = isinstance(item["input"], dict) or not item["loc"]  # its settings may hold what nobody is to see
+        value = "" if whole else f", got {item['input']!r}"
         full = (prefix + place).lstrip(".")
         lines.append(f"{full}: {message}{value}" if full else f"{message}{value}")
     return "\n".join(lines)

@@ -26,7 +26,9 @@ from pydantic import Field, PositiveInt
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
-from epsilometer.models.chat import Chat, check_environment, store_path
+from epsilometer.models.answers import store_path
+from epsilometer.models.chat import Chat
+from epsilometer.models.endpoint import check_environment
 
 T = TypeVar("T")
 

@@ -7,6 +7,7 @@ not on each pause alone, and an answer one on its size; compressed answers are n
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import Any
 
@@ -14,25 +15,50 @@ import httpx2
 
 from epsilometer.core import limits
 from epsilometer.core.errors import UserError
+from epsilometer.models.spending import Spending
+
+Usage = Callable[[httpx2.Response], tuple[int, int] | None]  # the tokens read and written that an answer states
 
 
 class EndpointClient(httpx2.Client):
-    """seconds: for a request, all in all; connect: of these, to connect in."""
+    """seconds: for a request, all in all; connect: of these, to connect in.
 
-    def __init__(self, seconds: float, connect: float) -> None:
+    spending: counts each attempt, and refuses what exceeds its bounds; usage: reads off an answer what it cost.
+    headers: which are sent, by their names in lower case; None for all.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        connect: float,
+        *,
+        spending: Spending | None = None,
+        usage: Usage = lambda response: None,
+        headers: Collection[str] | None = None,
+    ) -> None:
         super().__init__(
             timeout=httpx2.Timeout(seconds, connect=connect),
             follow_redirects=False,
             headers={"Accept-Encoding": "identity"},
             limits=httpx2.Limits(),  # the number of workers is the bound
         )
-        self._seconds = seconds
+        self._seconds, self._spending, self._usage, self._sent = seconds, spending, usage, headers
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """The whole response. Raises httpx2.ReadTimeout when time is up, UserError for an answer that is refused.
+        """The whole response. Raises httpx2.ReadTimeout when time is up, UserError for what is refused."""
+        if self._sent is not None:
+            request.headers = httpx2.Headers([pair for pair in request.headers.items() if pair[0] in self._sent])
+        if self._spending is None:
+            return self._in_time(request, **options)
+        with self._spending.attempt(len(request.content)) as bill:
+            response = self._in_time(request, **options)
+            bill.used(self._usage(response), response.status_code)
+        return response
 
-        In a thread of its own, because a server that sends a byte now and then keeps every read waiting: when time is
-        up, that thread is left behind, and ends with the next byte, or with the process.
+    def _in_time(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """In a thread of its own, because a server that sends a byte now and then keeps every read waiting.
+
+        When time is up, that thread is left behind, and ends with the next byte, or with the process.
         """
         answer: Future[httpx2.Response] = Future()
         late = threading.Event()

@@ -24,8 +24,9 @@ from epsilometer.core.attack import Context
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
-from epsilometer.models import chat
-from epsilometer.models.chat import Chat, Completion
+from epsilometer.models import answers, chat, endpoint
+from epsilometer.models.answers import Completion
+from epsilometer.models.chat import Chat
 from tests.support.endpoint import FAULTS, KEY, Server
 from tests.support.places import ROOT
 
@@ -113,8 +114,8 @@ def test_the_very_first_question_may_meet_a_fault(server: Server, tmp_path: Path
 def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, words: str
 ) -> None:
-    monkeypatch.setattr(chat, "RETRIES", 1)
-    monkeypatch.setattr(chat, "WHOLE", 2)
+    monkeypatch.setattr(endpoint, "RETRIES", 1)
+    monkeypatch.setattr(endpoint, "WHOLE", 2)
     server.fault = lambda message, attempt: fault if message == "bad" else None
     with pytest.raises(UserError, match=re.escape(words)) as caught:
         Chat("m", tmp_path / "s", workers=2, timeout=0.3).complete(ask("a", "b", "bad", "c"), 5)
@@ -146,7 +147,7 @@ def test_an_answer_that_never_ends_is_late(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     """Every read gets its byte in time; the request as a whole does not end."""
-    monkeypatch.setattr(chat, "RETRIES", 1)
+    monkeypatch.setattr(endpoint, "RETRIES", 1)
     server.fault = lambda message, attempt: fault
     start = time.monotonic()
     with pytest.raises(UserError, match=r"did not answer in time, 2 times; .* EPSILOMETER_ENDPOINT_SECONDS"):
@@ -173,15 +174,15 @@ def test_a_compressed_answer_is_refused(server: Server, tmp_path: Path) -> None:
 
 def test_nobody_else_reads_the_answers(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither new ones, nor those that lay there for all to read, nor what SQLite puts beside them."""
-    monkeypatch.setattr(chat, "user_cache_path", lambda name: tmp_path / "cache" / name)
+    monkeypatch.setattr(answers, "user_cache_path", lambda name: tmp_path / "cache" / name)
     folder = tmp_path / "cache" / "epsilometer"
     folder.mkdir(parents=True)
     folder.chmod(0o755)
     (folder / "answers").touch(0o644)
     before = os.umask(0o022)
     try:
-        Chat("m", chat.store_path("answers")).complete(ask("a"), 5)
-        with closing(chat._Store(chat.store_path("others"))):
+        Chat("m", answers.store_path("answers")).complete(ask("a"), 5)
+        with closing(answers.Store(answers.store_path("others"))):
             modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
     finally:
         os.umask(before)
@@ -279,7 +280,7 @@ def test_an_endpoint_that_does_not_accept_is_named_soon(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A listener whose queue is full drops the packets, as a firewall does. By default 2 tries of 5 s."""
-    monkeypatch.setattr(chat, "CONNECT", 0.2)
+    monkeypatch.setattr(endpoint, "CONNECT", 0.2)
     with socket.socket() as deaf, socket.socket() as first, socket.socket() as two:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)
@@ -382,7 +383,7 @@ def judged(attack: JudgeAttack, public: bool = True) -> np.ndarray:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("epsilometer.models.chat.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("epsilometer.models.answers.user_cache_path", lambda name: tmp_path / name)
     return tmp_path / "epsilometer" / "verdicts.sqlite"
 
 

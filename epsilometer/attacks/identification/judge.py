@@ -35,7 +35,9 @@ from epsilometer.core.attack import Context, choose
 from epsilometer.core.component import EMBEDDED, component
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
-from epsilometer.models.chat import Chat, Completion, Message, check_environment, store_path
+from epsilometer.models.answers import Completion, store_path
+from epsilometer.models.chat import Chat, Message
+from epsilometer.models.endpoint import check_environment
 
 LARGEST_SET = 4  # the embedded judge beats chance and its rivals up to here, and guesses beyond (its training.json)
 

@@ -62,9 +62,10 @@ from epsilometer.core.mechanism import PROVIDER, Rewrites, Unread
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
-from epsilometer.models.chat import check_environment, store_path
+from epsilometer.models.answers import store_path
 from epsilometer.models.embedded import seq2seq
 from epsilometer.models.encoder import Encoder
+from epsilometer.models.endpoint import check_environment
 from epsilometer.models.locate import ENCODER, locate
 from epsilometer.models.provider import Provider, Remote, local
 from epsilometer.text.words import words

@@ -285,7 +285,7 @@ def test_an_answer_without_form_is_asked_again_then_guessed_and_counted(
     chat_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A random model keeps no form, so the table of answers is ours. 200 fair coins: outside 60 to 140 at 5e-9."""
-    from epsilometer.models.chat import Completion
+    from epsilometer.models.answers import Completion
 
     prompts = [(f"{i} {rewrite}", candidates) for i, (rewrite, candidates) in enumerate(questions(203))]
     table = {

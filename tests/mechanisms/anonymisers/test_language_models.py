@@ -48,7 +48,7 @@ def auxiliaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epsilometer.models.chat.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("epsilometer.models.answers.user_cache_path", lambda name: tmp_path / name)
 
 
 def rewrite(mechanism: LLMRewrite | LLMAdversarial, texts: list[str] = TEXTS, stream: str = "x") -> Rewrites:

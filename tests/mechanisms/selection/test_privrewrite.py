@@ -39,6 +39,7 @@ from epsilometer.mechanisms.selection.privrewrite import SANITISED, PrivRewrite
 from epsilometer.mechanisms.words.exponential import Exponential
 from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
 from epsilometer.models import chat
+from epsilometer.models import endpoint as endpoints
 from epsilometer.models.locate import locate
 from epsilometer.models.provider import DOCUMENT, INSTRUCTION, Local, Provider, local
 from epsilometer.text.vectors import WordVectors
@@ -411,7 +412,7 @@ def test_the_temperature_is_that_of_the_models_own_softmax(tmp_path: Path) -> No
 @pytest.fixture
 def remote(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrivRewrite:
     """PrivRewrite over the four words, its provider behind a real server that turns the text round."""
-    monkeypatch.setattr("epsilometer.models.chat.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("epsilometer.models.answers.user_cache_path", lambda name: tmp_path / name)
     server.reply = lambda message: " ".join(message.rpartition("Text: ")[2].split()[::-1])
     return endpoint()
 
@@ -476,7 +477,7 @@ def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
     remote: PrivRewrite,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(chat, "RETRIES", 1)
+    monkeypatch.setattr(endpoints, "RETRIES", 1)
     texts, noise = ["good bad"] * 8, Noise.named(8, "lasting")
     server.fault = lambda message, attempt: "500" if sum(server.answered.values()) >= 5 else None
     with pytest.raises(UserError, match=r"127\.0\.0\.1 refused with status 500.*answers so far are kept") as caught:

@@ -20,7 +20,7 @@ CLASSES = ["DE", "DK", "FR", "UK"]
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epsilometer.models.chat.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("epsilometer.models.answers.user_cache_path", lambda name: tmp_path / name)
 
 
 def attacker(**settings: Any) -> LLMInference:

@@ -32,7 +32,7 @@ from epsilometer.attacks.identification.shared.judge_prompt import (
     question,
 )
 from epsilometer.core.errors import UserError
-from epsilometer.models.chat import Completion
+from epsilometer.models.answers import Completion
 from epsilometer.models.chat_template import encode, frame
 from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading

@@ -1,0 +1,1 @@
+"""What does a service let through when something fails?"""

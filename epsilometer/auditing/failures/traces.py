@@ -1,0 +1,81 @@
+"""Whether planted values stand in what a service sends: as they are, encoded, or in pieces over a stream."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote_plus
+
+from epsilometer.auditing.worth.leakage import survives
+
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+LONG = 10  # letters and digits that do not stand in a row by accident
+_START = 5  # of them, by which values are looked up; the shortest has as many
+_EVENT = re.compile(r"^data: ?(.*)$", re.MULTILINE)
+
+
+def readings(content: str) -> list[str]:
+    """What a header or a body may mean: itself, decoded, its strings of JSON, and the joined pieces of a stream."""
+    found = [content, html.unescape(content), unquote_plus(content)]
+    for match in _ENCODED.findall(content):
+        try:
+            found.append(base64.b64decode(match.translate(str.maketrans("-_", "+/")) + "==").decode())
+        except (binascii.Error, UnicodeDecodeError):
+            continue
+    values = [value for text in [content, *_EVENT.findall(content)] if (value := _json(text)) is not None]
+    pieces: dict[str, list[str]] = defaultdict(list)
+    for value in values:
+        for place, text in _strings(value, ""):
+            pieces[place].append(text)
+    return [*found, *("".join(parts) for parts in pieces.values()), "".join(_EVENT.findall(content))]
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _strings(part, f"{place}.{key}")
+    elif isinstance(value, list):
+        for part in value:
+            yield from _strings(part, f"{place}[]")
+
+
+def squeezed(text: str) -> str:
+    """Letters and digits alone, in one case."""
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+class Planted:
+    """Values that were planted, found in texts at a cost that does not grow with their number."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self._by_start: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for value in values:
+            key = squeezed(value)
+            self._by_start[key[:_START]].append((key, value))
+
+    def among(self, texts: Iterable[str]) -> frozenset[str]:
+        """Those that stand in one of the texts: as in `worth.leakage`, or, if they are long, in a row but for signs."""
+        standing = set()
+        for text in dict.fromkeys(texts):
+            joined = squeezed(text)
+            starts = {joined[i : i + _START] for i in range(len(joined) - _START + 1)}
+            for start in self._by_start.keys() & starts:
+                for key, value in self._by_start[start]:
+                    if key in joined and (len(key) >= LONG or survives(value, text)):
+                        standing.add(value)
+        return frozenset(standing)

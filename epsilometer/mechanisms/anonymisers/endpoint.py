@@ -1,0 +1,197 @@
+"""What is deployed: a chat with one prompt behind an OpenAI-compatible endpoint, or any HTTP service, by a template.
+
+Every trial of a text is a request of its own, since a service may answer the same text in another way: its answer is
+stored under the request and the number of the trial's draw, which its random stream gives, so that the same audit asks
+nothing twice (`models.endpoint`). The service's randomness is its own; a seed of the audit does not reach it. Nothing
+is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field, PositiveInt, field_validator, model_validator
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.models.answers import store_path
+from epsilometer.models.chat import Chat
+from epsilometer.models.endpoint import API_KEY, Address, api_key
+from epsilometer.models.service import EPSILON, TEXT, Service, Template
+from epsilometer.models.spending import Caps, Dry, Forecast, Prices, Spending
+from epsilometer.runtime.progress import note
+
+if TYPE_CHECKING:
+    import httpx2
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@component
+class Endpoint:
+    """A service that rewrites; it sees the texts, so it is asked only where they are public or it may see them.
+
+    url:            of an OpenAI-compatible endpoint, as http://localhost:8000/v1, whose key is OPENAI_API_KEY; with a
+                    template, of the service itself.
+    resource:       the template's file (`models.service`); None for a chat.
+    model:          of a chat, its name there.
+    prompt:         of a chat, with {text}, and {epsilon} where it takes a privacy budget.
+    stream:         whether a chat's answers are asked for as server-sent events.
+    temperature:    of a chat; None for the endpoint's own.
+    longest:        most tokens of an answer: sent to a chat, and set aside before each request.
+    revision:       what the user calls the service's present state; with another, everything is asked anew.
+    private_texts:  whether the service may see texts that are not public.
+    max_requests, max_tokens, max_cost: bounds of a run, repeated attempts included (`models.spending`).
+    prices:         of a million tokens read, of a million written, and of a request, in any currency.
+    dry:            say what would be sent, and raise `Dry` instead of sending it.
+    workers:        requests at a time.
+    """
+
+    wants_all: ClassVar[bool] = True
+
+    url: str
+    resource: str | Path | None = None
+    model: str | None = None
+    prompt: str = TEXT
+    stream: bool = False
+    temperature: Amount | None = None
+    longest: PositiveInt = 1024
+    revision: str = ""
+    private_texts: bool = False
+    max_requests: PositiveInt | None = None
+    max_tokens: PositiveInt | None = None
+    max_cost: Amount | None = None
+    prices: tuple[Amount, Amount, Amount] = (0.0, 0.0, 0.0)
+    dry: bool = False
+    workers: PositiveInt = 8
+
+    @field_validator("revision", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> str:
+        return str(value)  # YAML reads numbers and dates
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Endpoint:
+        Address.of(self.url)
+        if self.resource is not None:
+            if self.model is not None or self.prompt != TEXT or self.stream or self.temperature is not None:
+                raise UserError("model, prompt, stream and temperature are of a chat; write them into the template")
+            _ = self._template
+        elif self.model is None:
+            raise UserError("a chat needs the name of its model (model); any other service a template (resource)")
+        if TEXT not in self.prompt:
+            raise UserError(f"prompt must hold {TEXT}, where the text goes")
+        if self.max_cost is not None and not any(self.prices):
+            raise UserError("max_cost needs prices: of a million tokens read, of a million written, and of a request")
+        return self
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether the prompt, or the template's body, has a place for it."""
+        return EPSILON in self.prompt if self._template is None else self._template.has_budget
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Nothing is claimed."""
+        return None
+
+    def check(self, public: bool) -> None:
+        """Refuse texts that the service must not see, and what its requests lack."""
+        self._checked.clear()
+        if not (public or self.private_texts):
+            raise UserError(
+                "texts that are not public must not reach an endpoint: say private_texts (--private-texts) if "
+                f"{Address.of(self.url).host} may see them, or public: true of a project's data set"
+            )
+        if self._template is None:
+            api_key()
+        else:
+            self._template.sent_headers()
+        self._checked.append(public)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """A request a text."""
+        return self.rewrite_grid(texts, [epsilon], [noise])[0]
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """A request a text and epsilon. Raises UserError where these exceed a bound, before any is sent."""
+        if not self._checked:
+            self.check(public=False)
+        budgets = np.repeat(np.asarray(epsilons, np.float64), len(texts)).tolist()
+        draws = [int(u * 2**53) for noise in noises for u in noise.uniforms()[:, 0]]
+        every = [*texts] * len(epsilons)
+        forecast = self._forecast(every, budgets, draws)
+        if self.dry:
+            raise Dry(forecast, Prices(*self.prices))
+        self.spending.check(forecast)
+        if forecast.stored:
+            note(
+                f"{forecast.stored:,} of {forecast.questions:,} answers are stored ones of an earlier run, and not "
+                "asked for again; another revision (--set revision=...) asks anew"
+            )
+        answers = self._answers(every, budgets, draws)
+        return [Rewrites(answers[i * len(texts) : (i + 1) * len(texts)]) for i in range(len(epsilons))]
+
+    def _forecast(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]) -> Forecast:
+        if isinstance(self._service, Service):
+            return self._service.forecast(texts, epsilons, draws, self.longest)
+        return self._service.forecast(self._messages(texts, epsilons), self.longest, self.temperature, draws)
+
+    def _answers(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]) -> list[str]:
+        if isinstance(self._service, Service):
+            return self._service.complete(texts, epsilons, draws)
+        messages = self._messages(texts, epsilons)
+        return [answer.text for answer in self._service.complete(messages, self.longest, self.temperature, draws=draws)]
+
+    def _messages(self, texts: Sequence[str], epsilons: Sequence[float]) -> list[list[dict[str, str]]]:
+        prompt = Template(body=self.prompt)
+        return [
+            [{"role": "user", "content": str(prompt.filled(text, epsilon))}]
+            for text, epsilon in zip(texts, epsilons, strict=True)
+        ]
+
+    @cached_property
+    def _template(self) -> Template | None:
+        return None if self.resource is None else Template.read(Path(self.resource))
+
+    @cached_property
+    def _checked(self) -> list[bool]:
+        return []
+
+    @property
+    def request(self) -> tuple[str, Template]:
+        """Where a request goes, and what it is: a chat's too is a template."""
+        if self._template is not None:
+            return self.url, self._template
+        body: dict[str, Any] = {"model": self.model, "messages": [{"role": "user", "content": self.prompt}]}
+        body |= {"max_tokens": self.longest} | ({} if self.temperature is None else {"temperature": self.temperature})
+        key = {"Authorization": f"Bearer ${{{API_KEY}}}"}
+        return f"{self.url.rstrip('/')}/chat/completions", Template(
+            headers=key, body=body, tokens=("usage.prompt_tokens", "usage.completion_tokens")
+        )
+
+    def usage(self, response: httpx2.Response) -> tuple[int, int] | None:
+        """The tokens that an answer states."""
+        from epsilometer.models.replies import usage
+
+        places = self.request[1].tokens
+        return None if places is None else usage(response, *places)
+
+    @cached_property
+    def spending(self) -> Spending:
+        """What was sent so far, and its bounds."""
+        return Spending(self.longest, Caps(self.max_requests, self.max_tokens, self.max_cost), Prices(*self.prices))
+
+    @cached_property
+    def _service(self) -> Service | Chat:
+        shared: dict[str, Any] = {"revision": self.revision, "workers": self.workers, "spending": self.spending}
+        store, template = store_path("deployed.sqlite"), self._template
+        if template is not None:
+            return Service(template, self.url, store, **shared)
+        return Chat(f"{self.model}", store, url=self.url, stream=self.stream, **shared)

@@ -1,0 +1,263 @@
+"""Endpoints: many questions in, one answer each out, every answer stored as it arrives.
+
+Answers are stored under a hash of the question, the endpoint and what else decides an answer, and with the revision
+that answered. So a run that was stopped, even by kill -9, continues where it was: no answer is lost, and no
+answered question is asked again, unless the endpoint has moved on to another revision; one call never mixes two. Which
+revision the endpoint serves is known once something new is asked. Requests that meet
+408, 409, 429, 5xx, a time-out or a broken connection are repeated by the client library, after the time that the server
+asks for (up to two minutes), else after exponential back-off with jitter. Requests are carried by `endpoint_client`,
+which follows no redirect and bounds the time and the size of an answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from epsilometer.core import limits
+from epsilometer.core.errors import UserError
+from epsilometer.models.answers import Completion, Store
+from epsilometer.models.spending import Forecast, Spending
+from epsilometer.runtime.progress import note, track
+
+if TYPE_CHECKING:
+    from openai import OpenAI, OpenAIError
+
+    from epsilometer.models.endpoint_client import Usage
+
+CONNECT = 5.0  # seconds to connect in
+FIRST_RETRIES = 1  # of the first request: an endpoint that cannot be reached is named within 20 seconds
+RETRIES = 6  # of the others: with their waits about 24 s, longer than a server takes to restart
+WHOLE = 3  # requests, the last of which must be answered properly
+
+BASE_URL, API_KEY = "OPENAI_BASE_URL", "OPENAI_API_KEY"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where an endpoint is: its URL, of which messages show the host alone, and what messages call the URL."""
+
+    url: str = field(repr=False)
+    host: str
+    called: str
+
+    @classmethod
+    def of(cls, url: str | None) -> Address:
+        """Of a URL; of the one in OPENAI_BASE_URL for None. There is no default: texts go only where the user says.
+
+        Raises UserError for what is no URL, or one with a password in it; it is not quoted.
+        """
+        called = BASE_URL if url is None else "the endpoint's URL"
+        text = (os.environ.get(BASE_URL, "") if url is None else url).strip()
+        if not text:
+            raise UserError(f"{BASE_URL} is not set; export the endpoint's URL, for instance http://localhost:8000/v1")
+        try:
+            parts = urlsplit(text)
+            host = parts.hostname if parts.scheme in ("http", "https") and parts.port != 0 else None
+        except ValueError:  # a port that is no number, half a bracket
+            host = None
+        if not host:
+            raise UserError(f"{called} is no URL (it is not shown here); it must be like http://localhost:8000/v1")
+        if url is not None and "@" in parts.netloc:
+            raise UserError(
+                f"{called} (not shown here) holds a user or a password, which files and lists of processes would show; "
+                "send it in a header whose value is in the environment"
+            )
+        return cls(text, host, called)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """What tells endpoints apart."""
+        parts = urlsplit(self.url)
+        return {"host": parts.hostname, "port": parts.port, "path": parts.path, "query": parts.query}
+
+
+class Endpoint:
+    """A service that answers questions, with a store of its answers.
+
+    source:   a hash of the address and of whatever else decides an answer, beside the question: the store must not
+              reveal the endpoint's address.
+    store:    a file (SQLite) that holds the answers, made where there is none, for this user alone (0600). It holds no
+              question, only its hash; but anyone who has the file can check a guess of a question, so it belongs where
+              the texts may lie.
+    workers:  requests at a time.
+    timeout:  seconds that one request may take; `limits.ENDPOINT_SECONDS` by default.
+    spending: counts what is sent; None where nobody asks.
+    usage, headers: as in `EndpointClient`.
+    form:     what a proper answer is, and where to look if none comes. remedies: what helps against a status.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        source: str,
+        store: Path,
+        *,
+        form: str,
+        remedies: Mapping[int, str],
+        key: str = "none",
+        workers: int = 8,
+        timeout: float | None = None,
+        spending: Spending | None = None,
+        usage: Usage = lambda response: None,
+        headers: Collection[str] | None = None,
+    ) -> None:
+        from openai import OpenAI
+
+        from epsilometer.models.endpoint_client import EndpointClient
+
+        self.address, self.source, self._store, self._workers = address, source, store, workers
+        self._form, self._remedies, self._spending = form, remedies, spending
+        seconds = limits.ENDPOINT_SECONDS.value if timeout is None else timeout
+        client = EndpointClient(seconds, CONNECT, spending=spending, usage=usage, headers=headers)
+        self.client = OpenAI(base_url=address.url, api_key=key, http_client=client, max_retries=RETRIES)
+
+    def forecast(self, keys: Collection[bytes], characters: Mapping[bytes, int], longest: int) -> Forecast:
+        """What the questions with these keys will take, by the number of their characters; nothing is sent."""
+        with closing(Store(self._store)) as store:
+            revision = store.revision(self.source)
+            new = [key for key in keys if not store.has(key, revision)]
+        return Forecast(len(keys), len(keys) - len(new), sum(characters[key] for key in new), longest)
+
+    def collect(
+        self, requests: Mapping[bytes, Any], send: Callable[[OpenAI, Any], Completion], label: str
+    ) -> dict[bytes, Completion]:
+        """The answers to requests, by their keys; those in the store are not asked for.
+
+        send: one request, whose answer it returns; NoAnswer, or an error about a value, says that its form is another.
+        label: of the progress.
+
+        Raises UserError when the endpoint cannot be reached, refuses, changes the revision meanwhile, or fails for
+        good; what was answered before is in the store, and the same call goes on from there.
+        """
+        from openai import OpenAIError
+
+        with closing(Store(self._store)) as store:
+
+            def ask(key: bytes, client: OpenAI = self.client) -> str:
+                answer = self._ask(client, requests[key], send)
+                store.put(key, self.source, answer)
+                return answer.revision
+
+            def missing(revision: str) -> list[bytes]:
+                return [key for key in requests if not store.has(key, revision)]
+
+            revision = store.revision(self.source)
+            if new := missing(revision):
+                try:
+                    revision = self._ask_first(new[0], ask)
+                    self._ask_rest(missing(revision), ask, revision, label)
+                except OpenAIError as error:
+                    raise UserError(f"{self._explain(error)}; answers so far are kept, run again to go on") from None
+                finally:
+                    if self._spending is not None:
+                        note(f"{self._spending.said}, to {self.address.host}")
+            return {key: store.get(key, revision) for key in requests}
+
+    def _ask_first(self, key: bytes, ask: Callable[..., str]) -> str:
+        """Ask with few tries at first, so that nobody waits for an unreachable endpoint. Returns the revision."""
+        from openai import APIConnectionError, InternalServerError, RateLimitError
+
+        try:
+            return ask(key, self.client.with_options(max_retries=FIRST_RETRIES))
+        except (APIConnectionError, InternalServerError, RateLimitError) as error:
+            if _unreachable(error):
+                raise
+            return ask(key)
+
+    def _ask_rest(self, keys: list[bytes], ask: Callable[..., str], revision: str, label: str) -> None:
+        """Ask several at a time; the first to fail for good ends that, after those under way have been stored."""
+        pool = ThreadPoolExecutor(self._workers)
+        try:
+            futures = [pool.submit(ask, key) for key in keys]
+            for done in track(as_completed(futures), len(futures), label):
+                if (other := done.result()) != revision:
+                    raise UserError(
+                        f"the endpoint at {self.address.host} changed from {revision[:100]!r} to {other[:100]!r}; "
+                        "answers of both are kept, run again for those of one"
+                    )
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _ask(self, client: OpenAI, request: Any, send: Callable[[OpenAI, Any], Completion]) -> Completion:
+        from epsilometer.models.replies import NoAnswer
+
+        what = ""
+        for attempt in range(WHOLE):
+            time.sleep(attempt)
+            try:
+                return send(client, request)
+            except UserError:  # about the answer
+                raise
+            except NoAnswer as error:
+                what = str(error)
+            except (ValueError, AttributeError, LookupError, TypeError):  # no JSON, or not of this form
+                what = f"something that is no {self._form}"
+        raise UserError(
+            f"the endpoint at {self.address.host} answered {WHOLE} times with {what}; answers so far are kept"
+        )
+
+    def _explain(self, error: OpenAIError) -> str:
+        """The error in words that quote nothing of the request and nothing that the server wrote."""
+        from openai import APITimeoutError
+
+        at, called = f"the endpoint at {self.address.host}", self.address.called
+        if _unreachable(error):
+            return f"{at} cannot be reached; check {called}, and that the server runs"
+        status = getattr(error, "status_code", None)
+        if status is None:
+            late = isinstance(error, APITimeoutError)
+            how = "did not answer in time" if late else "broke the connection"
+            remedy = f"; {limits.ENDPOINT_SECONDS.remedy}" if late else ""
+            return f"{at} {how}, {RETRIES + 1} times{remedy}"
+        if 300 <= status < 400:
+            return (
+                f"{at} answered with status {status}, a redirect, which is not followed: it would carry the text to "
+                f"another address; set {called} to the address that is meant"
+            )
+        remedy = {
+            404: f"check {called}",
+            429: "use fewer workers, or wait until the rate limit or budget allows more",
+            **self._remedies,
+        }.get(status, "check the server's log")
+        return f"{at} refused with status {status}; {remedy}"
+
+
+def key_of(source: str, request: Any) -> bytes:
+    """The hash under which an answer is stored."""
+    return hashlib.blake2b(json.dumps([source, request], sort_keys=True).encode(), digest_size=32).digest()
+
+
+def environment(name: str, purpose: str) -> str:
+    """The value of a variable that goes into a header. Raises UserError for none, and for what no header can hold."""
+    value = os.environ.get(name, "").strip()
+    if not value:
+        raise UserError(f"{name} is not set; export {purpose}")
+    if not (value.isascii() and value.isprintable()):  # the client library would quote it in its complaint
+        raise UserError(f"{name} (not shown here) holds characters that no key has, such as a line break")
+    return value
+
+
+def check_environment() -> str:
+    """The host in OPENAI_BASE_URL. Raises UserError when the URL or the key is missing or unusable."""
+    address = Address.of(None)
+    api_key()
+    return address.host
+
+
+def api_key() -> str:
+    """The key in OPENAI_API_KEY. Raises UserError where there is none, or it is unusable."""
+    return environment(API_KEY, "the endpoint's key, or any word where it asks for none")
+
+
+def _unreachable(error: OpenAIError) -> bool:
+    return type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout")

@@ -1,0 +1,62 @@
+"""What stands in the reply of a service: JSON, whole or in server-sent events, and a value in it by its path."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx2
+
+from epsilometer.core.limits import ENDPOINT_BYTES
+
+
+class NoAnswer(ValueError):
+    """A reply has another form; the message says which, and quotes nothing of it."""
+
+
+def is_stream(response: httpx2.Response) -> bool:
+    """Whether a reply is of server-sent events."""
+    kind: str = response.headers.get("Content-Type", "")
+    return kind.partition(";")[0].strip().lower() == "text/event-stream"
+
+
+def events(response: httpx2.Response) -> list[str]:
+    """The data of each event of a stream, without the mark of its end."""
+    source = httpx2.EventSource(response, max_event_size=ENDPOINT_BYTES.value)
+    return [event.data for event in source if not event.data.startswith("[DONE]")]
+
+
+def objects(response: httpx2.Response) -> list[Any]:
+    """The JSON values of a reply: that of each event of a stream, else the one; what is no JSON is left out."""
+    values = []
+    for text in events(response) if is_stream(response) else [response.text]:
+        try:
+            values.append(json.loads(text))
+        except (ValueError, RecursionError):
+            continue
+    return values
+
+
+def at(value: Any, path: str) -> Any:
+    """What stands at a path, as in `choices.0.message.content`. Raises NoAnswer where there is nothing."""
+    for part in path.split("."):
+        try:
+            value = value[int(part)] if isinstance(value, list) else value[part]
+        except (LookupError, TypeError, ValueError):
+            raise NoAnswer(f"JSON without {path}") from None
+    return value
+
+
+def counted(body: Any, read: str, written: str) -> tuple[int, int] | None:
+    """The tokens read and written that stand at two paths; None where no such numbers do."""
+    try:
+        counts = at(body, read), at(body, written)
+    except NoAnswer:
+        return None
+    return counts if all(isinstance(count, int) and 0 <= count < 1 << 63 for count in counts) else None
+
+
+def usage(response: httpx2.Response, read: str, written: str) -> tuple[int, int] | None:
+    """The tokens that a reply states last, whole or streamed."""
+    stated = [tokens for body in objects(response) if (tokens := counted(body, read, written)) is not None]
+    return stated[-1] if stated else None

@@ -1,0 +1,230 @@
+"""Any HTTP service that takes a text and answers with one, described by a template of a few lines.
+
+    method: POST                                  # or PUT, PATCH
+    headers: {Authorization: "Bearer ${TOKEN}"}   # ${NAME} is the environment's
+    body: {text: "{text}", strength: "{epsilon}"} # JSON; a string is sent as plain text
+    answer: result.text                           # where the answer stands; left out: the whole reply
+    stream: false                                 # whether the reply is of server-sent events, each with a part
+    revision: model.version                       # where the reply says what answered, if it does
+    tokens: [usage.read, usage.written]           # where it says what it counted, if it does
+
+A value that is `{epsilon}` alone is sent as a number. Headers of the template are sent, with type and length of the
+body, and no others. `endpoint` says how answers are stored and requests repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlencode
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from epsilometer.core import yaml_text
+from epsilometer.core.errors import UserError
+from epsilometer.models.answers import Completion
+from epsilometer.models.endpoint import Address, Endpoint, environment, key_of
+from epsilometer.models.spending import Forecast, Spending
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import OpenAI
+
+TEXT, EPSILON = "{text}", "{epsilon}"
+FORM = "application/x-www-form-urlencoded"
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_PLACES = re.compile(f"{re.escape(TEXT)}|{re.escape(EPSILON)}")
+_CARRYING = ("host", "content-length", "content-type", "accept", "accept-encoding", "connection")
+
+
+class Template(BaseModel):
+    """A request to a service, with places for the text and the privacy budget, and where its reply has the answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    method: Literal["POST", "PUT", "PATCH"] = "POST"
+    headers: dict[str, str] = {}
+    body: Any
+    answer: str | None = None
+    stream: bool = False
+    revision: str | None = None
+    tokens: tuple[str, str] | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> Template:
+        """Of a YAML file. Raises UserError for what is none; no value is quoted, as one may be a secret."""
+        try:
+            content = yaml_text.load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UserError(f"the template {str(path)!r} cannot be read ({error.strerror}); check the path") from None
+        except (yaml.YAMLError, UnicodeDecodeError):
+            raise UserError(
+                f"the template {path} is no readable YAML; put values that hold {{ or : in quotes"
+            ) from None
+        try:
+            template = cls.model_validate(content if isinstance(content, dict) else {})
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            place = ".".join(map(str, wrong["loc"])) or "it"
+            rule = wrong["msg"][:1].lower() + wrong["msg"][1:]
+            raise UserError(f"the template {path}: {place}: {rule} (the value is not shown)") from None
+        template._check(path)
+        return template
+
+    def _check(self, path: Path) -> None:
+        written = json.dumps(self.body)
+        if TEXT not in written:
+            raise UserError(f"the template {path} has no {TEXT} in its body, so no text would be sent; put it there")
+        if isinstance(self.body, str) and self.body.lstrip()[:1] in ("{", "[") and self.body.strip() != TEXT:
+            raise UserError(
+                f"the template {path} has JSON written as a string for its body, in which a text with a quotation mark "
+                "would break; write the body as YAML: keys and values"
+            )
+        if any(mark in name for name in self.headers for mark in "\r\n: "):
+            raise UserError(f"the template {path} has a header whose name no header can have; correct it")
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether the body has a place for the privacy budget."""
+        return EPSILON in json.dumps(self.body)
+
+    def filled(self, text: str, epsilon: float, *, listed: bool = False) -> Any:
+        """The body, for a text and a privacy budget; listed: malformed, with what holds the text in a list."""
+        return _filled(self.body, {TEXT: text, EPSILON: f"{epsilon:g}"}, epsilon, listed=listed)
+
+    def sent_headers(self) -> dict[str, str]:
+        """The headers, with values of the environment. Raises UserError where a variable is missing or unusable."""
+        return {
+            name: _VARIABLE.sub(lambda match: environment(match[1], "what a header of the template sends"), value)
+            for name, value in self.headers.items()
+        }
+
+
+def _filled(part: Any, values: Mapping[str, str], epsilon: float, *, listed: bool) -> Any:
+    if isinstance(part, dict):
+        return {key: _filled(value, values, epsilon, listed=listed) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_filled(value, values, epsilon, listed=listed) for value in part]
+    if part == EPSILON:
+        return epsilon
+    if not isinstance(part, str):
+        return part
+    text = _PLACES.sub(lambda match: values[match[0]], part)
+    return [text] if listed and TEXT in part else text
+
+
+class Service:
+    """A service at a URL, with a store of its answers.
+
+    revision: what the user calls its present state; with another, everything is asked anew. store, workers, timeout,
+    spending: as in `Endpoint`. Raises UserError for an unusable URL and a variable of a header that is missing.
+    """
+
+    def __init__(
+        self,
+        template: Template,
+        url: str,
+        store: Path,
+        *,
+        revision: str = "",
+        workers: int = 8,
+        timeout: float | None = None,
+        spending: Spending | None = None,
+    ) -> None:
+        from epsilometer.models.replies import usage
+
+        self._template, address, self._headers = template, Address.of(url), template.sent_headers()
+        places = template.tokens
+        self._endpoint = Endpoint(
+            address,
+            key_of(revision, {**address.place, "template": template.model_dump(mode="json", exclude={"tokens"})}).hex(),
+            store,
+            form="reply to the template",
+            remedies=dict.fromkeys((401, 403), "check the headers of the template, and the variables that they name"),
+            workers=workers,
+            timeout=timeout,
+            spending=spending,
+            usage=(lambda response: None) if places is None else (lambda response: usage(response, *places)),
+            headers={*_CARRYING, *map(str.lower, template.headers)},
+        )
+
+    def complete(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]) -> list[str]:
+        """The answer to each text with its privacy budget and number of a draw. Raises as `Endpoint.collect`."""
+        requests = self._requests(texts, epsilons, draws)
+        answers = self._endpoint.collect(dict(requests), self._send, f"ask {self._endpoint.address.host}")
+        return [answers[key].text for key, _ in requests]
+
+    def forecast(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int], longest: int) -> Forecast:
+        """What `complete` would take; nothing is sent. longest: most tokens of an answer."""
+        requests = self._requests(texts, epsilons, draws)
+        sizes = {key: len(text) for (key, _), text in zip(requests, texts, strict=True)}
+        return self._endpoint.forecast(sizes, sizes, longest)
+
+    def _requests(
+        self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]
+    ) -> list[tuple[bytes, Any]]:
+        """The key and the body of each request."""
+        bodies = [self._template.filled(text, epsilon) for text, epsilon in zip(texts, epsilons, strict=True)]
+        source = self._endpoint.source
+        return [(key_of(source, [body, draw]), body) for body, draw in zip(bodies, draws, strict=True)]
+
+    def _send(self, client: OpenAI, body: Any) -> Completion:
+        import httpx2
+
+        call: Any = {"POST": client.post, "PUT": client.put, "PATCH": client.patch}[self._template.method]
+        content, kind = written(self._headers, body)
+        options = {"headers": {"Content-Type": kind, **self._headers}}
+        response = call(self._endpoint.address.url, cast_to=httpx2.Response, content=content, options=options)
+        return read(self._template, response)
+
+
+def request(
+    client: httpx2.Client, url: str, template: Template, headers: Mapping[str, str], body: Any
+) -> httpx2.Request:
+    """The request of a template with this body, as a client sends it."""
+    content, kind = written(headers, body)
+    return client.build_request(template.method, url, headers={"Content-Type": kind, **headers}, content=content)
+
+
+def written(headers: Mapping[str, str], body: Any) -> tuple[bytes, str]:
+    """A body as it is sent, and its type: that of the headers, by which a form is written as one, or its own."""
+    kind = next((value for name, value in headers.items() if name.lower() == "content-type"), None)
+    if isinstance(body, str):
+        return body.encode(errors="replace"), kind or "text/plain; charset=utf-8"
+    if kind == FORM:
+        return urlencode(body, doseq=True).encode(), kind
+    return json.dumps(body).encode(), kind or "application/json"
+
+
+def read(template: Template, response: httpx2.Response) -> Completion:
+    """The answer in a reply. Raises NoAnswer for a reply of another form, UserError for a stream that was not meant."""
+    from epsilometer.models.replies import NoAnswer, at, events, is_stream, objects
+
+    if is_stream(response) and not template.stream:
+        raise UserError("the service answers with server-sent events; say stream: true in the template")
+    if template.stream and not is_stream(response):
+        raise NoAnswer("no server-sent events, which the template says that it streams")
+    if template.answer is None:
+        parts = events(response) if template.stream else [response.text]
+        return Completion("".join(parts), 0, 0)
+    values = objects(response)
+    if not values:
+        raise NoAnswer(f"no JSON, in which the template reads {template.answer}")
+    found = []
+    for value in values:
+        try:
+            found.append(at(value, template.answer))
+        except NoAnswer:
+            if not template.stream:  # events may say other things
+                raise
+    if not found:
+        raise NoAnswer(f"events without {template.answer}")
+    texts = [text for text in found if text is not None or not template.stream]
+    if not all(isinstance(text, str) for text in texts):
+        raise NoAnswer(f"no text at {template.answer}")
+    revision = "" if template.revision is None else str(at(values[-1], template.revision))
+    return Completion("".join(texts), 0, 0, revision[:100])

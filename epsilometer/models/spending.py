@@ -1,0 +1,183 @@
+"""What requests to an endpoint cost, and the bounds on that.
+
+Every attempt counts, repeated ones too. Before it is sent, the most that it can cost is set aside: a token for each
+byte of the request, since tokens of text are at least a byte long, and `longest` tokens for its answer. Once the
+endpoint says what it counted, that stands in its place. A request that was refused (status 4xx) cost no tokens; any
+other without a count may have been billed, and stays counted at the most. So no bound is exceeded, whatever fails.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from epsilometer.core.errors import UserError
+
+TOKEN = 4  # characters of an English text that make a token, for estimates
+
+
+class Prices(NamedTuple):
+    """In any currency: of a million tokens read, of a million written, and of a request."""
+
+    read: float = 0.0
+    written: float = 0.0
+    request: float = 0.0
+
+
+class Caps(NamedTuple):
+    """The most requests, tokens (read and written together) and money of a run; None for no bound."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+
+_FREE, _BOUNDLESS = Prices(), Caps()
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Requests, and tokens that the endpoint reads and writes."""
+
+    requests: int = 0
+    read: int = 0
+    written: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.requests + other.requests, self.read + other.read, self.written + other.written)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(self.requests - other.requests, self.read - other.read, self.written - other.written)
+
+    def cost(self, prices: Prices) -> float:
+        """In the currency of the prices."""
+        return (self.read * prices.read + self.written * prices.written) / 1e6 + self.requests * prices.request
+
+    def beyond(self, caps: Caps, prices: Prices) -> str | None:
+        """The first bound that it exceeds, by the name of its setting and value; None where it keeps all."""
+        for name, amount, most in (
+            ("max_requests", self.requests, caps.requests),
+            ("max_tokens", self.read + self.written, caps.tokens),
+            ("max_cost", self.cost(prices), caps.cost),
+        ):
+            if most is not None and amount > most:
+                return f"{name} ({most:,})"
+        return None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What some questions will take: their number, how many of them have their answers, and characters of the others.
+
+    longest: most tokens of an answer.
+    """
+
+    questions: int
+    stored: int
+    characters: int
+    longest: int
+
+    @property
+    def least(self) -> Amount:
+        """Each once, with empty answers; the tokens read are an estimate."""
+        asked = self.questions - self.stored
+        return Amount(asked, self.characters // TOKEN)
+
+    @property
+    def most(self) -> Amount:
+        """Each once, with answers of the most tokens; the tokens read are an estimate."""
+        return replace(self.least, written=(self.questions - self.stored) * self.longest)
+
+    def said(self, prices: Prices) -> str:
+        """In words, without the texts."""
+        return (
+            f"{self.least.requests:,} requests ({self.stored:,} of {self.questions:,} answers are stored already), "
+            f"about {self.least.read:,} tokens read (one for {TOKEN} characters), at most {self.most.written:,} written"
+            + (f"; cost {self.least.cost(prices):,.2f} to {self.most.cost(prices):,.2f}" if any(prices) else "")
+            + "; repeated attempts come on top"
+        )
+
+
+class Dry(UserError):
+    """A dry run has come to what it would have sent."""
+
+    def __init__(self, forecast: Forecast, prices: Prices) -> None:
+        super().__init__(f"nothing was sent: {forecast.said(prices)}")
+        self._forecast, self._prices = forecast, prices
+
+    def said(self, rewrites: int | None) -> str:
+        """In words; of so many rewrites at most, where these are the first of several rounds."""
+        if rewrites is None or rewrites <= self._forecast.questions:
+            return str(self)
+        times = rewrites / max(1, self._forecast.questions)
+        characters = round(times * self._forecast.characters)
+        every = Forecast(rewrites, 0, characters, self._forecast.longest)
+        return f"{self}; that is the first round, and all rounds are at most {every.said(self._prices)}"
+
+
+class Bill:
+    """What one attempt is counted as; the most that it can cost until `used` says better."""
+
+    def __init__(self, most: Amount) -> None:
+        self.amount = most
+
+    def used(self, tokens: tuple[int, int] | None, status: int) -> None:
+        """Tokens read and written as the endpoint counts them, None where it does not; the status of its answer."""
+        if tokens is not None:
+            self.amount = Amount(1, *tokens)
+        elif 400 <= status < 500:
+            self.amount = Amount(1)
+
+
+class Spending:
+    """Counts what is sent, for several threads. longest: most tokens of an answer."""
+
+    def __init__(self, longest: int, caps: Caps = _BOUNDLESS, prices: Prices = _FREE) -> None:
+        self._longest, self._caps, self._prices = longest, caps, prices
+        self._spent, self._open = Amount(), 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def attempt(self, size: int) -> Iterator[Bill]:
+        """Set aside what an attempt of so many bytes can cost, and count it when it is over.
+
+        Where that exceeds a bound, waits for attempts under way, which may have cost less than was set aside. Raises
+        UserError where it still does.
+        """
+        most = Amount(1, size, self._longest)
+        with self._changed:
+            while (bound := (self._spent + most).beyond(self._caps, self._prices)) is not None:
+                if not self._open:
+                    raise UserError(
+                        f"the next request may exceed {bound}: {self.said}; answers so far are kept, run again with a "
+                        "higher bound to go on"
+                    )
+                self._changed.wait()
+            self._spent, self._open = self._spent + most, self._open + 1
+        bill = Bill(most)
+        try:
+            yield bill
+        finally:
+            with self._changed:
+                self._spent, self._open = self._spent - most + bill.amount, self._open - 1
+                self._changed.notify_all()
+
+    def check(self, forecast: Forecast) -> None:
+        """Raise UserError where the questions exceed a bound whatever is answered, before any of them is sent."""
+        if (bound := (self._spent + forecast.least).beyond(self._caps, self._prices)) is not None:
+            raise UserError(
+                f"these texts exceed {bound}, so nothing was sent: {forecast.said(self._prices)}; ask for fewer trials "
+                "or epsilons, or allow more"
+            )
+
+    @property
+    def said(self) -> str:
+        """What was spent so far, in words."""
+        cost = f", {self._spent.cost(self._prices):,.4g} in all" if any(self._prices) else ""
+        return (
+            f"{self._spent.requests:,} requests were sent, at most {self._spent.read:,} tokens read and "
+            f"{self._spent.written:,} written{cost}"
+        )
