@@ -50,7 +50,8 @@ def stages(params: Params) -> dict[str, dict[str, Any]]:
     needed = {name: _spelled(stage, params) for name, stage in fragments().items()}
     needed = {name: stage for name, stage in needed.items() if _wanted(stage, settings)}
     outs = [_fixed(out) for stage in needed.values() for out in _places(stage)]
-    return {name: _written(stage, outs, settings) for name, stage in needed.items()}
+    stated = params.model_dump(mode="json", exclude_unset=True)  # DVC knows no defaults
+    return {name: _written(stage, outs, stated) for name, stage in needed.items()}
 
 
 def compose(params: Params) -> str:
@@ -109,20 +110,21 @@ def _wanted(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
     return not sections or any(dvc_files.lookup(settings, section) for section in sections)
 
 
-def _written(stage: Mapping[str, Any], outs: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The stage as DVC reads it, without dependencies that no stage makes, and settings that are empty."""
+def _written(stage: Mapping[str, Any], outs: list[str], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """The stage as DVC reads it, without dependencies that no stage makes, and settings that are empty or left out."""
     stage = {key: value for key, value in stage.items() if key not in _OURS}
     if "do" in stage:
-        return stage | {"do": _written(stage["do"], outs, settings)}
+        return stage | {"do": _written(stage["do"], outs, stated)}
     lists = {
         "deps": [dep for dep in stage.get("deps", ()) if not dep.startswith("data/") or _is_made(_fixed(dep), outs)],
-        "params": [key for key in stage.get("params", ()) if _is_set(key.partition(".")[0], settings)],
+        "params": [key for key in stage.get("params", ()) if _is_set(key, stated)],
     }
     return {key: lists.get(key, value) for key, value in stage.items() if lists.get(key, value) != []}
 
 
-def _is_set(section: str, settings: Mapping[str, Any]) -> bool:
-    return section.startswith("${") or settings.get(section) not in ({}, [], None)
+def _is_set(key: str, stated: Mapping[str, Any]) -> bool:
+    fixed = _fixed(key).rstrip(".")
+    return not fixed or dvc_files.lookup(stated, fixed) not in ({}, [], None)
 
 
 def _is_made(dep: str, outs: list[str]) -> bool:

@@ -41,6 +41,15 @@ def test_a_run_of_one_study_has_the_stages_of_no_other() -> None:
     assert names == shared | {"features", "private_training", "training_curves"}
 
 
+def test_no_stage_depends_on_a_setting_that_is_left_to_its_default() -> None:
+    """DVC, which knows no defaults, would fail."""
+    raw = yaml.safe_load((ROOT / "params.yaml").read_text())
+    assert "decide" in stages(composing.compose(Params.model_validate(raw)))["decide"]["params"]
+    del raw["decide"]
+    without = stages(composing.compose(Params.model_validate(raw)))
+    assert without["decide"]["params"] == ["audit.alpha"]
+
+
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)
 def test_no_stage_of_a_profile_is_idle(profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does one depend on what no stage makes, or on a setting that DVC would not find in the profile's copy."""

@@ -120,7 +120,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "ablations@songs-rr", "ablations@songs-mine",
         "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
         "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
-        "exact@songs-rr", "exact@songs-mine", "exact@songs-santext", "ceilings",
+        "exact@songs-rr", "exact@songs-mine", "exact@songs-santext", "ceilings", "decide",
     }  # fmt: skip
     return sandbox
 
