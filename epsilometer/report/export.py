@@ -16,7 +16,9 @@ from epsilometer.core.errors import UserError, unknown
 _MARKUP = {".md": "github", ".tex": "latex_booktabs"}
 FORMATS = (".csv", ".json", *_MARKUP)
 ESTIMATED = "estimates"
-SHORT = ("dataset", "mechanism", "epsilon", "attack", "success_rate", "loss", "upper", "overall")  # of the estimates
+SHORT = (  # of the estimates
+    "dataset", "mechanism", "epsilon", "attack", "success_rate", "loss", "upper", "delta_at_4_low", "overall",
+)  # fmt: skip
 # The other tables of results, and where they lie under data/; * is a cell. None holds a text of a data set.
 TABLES = {
     **{
@@ -35,7 +37,8 @@ TABLES = {
     },
     "runs": "trained/*/runs",
 }
-_BESIDE = (".curves", ".rates", ".roc", ".texts", ".candidates")  # ends of names of other tables of the same cell
+# Ends of names of other tables of the same cell.
+_BESIDE = (".curves", ".figures", ".rates", ".roc", ".texts", ".candidates")
 
 
 def read_table(run: Path, name: str) -> pl.DataFrame:

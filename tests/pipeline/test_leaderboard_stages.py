@@ -16,6 +16,7 @@ from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages import prepare
 from epsilometer.project import origin
 from epsilometer.project.paths import inside
+from epsilometer.report.export import read_table
 from epsilometer.report.results import Results
 from epsilometer.studies.leaderboard.measuring import PURE, Parts, ceiling
 from epsilometer.studies.leaderboard.report.section import section
@@ -179,6 +180,12 @@ def test_tables_name_what_has_not_run_and_give_controls_no_rank(project: Path) -
         assert max(len(table.columns) for table in (main, *others)) <= 13
         for table in (main, *others):  # no row lacks a column, which would read as an empty cell
             assert all([*row] == table.columns for row in table.rows), table.heading
+
+
+def test_rows_are_exported_with_their_tails(project: Path) -> None:
+    table = read_table(project, "leaderboard")
+    assert set(table["mechanism"]) == {"coin", "exemplars", "mine"}
+    assert {"average", "delta_at_4", "share"} <= {*table.columns}
 
 
 def test_rows_name_the_commit_that_they_were_measured_by(project: Path) -> None:

@@ -132,6 +132,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert runner.invoke(cli.app, ["export", "two.tex", "--run", str(second)]).exit_code == 0
     assert "\\bottomrule" in Path("two.tex").read_text(encoding="utf-8")
     assert pl.read_csv(StringIO(runner.invoke(cli.app, ["export", "--csv"]).output)).columns == [*export.SHORT]
+    assert "delta_at_4_low" in export.SHORT  # beside every loss stands its tail
     everything = runner.invoke(cli.app, ["export", "--csv", "--columns", "all"])
     assert pl.read_csv(StringIO(everything.output)).columns == [*ESTIMATES, "overall", "overall_by"]
     printed = runner.invoke(cli.app, ["export", "--markdown", "--table", "claims", "--columns", "mechanism,verdict"])
