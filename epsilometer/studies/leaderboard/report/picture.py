@@ -37,8 +37,8 @@ def figure(board: Board) -> Figure:
         "levels kept": [{"value": frontier["one_text"], "what": "one text for all"}],
         "levels taught": _levels(board),
     }
-    worth = _panel("kept", "mean cosine of text and rewrite", colour, shape)
-    taught = _panel("taught", f"macro F1 of the task, by words, {board.texts[0]:,} texts", colour, shape)
+    worth = _layers("kept", "mean cosine of text and rewrite", colour, shape)
+    taught = _layers("taught", f"macro F1 of the task, by words, {board.texts[0]:,} texts", colour, shape)
     impossible = alt.Chart(alt.NamedData("ceiling")).transform_calculate(top="1")
     shaded = impossible.mark_area(color=MUTED, opacity=0.15).encode(
         alt.X("average:Q"), alt.Y("value:Q"), alt.Y2("top:Q")
@@ -47,7 +47,7 @@ def figure(board: Board) -> Figure:
         f"Mean cosine and macro F1 against the average loss for {len(names)} mechanisms on {board.dataset}, beside "
         "what is impossible (shaded), clean texts and public texts alone."
     )
-    chart = alt.hconcat(alt.layer(shaded, worth).properties(**_SIZE), taught.properties(**_SIZE))
+    chart = alt.hconcat(*(alt.layer(*layers).properties(**_SIZE) for layers in ([shaded, *worth], taught)))
     return Figure(f"leaderboard-{board.dataset}", words, specify(chart, datasets))
 
 
@@ -78,15 +78,15 @@ def _levels(board: Board) -> Points:
     return [{"value": float(np.mean(values[0])), "what": what} for what, values in fewest.items() if values]
 
 
-def _panel(column: str, title: str, colour: alt.Color, shape: alt.Shape) -> alt.LayerChart:
+def _layers(column: str, title: str, colour: alt.Color, shape: alt.Shape) -> list[alt.Chart]:
     """Points of mechanisms, and levels, each with its name."""
     x = alt.X("average:Q", title="average loss, nats", scale=alt.Scale(domain=[0, _MOST], nice=False))
     y, value = (alt.Y(f"{name}:Q", title=title, scale=alt.Scale(domain=[0, 1])) for name in (column, "value"))
     level = alt.Chart(alt.NamedData(f"levels {column}"))
     marks = alt.Chart(alt.NamedData("points")).mark_point(filled=True, size=70)
     named = level.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11)
-    return alt.layer(
+    return [
         level.mark_rule(color=MUTED, strokeDash=[3, 3]).encode(value),
         named.encode(value, x=alt.value("width"), text="what:N"),
         marks.encode(x, y, color=colour, shape=shape),
-    )
+    ]

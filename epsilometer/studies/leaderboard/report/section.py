@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from epsilometer.report.figures import Figure
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table
@@ -45,7 +46,9 @@ def section(results: Results[LeaderboardParams]) -> Section | None:
         return None
     absent = {*results.params.leaderboard.datasets} - {board.dataset for board in compared}
     words = [_CLEAR, _READING, *([f"Data sets not run: {', '.join(sorted(absent))}."] if absent else [])]
-    blocks = [block for board in compared for block in (figure(board), *tables(board))]
+    blocks: list[Table | Figure] = []
+    for board in compared:
+        blocks += [figure(board), *tables(board)]
     return Section("leaderboard", "Leaderboard", "Leaderboard", words, blocks=blocks)
 
 
