@@ -32,6 +32,7 @@ _POINTS = 512  # grid points, at least, between no loss and a unit's largest
 _HUGE = 1000.0  # nats; for larger losses the allowed width grows with the loss
 _SHARE = 4  # blocks for each worker at least, so that the last ones do not leave most workers idle
 _FINER = 4  # grids to try at most, each four times as fine as the one before
+_ENTRIES = 1 << 26  # grid points of all units of a pair at the most, some 4 GB with what is computed of them
 
 
 def losses(request: Request) -> list[Losses]:
@@ -83,15 +84,24 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
 
     laws: log-laws [rows, outputs]; units: [n, 2], the row of each unit in the first and in the second text.
     width: the error in the guess loss that the grid may cause, in nats each way (more where the loss is in the
-    thousands). The grid is refined until this is met, or until bounds apply that no grid makes narrower.
+    thousands). The grid is refined until this is met, or until bounds apply that no grid makes narrower. Texts of so
+    many units that it would not fit into memory have a coarser one: their bracket holds, and is wider.
     """
     pairs = [(laws[a], laws[b]) for a, b in units]
     largest = max((loss_range(a, b) for a, b in pairs), default=0.0)
     # n units on a grid of step h cause an error of some n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a grid point,
     # so a law whose losses all have one size, as in randomised response, is not moved at all.
     points = max(_POINTS, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
+    most = max(_POINTS, _ENTRIES // (2 * len(pairs))) if len(pairs) * laws.shape[1] > _ENTRIES else math.inf
+    if points > most:
+        losses = Product([unit_losses(a, b, largest / _POINTS or 1.0) for a, b in pairs])
+        if losses.certain:
+            return losses
+        points = int(most)
     for _ in range(_FINER):
         losses = Product([unit_losses(a, b, largest / points or 1.0) for a, b in pairs])
+        if 4 * points > most:
+            break
         error = guess_losses(Bracket(*map(np.array, (losses.log_error().low, losses.log_error().high))))
         if losses.certain or error.high - error.low <= 2 * width * max(1.0, float(error.low) / _HUGE):
             break
