@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from epsilometer.core.version import VERSION
 
 if TYPE_CHECKING:
-    from epsilometer.auditing.ceilings.ceiling import ceiling
+    from epsilometer.auditing.ceilings.ceiling import ceiling, ceiling_of_pairs
     from epsilometer.auditing.exact_loss.from_texts import exact_curves, exact_loss, exact_pairs
     from epsilometer.auditing.failures.probing import probe_failures
     from epsilometer.auditing.identifiers.surviving import surviving_identifiers
@@ -50,6 +50,7 @@ __all__ = [
     "audit",
     "calibrate",
     "ceiling",
+    "ceiling_of_pairs",
     "compare",
     "exact_curves",
     "exact_loss",
@@ -71,6 +72,7 @@ _MODULES = {
     "audit": "auditing.text_audit",
     "calibrate": "pipeline.calibrating",
     "ceiling": "auditing.ceilings.ceiling",
+    "ceiling_of_pairs": "auditing.ceilings.ceiling",
     "compare": "studies.texts.comparing",
     "exact_curves": "auditing.exact_loss.from_texts",
     "exact_loss": "auditing.exact_loss.from_texts",

@@ -466,6 +466,7 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "epsilometer repro leaderboard_cells": "minutes; tests/pipeline/test_leaderboard_stages.py has a small one",
     "epsilometer why": "after an edit: tests/pipeline/test_code.py",
     "export RAY": "needs several machines; tests/runtime/test_scaling.py has two processes",
+    "git ": "changes the repository; tests/pipeline/test_profiles.py keeps results in one of its own",
     "make leaderboard": "hours, as its cells",
     "make test": "runs this test",
     "pip install": "needs a network; tests/test_wheel.py installs the wheel in an empty environment",

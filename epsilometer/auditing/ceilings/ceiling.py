@@ -38,7 +38,6 @@ def ceiling(
     sets: int = 100,
     size: int = 10,
     equal_length: bool = False,
-    pairs: Sequence[tuple[int, int]] | NDArray[np.integer] | None = None,
     public: Sequence[str] = (),
     seed: int = 0,
 ) -> pl.DataFrame:
@@ -50,24 +49,48 @@ def ceiling(
     everybody gets it, null without any; texts, how many one mechanism serves, on average over the pairs.
 
     Embeddings are those of the default encoder.
-    equal_length: a set's texts have equally many words. pairs: instead of drawn sets, the numbers in `texts` of the
-    pairs that an audit compared; sets of at most `size` texts are grown along them. They bind where they share many
-    texts: at `texts` near 2 each pair could have a mechanism of its own, and the ceiling is far too high. Raises
-    UserError for losses below 0, for fewer texts (of equal length) than a set has, and for pairs that are none.
+    equal_length: a set's texts have equally many words. Raises UserError for losses below 0, and for fewer texts (of
+    equal length) than a set has.
     """
-    from epsilometer.models.encoder import Encoder
+    _check(losses)
+    distinct = list(dict.fromkeys(texts))
+    chosen = draw_sets(distinct, sets, size, equal_length=equal_length, seed=seed)
+    return _rows(distinct, [numbers[np.stack(np.triu_indices(size, 1), axis=1)] for numbers in chosen], losses, public)
 
+
+def ceiling_of_pairs(
+    texts: Sequence[str],
+    pairs: Sequence[tuple[int, int]] | NDArray[np.integer],
+    losses: Sequence[float] = LOSSES,
+    *,
+    size: int = 10,
+    public: Sequence[str] = (),
+) -> pl.DataFrame:
+    """The ceiling over pairs that an audit has compared, by their numbers in `texts`; columns as of `ceiling`.
+
+    Sets of at most `size` texts are grown along the pairs. They bind where they share many texts: at `texts` near 2
+    each pair could have a mechanism of its own, and the ceiling is far too high. Raises UserError for losses below 0
+    and for pairs that are none.
+    """
+    _check(losses)
+    distinct = list(dict.fromkeys(texts))
+    audited = _numbered(texts, distinct, pairs)
+    return _rows(distinct, [audited[places] for places in grown_sets(audited, size)], losses, public)
+
+
+def _check(losses: Sequence[float]) -> None:
     if wrong := [loss for loss in losses if not loss >= 0]:
         raise UserError(f"losses must be numbers >= 0, got {wrong[0]}")
-    distinct = list(dict.fromkeys(texts))
-    if pairs is None:
-        sets_of_texts = draw_sets(distinct, sets, size, equal_length=equal_length, seed=seed)
-        audited = [numbers[np.stack(np.triu_indices(size, 1), axis=1)] for numbers in sets_of_texts]
-    else:
-        every = _numbered(texts, distinct, pairs)
-        audited = [every[places] for places in grown_sets(every, size)]
+
+
+def _rows(
+    texts: Sequence[str], audited: Sequence[NDArray[np.int64]], losses: Sequence[float], public: Sequence[str]
+) -> pl.DataFrame:
+    """A row for each loss. audited: the pairs of each set, by the numbers of its texts."""
+    from epsilometer.models.encoder import Encoder
+
     model = Encoder(ENCODER)
-    vectors = model.encode(distinct).astype(np.float64)
+    vectors = model.encode(texts).astype(np.float64)
     served, weights = [_served(vectors, each) for each in audited], np.array([len(each) for each in audited])
     whole = mean([frontier(items) for items in served], weights)
     shares = weights / weights.sum()

@@ -22,10 +22,10 @@ _EVENT = re.compile(r"^data: ?(.*)$", re.MULTILINE)
 
 def readings(content: str) -> list[str]:
     """What a header or a body may mean: itself, decoded, its strings of JSON, and the joined pieces of a stream."""
-    found = [content, html.unescape(content), unquote_plus(content)]
+    versions = [content, html.unescape(content), unquote_plus(content)]
     for match in _ENCODED.findall(content):
         try:
-            found.append(base64.b64decode(match.translate(str.maketrans("-_", "+/")) + "==").decode())
+            versions.append(base64.b64decode(match.translate(str.maketrans("-_", "+/")) + "==").decode())
         except (binascii.Error, UnicodeDecodeError):
             continue
     values = [value for text in [content, *_EVENT.findall(content)] if (value := _json(text)) is not None]
@@ -33,7 +33,7 @@ def readings(content: str) -> list[str]:
     for value in values:
         for place, text in _strings(value, ""):
             pieces[place].append(text)
-    return [*found, *("".join(parts) for parts in pieces.values()), "".join(_EVENT.findall(content))]
+    return [*versions, *("".join(parts) for parts in pieces.values()), "".join(_EVENT.findall(content))]
 
 
 def _json(text: str) -> Any:

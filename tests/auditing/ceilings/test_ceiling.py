@@ -45,8 +45,8 @@ def test_all_pairs_of_ten_texts_have_the_ceiling_of_their_set_and_pairs_apart_a_
     ten = TEXTS[:10]
     every = list(combinations(range(10), 2))
     of_set = epsilometer.ceiling(ten, [0, 1], sets=1)
-    along = epsilometer.ceiling(ten, [0, 1], pairs=every)
-    apart = epsilometer.ceiling(ten, [0, 1], pairs=np.arange(10).reshape(5, 2))
+    along = epsilometer.ceiling_of_pairs(ten, every, [0, 1])
+    apart = epsilometer.ceiling_of_pairs(ten, np.arange(10).reshape(5, 2), [0, 1])
     assert along["guess_loss"].to_list() == pytest.approx(of_set["guess_loss"].to_list(), abs=2e-3)
     assert (apart["guess_loss"] > along["guess_loss"] + 0.03).all()
     assert (along["texts"][0], apart["texts"][0]) == (10, 2)
@@ -55,7 +55,7 @@ def test_all_pairs_of_ten_texts_have_the_ceiling_of_their_set_and_pairs_apart_a_
 def test_a_set_counts_by_its_pairs() -> None:
     """A star of three pairs and one pair: as if the star's set were there three times."""
     star, pair = [(0, 1), (0, 2), (0, 3)], [(4, 5)]
-    both, first, second = (epsilometer.ceiling(TEXTS, [0], pairs=pairs) for pairs in (star + pair, star, pair))
+    both, first, second = (epsilometer.ceiling_of_pairs(TEXTS, pairs, [0]) for pairs in (star + pair, star, pair))
     expected = (3 * first["guess_loss"][0] + second["guess_loss"][0]) / 4
     assert both["guess_loss"][0] == pytest.approx(expected, abs=1e-4)
     assert both["texts"][0] == pytest.approx(3.5)
@@ -86,5 +86,6 @@ def test_a_share_is_0_for_one_text_and_1_at_the_ceiling() -> None:
     ],
 )
 def test_bad_input_is_refused(arguments: dict[str, object], message: str) -> None:
+    call = epsilometer.ceiling_of_pairs if "pairs" in arguments else epsilometer.ceiling
     with pytest.raises(UserError, match=message):
-        epsilometer.ceiling(**{"texts": TEXTS, **arguments})  # type: ignore[arg-type]
+        call(**{"texts": TEXTS, **arguments})  # type: ignore[operator]
