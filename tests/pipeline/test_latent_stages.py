@@ -55,7 +55,7 @@ def test_an_autoencoder_of_what_is_audited_says_so(
     settings["corpus"] = {"source": settings["datasets"]["queries"]["source"], "parts": ["queries"], "count": 100}
     write(settings, autoencoders={"shape": {"hidden": 8, "dimensions": 8}, "training": {"steps": 2}})
     build.main("autoencoders-tiny")
-    assert "note: queries, query_sets come from epsilometer/corpora/synthetic.py too" in capsys.readouterr().err
+    assert "note: queries come from epsilometer/corpora/synthetic.py too" in capsys.readouterr().err
 
 
 def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:
