@@ -460,9 +460,13 @@ def test_the_command_of_the_attack_has_the_options_that_it_is_shown_with() -> No
 NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot be
     "EPSILOMETER_WEBHOOK": "changes a Prefect server; tests/reaudit/test_reaudit.py has one",
     "HF_HUB_OFFLINE=1 make audit PROFILE=paper": "days of a large GPU",
+    "epsilometer audit reviews.csv --mechanism mine.py --author": "needs authors; tests/cli/test_gate.py has some",
     "epsilometer bench": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
     "epsilometer claims": "above, with what it prints",
+    "epsilometer dossier": "a finished audit: tests/studies/texts/report/test_dossier.py",
     "epsilometer fetch": "needs a network; tests/pipeline/test_downloads.py has a hub of its own",
+    "epsilometer gate reviews.csv --mechanism mine.py --attribute": "needs labels of authors; as the next",
+    "epsilometer gate reviews.jsonl": "needs facts about people; tests/cli/test_gate.py has some",
     "epsilometer repro leaderboard_cells": "minutes; tests/pipeline/test_leaderboard_stages.py has a small one",
     "epsilometer why": "after an edit: tests/pipeline/test_code.py",
     "export RAY": "needs several machines; tests/runtime/test_scaling.py has two processes",

@@ -366,7 +366,7 @@ def _seen(judged: Judged) -> str:
     if isinstance(judged.limit, RateLimit):
         return (
             f"{judged.attack}: {judged.successes:,} of {judged.trials:,} survived; a share of at most "
-            f"{judged.limit.rate:g} is allowed ({judged.limit.source})" + _precise(judged)
+            f"{judged.limit.rate:g} is allowed ({judged.limit.source})"
         )
     if judged.limit is not None and by_law(judged):
         return (
@@ -389,13 +389,6 @@ def _seen(judged: Judged) -> str:
 def by_law(judged: Judged) -> bool:
     """Whether the law shows the limit kept, and nothing was counted."""
     return isinstance(judged.limit, InferenceLimit) and judged.attack.endswith(BY_LAW)
-
-
-def _precise(judged: Judged) -> str:
-    """How precisely a kind was masked."""
-    if judged.precision is None or judged.precision[1] is None:
-        return ""
-    return f"; {judged.precision[1]:.0%} of {judged.precision[0]:,} masked runs of words touch an identifier"
 
 
 def _measure(judged: Judged) -> Measure:

@@ -7,6 +7,7 @@ page as HTML has them all.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from epsilometer.report.sheet import Block, Grid, Heading, Paragraph, written
@@ -14,26 +15,27 @@ from epsilometer.report.sheet import Block, Grid, Heading, Paragraph, written
 if TYPE_CHECKING:
     from fpdf import FPDF
 
-_FONT, _MARGIN, _SIZE = "Helvetica", 12, 8.0
+_FONT, _MARGIN, _SIZE = "Helvetica", 14, 9.5
+_NO_DATE = datetime(1980, 1, 1, tzinfo=UTC)
 _COLOURS = {"bad": (164, 22, 26), "good": (27, 107, 58), "open": (122, 85, 0), "note": (80, 80, 80)}
 _SIGNS = str.maketrans({"≥": ">=", "≤": "<=", "–": "-", "—": "-", "’": "'", "“": '"', "”": '"', "…": "...", "−": "-"})
 
 
 def pdf(title: str, blocks: Iterable[Block]) -> bytes:
-    """The page on A4, without a date of its own, so that equal pages are equal bytes."""
+    """The page on A4, with a fixed date in the file, so that equal pages are equal bytes."""
     from fpdf import FPDF
 
     paper = FPDF(format="A4")
-    paper.set_creation_date(None)
+    paper.set_creation_date(_NO_DATE)
     paper.set_title(_latin(title))
     paper.set_margin(_MARGIN)
     paper.set_auto_page_break(True, _MARGIN)
     paper.add_page()
-    _write(paper, title, size=14, style="B", gap=1.5)
+    _write(paper, title, size=16, style="B", gap=2)
     for block in blocks:
         if isinstance(block, Heading):
-            paper.ln(1.2)
-            _write(paper, block.text, size=10, style="B", gap=0.4)
+            paper.ln(1.5)
+            _write(paper, block.text, size=11, style="B", gap=0.4)
         elif isinstance(block, Paragraph):
             bold = "B" if block.kind in ("bad", "good", "open") else ""
             _write(paper, block.text, size=_SIZE + (2 if block.kind == "lead" else 0), style=bold, kind=block.kind)
@@ -61,7 +63,7 @@ def _grid(paper: FPDF, grid: Grid) -> None:
         col_widths=tuple(grid.widths) or None,
         headings_style=FontFace(emphasis="BOLD"),
         line_height=(_SIZE - 0.5) * 0.45,
-        padding=0.4,
+        padding=0.5,
         text_align="LEFT",
     ) as table:
         table.row([_latin(head) for head in grid.heads])

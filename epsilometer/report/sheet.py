@@ -23,7 +23,7 @@ p { margin: .3rem 0 .5rem; }
 table { border-collapse: collapse; font-size: .9rem; margin: .3rem 0 .6rem; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .2rem .6rem .2rem 0; text-align: left; vertical-align: top; }
 td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
-td { overflow-wrap: anywhere; min-width: 3.5rem; }
+td { overflow-wrap: break-word; }
 .bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); font-weight: 600; }
 .open { color: var(--open); font-weight: 600; }
 @page { size: A4; margin: 12mm; }

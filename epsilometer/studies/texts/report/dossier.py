@@ -199,7 +199,7 @@ def blocks(of: Dossier) -> list[Block]:
             "that stands in rewrites. All are of one text: a person with n texts may lose n times as much.",
             "note",
         ),
-        Paragraph("Of 100 rewrites, for so many their source is named:"),
+        Paragraph("Of 100 rewrites, for so many their source is named, among texts that differ as those compared did:"),
         Grid(["among texts", "by guessing", "by our attacks, at least", "by anybody, at most"], named),
         Heading("Singling out, linkability, inference (WP29, Opinion 05/2014)"),
         Grid(["risk", "asks", "here"], [[s.about, s.asks, s.here] for s in of.questions], (), (20, 46, 100)),

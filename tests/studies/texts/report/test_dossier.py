@@ -1,0 +1,144 @@
+"""The dossier says what the tables say, in two pages and five minutes, and shows no text."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from epsilometer.auditing.decisions.decide import ALL, BEYOND, NOT_EXCEEDED, NOT_SHOWN, WITHIN
+from epsilometer.auditing.schemas import DECISIONS, EXACT, EXACT_CURVES, LEAKAGE
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline import composing, params
+from epsilometer.pipeline import dossier as files
+from epsilometer.project.paths import inside
+from epsilometer.report import paper, sheet
+from epsilometer.studies.texts.report import dossier as page
+from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.stages import decide
+from epsilometer.studies.texts.tables import curves_path, decisions_path, exact_path
+from tests.support.small_audit import audited
+
+SECRET = "please play song"  # in all texts, and in most rewrites
+SOURCE = {"date": "2026-11-25", "commit": "commit 0123"}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = audited(tmp_path_factory.mktemp("dossier") / "project", 0.9)
+    with inside(folder):
+        for cell in ("songs-mine", "songs-same"):
+            tables.write(pl.DataFrame(schema=dict(EXACT)), exact_path(cell), EXACT)
+            tables.write(pl.DataFrame(schema=dict(EXACT_CURVES)), curves_path(cell), EXACT_CURVES)
+        tables.write(pl.DataFrame(schema=dict(LEAKAGE)), "data/leakage.parquet", LEAKAGE)
+        decide.main()
+        composing.write(params.read())
+    return folder
+
+
+def of(folder: Path, cell: str = "songs-mine", epsilon: float | None = None) -> page.Dossier:
+    with inside(folder):
+        results = TextResults(params.read())
+        return page.dossier(results, cell, epsilon, source=SOURCE, hashes={"texts": "ab" * 32})
+
+
+def decided(folder: Path, word: str, **of: object) -> page.Dossier:
+    """The dossier where the decision is another."""
+    with inside(folder):
+        results = TextResults(params.read())
+        own = tables.read(decisions_path(), DECISIONS)
+        values = {name: pl.lit(value) for name, value in ({"decision": word} | of).items()}
+        hit = (pl.col("limit") == ALL) & (pl.col("mechanism") == "mine")
+        changed = own.with_columns(
+            *(pl.when(hit).then(value).otherwise(pl.col(name)).alias(name) for name, value in values.items())
+        )
+        results.held[str(decisions_path())] = changed
+        return page.dossier(results, "songs-mine", None, source=SOURCE, hashes={})
+
+
+def test_it_says_what_the_tables_say(project: Path) -> None:
+    dossier = of(project)
+    with inside(project):
+        rows = tables.read(decisions_path(), DECISIONS).filter(mechanism="mine").to_dicts()
+    whole = next(row for row in rows if row["limit"] == ALL)
+    assert (dossier.decision, dossier.release.candidates, dossier.release.texts) == (whole["decision"], 2, 20)
+    assert dossier.decision == BEYOND, "nine texts in ten are shown"
+    assert dossier.answer.startswith("Beyond the stated limits: mine on songs exceeds loss")
+    by_limit = {row["limit"]: row for row in rows}
+    for limited in dossier.limits:
+        assert limited.model_dump() == {name: by_limit[limited.limit][name] for name in page.Limited.model_fields}
+    by_number = {named.among: named for named in dossier.named}
+    assert [*by_number] == [2, 10, 1000]
+    assert 80 < (by_number[2].at_least or 0) <= 97
+    assert by_number[1000].at_least is None, "nobody tried among so many"
+    assert by_number[2].at_most is None, "a black box has no law"
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        (WITHIN, "Within the stated limits"),
+        (BEYOND, "not to be released at this budget"),
+        (NOT_EXCEEDED, "black box"),
+        (NOT_SHOWN, "it is open whether it keeps the stated limits (few trials). It would be settled by trials."),
+    ],
+)
+def test_each_decision_has_its_answer_and_no_other_reads_like_a_pass(project: Path, word: str, said: str) -> None:
+    dossier = decided(project, word, why="few trials", settles="trials")
+    assert said in dossier.answer
+    assert dossier.answer.startswith("Within") == (word == WITHIN)
+    assert dossier.budgets == {"no budget": word}
+
+
+def test_no_text_is_on_any_page_and_two_pages_are_enough(project: Path) -> None:
+    dossier = of(project)
+    blocks, title = page.blocks(dossier), page.title(dossier)
+    html, twin = sheet.page(title, blocks), dossier.model_dump_json(by_alias=True)
+    pdf = paper.pdf(title, blocks)
+    with inside(project):
+        rewrites = Path("data/rewrites").rglob("*.parquet")
+        shown = [text for path in rewrites for text in pl.read_parquet(path)["text"]]
+    assert any(SECRET in text for text in shown), "there are some to show"
+    assert SECRET not in html + twin
+    assert len(re.findall(rb"/Type /Page\b", pdf)) <= 2
+    assert paper.pdf(title, blocks) == pdf
+    words = len(re.sub(r"<style>.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL).split())
+    assert words <= 1200, "five minutes at 240 words a minute"
+    for term in ("Singling out", "Linkability", "Inference", "NIST SP 800-226", "not a legal finding", "What voids it"):
+        assert term in html
+
+
+def test_the_twin_keeps_its_schema(project: Path) -> None:
+    twin = json.loads(of(project).model_dump_json(by_alias=True))
+    assert twin["schema"] == "epsilometer/dossier/1"
+    assert page.Dossier.model_validate(twin) == of(project)
+    assert set(page.schema()["properties"]) == set(twin)
+    with pytest.raises(ValueError, match="Extra inputs"):
+        page.Dossier.model_validate(twin | {"more": 1})
+
+
+def test_figures_show_on_which_side_of_a_limit_they_lie() -> None:
+    assert [page._beside(value, 1.0) for value in (0.9996, 1.0, 1.0004, 1.25)] == ["0.9996", "1", "1.0004", "1.25"]
+    assert (page._up(0.7301), page._down(0.7309), page._up(0.5)) == (73.1, 73.0, 50.0)
+
+
+def test_signs_that_the_fonts_of_pdf_lack_are_spelled() -> None:
+    assert paper.pdf("東京 ≥ 1", [sheet.Paragraph("– “naïve” …")]).startswith(b"%PDF")
+    assert paper._latin("東 ≥ “ï”") == 'U+6771 >= "ï"'
+
+
+def test_bad_input(project: Path) -> None:
+    with pytest.raises(UserError, match="cell"):
+        of(project, "songs-mien")
+    with pytest.raises(UserError, match=r"epsilon must be an audited one \(no budget\), got 3"):
+        of(project, epsilon=3.0)
+    with (
+        inside(project),
+        pytest.raises(UserError, match=r"this audit is not finished: \d+ of its stages .* not run yet"),
+    ):
+        files.write(params.read(), "songs-mine", None)
+    assert not (project / files.FOLDER).exists()
