@@ -218,7 +218,7 @@ MISTAKES = {
     "--rewrites texts.csv": "unknown column 'original'",
     "texts.csv --attribute gender": "give both",
     "texts.csv --rewrites texts.csv --attribute gender --keep rating --mechanism tem": "--attribute is for recorded",
-    "texts.csv --rewrites texts.csv --attribute gender --keep rating --kinds deep": "--kinds must be among",
+    "texts.csv --rewrites texts.csv --attribute gender --keep rating --kinds deep": "unknown kind of classifier 'deep'",
     "texts.csv --rewrites texts.csv --keep rating": "--keep, --labelled, --group and --kinds are for --attribute",
     "--epsilon 1": "No such option: --epsilon",
     "--candidates two": "--candidates must be a whole number, or all, got 'two'",
