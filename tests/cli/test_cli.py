@@ -194,7 +194,7 @@ def test_calibrate_takes_public_texts(
 
 
 MISTAKES = {
-    "": "give one of --mechanism, --command and --rewrites",
+    "": "give one of --mechanism, --command, --endpoint and --rewrites",
     "texts.csv --mechanism identity --command cat --epsilons 1": "give one of",
     "--mechanism identity --epsilons 1": "give a FILE of texts (only --rewrites needs none)",
     "texts.csv --text query --mechanism randomized_response": "epsilons must be given",
