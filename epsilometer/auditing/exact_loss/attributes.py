@@ -68,7 +68,7 @@ def attribute_losses(
             least = interval(np.minimum(2 * np.exp(error.low[pairs.trials]), 1.0), ALPHA, fixed=True)[0]
             upper = _guess_loss(math.log(least / 2) if least else -math.inf)
         else:
-            average, method = _by_draws(mechanism, texts, numbers, epsilon, effort.draws)
+            average, method = _by_draws(mechanism, texts, numbers, epsilon, most=effort.draws)
             upper = average.high
         yield {
             "epsilon": stored(epsilon),
@@ -100,7 +100,7 @@ def drawn_pairs(classes: Sequence[str | None], seed: int) -> tuple[NDArray[np.in
 
 
 def _by_draws(
-    mechanism: Mechanism, texts: Sequence[str], numbers: NDArray[np.int64], epsilon: float, most: int
+    mechanism: Mechanism, texts: Sequence[str], numbers: NDArray[np.int64], epsilon: float, *, most: int
 ) -> tuple[Bracket[float], str]:
     """The interval of the loss at the mean error, from one draw a pair, and its method."""
     draw = draws(mechanism, texts, numbers, epsilon)
