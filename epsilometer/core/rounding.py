@@ -13,6 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 
 DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
 _DIGITS = 4
+_MOST = 12  # decimals
 _SLACK = 1e-9  # what floating-point numbers add to a decimal: .29 is a little less
 _DOWN = re.compile(r"(?:.*_)?(?:loss|low|lower|ceiling)(?:_[12])?|loss_at_delta|worst_output")
 _UP = re.compile(r"(?:.*_)?(?:upper|high)(?:_[12])?|delta_at_4(?:_[12])?|p_value")
@@ -25,6 +26,22 @@ def written(column: str, value: float, ceiling: float | None = None) -> str:
     way = DOWN if _DOWN.fullmatch(column) else UP if _UP.fullmatch(column) else NEAREST
     number = f"{float(Context(_DIGITS, way).create_decimal_from_float(value)) + 0.0:.{_DIGITS}g}"  # + 0.0: never -0
     return f"≥ {number}" if column == "loss" and ceiling is not None and 0 < ceiling <= value else number
+
+
+def beside(value: float, limit: float, way: str, decimals: int = 2) -> str:
+    """A number with as many decimals, two at least, as keep it on its side of a limit: never on it, nor beyond it.
+
+    way: as of `rounded`. A number that is the limit, up to floating point, is written as the limit is.
+    """
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞"
+    if abs(value - limit) <= _SLACK:
+        return f"{limit:.{decimals}f}" if round(limit, decimals) == limit else f"{limit:.{_MOST}f}".rstrip("0")
+    for places in range(decimals, _MOST + 1):
+        shown = rounded(value, places, way)
+        if shown != limit and (shown > limit) == (value > limit):
+            break
+    return f"{shown:,.{places}f}"
 
 
 def rounded(value: float, decimals: int, way: str) -> float:

@@ -21,16 +21,15 @@ from epsilometer.studies.texts.report import (
     claims,
     curves,
     datasets,
+    decision,
     exact_loss,
     examples,
     known_loss,
     look,
-    numbers,
     possible,
     reading,
     similarity,
-    strongest,
-    summary,
+    survivors,
     sweeps,
     worst_case,
     worth,
@@ -41,21 +40,19 @@ from epsilometer.studies.training.report import section as training
 
 # In the page's order. A section whose tables are empty is None, and absent.
 _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
-    summary.section,
-    strongest.section,
+    decision.section,
+    survivors.section,
+    examples.section,
     curves.section,
     exact_loss.section,
-    possible.section,
     claims.section,
     worst_case.section,
     similarity.section,
     worth.section,
+    possible.section,
     sweeps.section,
     ablations.section,
     look.section,
-    numbers.section,
-    examples.section,
-    known_loss.section,
 )
 
 
@@ -70,6 +67,7 @@ def sections(params: Params, texts: TextResults | None = None) -> list[Section]:
     trained: Results[TrainingParams] = Results(params, texts.held)
     every = [section(texts) for section in _OF_TEXTS] if params.cells else []
     every += [leaderboard.section(compared), anonymity.section(anonymised), training.section(trained)]
+    every += [known_loss.section(texts)] if params.cells else []
     return [section for section in every if section is not None]
 
 

@@ -13,7 +13,7 @@ from epsilometer.report import figures
 from epsilometer.report.environment import render, show
 from epsilometer.report.section import Section
 
-ROOM = 120  # words above the first section
+ROOM = 150  # words above the first section
 _HEADER = 18  # words that say where the page comes from, which are put in last (`page`)
 
 

@@ -64,7 +64,7 @@ CONFIG = {
         "domainColor": "#9aa4ae",
         "tickColor": "#9aa4ae",
     },
-    "title": {"fontSize": 13, "fontWeight": 600, "color": INK, "anchor": "start", "frame": "group", "offset": -10},
+    "title": {"fontSize": 13, "fontWeight": 600, "color": INK, "anchor": "start", "frame": "group", "offset": 6},
     "legend": {"labelFontSize": 12, "labelColor": INK, "titleFontSize": 12, "symbolSize": 70},
 }
 

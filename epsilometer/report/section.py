@@ -24,6 +24,7 @@ class Section:
     first_screen: topics with a sentence each, which stand at the top of the page as far as there is room.
     alarm: whether the first screen must look like one.
     legend: whether the mechanisms stand above the blocks, to be brought out in all figures.
+    folded: whether the page shows its title alone until a reader opens it: evidence.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Section:
     first_screen: Sequence[tuple[str, str]] = ()
     alarm: bool = False
     legend: bool = False
+    folded: bool = False
 
     @property
     def tables(self) -> list[Table]:

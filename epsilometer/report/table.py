@@ -48,9 +48,10 @@ class Table:
 
     rows: records, each of which says by the heading of a column what stands there (`records`); what a row lacks is
     empty. A column `mechanism` shows how that is drawn, and a row with a violated claim stands out.
-    folded: until a reader opens it. page_only: not in the Markdown file. texts: it holds texts of public data sets,
-    which are wide, and in no Markdown file; a part that is marked up is `Markup`. picture: the name of a figure of its
-    section that the Markdown file shows above it.
+    folded: until a reader opens it. page_only: not in the Markdown file; off_page: in that alone. texts: it holds texts
+    of public data sets, which are wide, and in no Markdown file; a part that is marked up is `Markup`. picture: the
+    name of a figure of its section that the Markdown file shows above it. stacked: on a phone a row's cells stand below
+    its first, so that none is out of sight.
     """
 
     heading: str
@@ -58,7 +59,9 @@ class Table:
     rows: Sequence[Mapping[str, Any]]
     folded: bool = False
     page_only: bool = False
+    off_page: bool = False
     texts: bool = False
+    stacked: bool = False
     picture: str | None = None
     kind: ClassVar[str] = "table"
 

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from epsilometer.report.body import build
 from epsilometer.report.figures import COLOURS
-from tests.support.audited import audit
+from tests.support.audited import audit, build_page
 from tests.support.similarities import similarity_tables
 
 PATIENCE = 120  # seconds; other work may keep the cores busy
@@ -33,24 +32,38 @@ CUT = """return [...document.querySelectorAll("main table, main .figure")].filte
 }).map(e => e.outerHTML.slice(0, 80))"""
 
 
+# Points that stand on the title of a panel.
+ON_A_TITLE = """return [...document.querySelectorAll("svg.marks")].flatMap(svg => {
+    const titles = [...svg.querySelectorAll(".role-title-text text")].map(e => e.getBoundingClientRect());
+    return [...svg.querySelectorAll(".mark-symbol.role-mark path")].map(e => e.getBoundingClientRect()).filter(p =>
+        p.width && titles.some(t => p.left < t.right && p.right > t.left && p.top < t.bottom && p.bottom > t.top));
+}).length ? ["a point"] : []"""
+OPEN = "for (const fold of document.querySelectorAll('details')) fold.open = true;"
+PLACE = """return [...document.querySelectorAll(".summary dt")].find(
+    e => e.textContent == arguments[0]).getBoundingClientRect().bottom"""
+OUT_OF_SIGHT = """return [...document.querySelectorAll(".stacked td")].filter(e =>
+    e.getBoundingClientRect().right > innerWidth).map(e => e.textContent)"""
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("screens")
-    build(audit(**similarity_tables()), folder / "audit.html", folder / "figures")
+    build_page(audit(**similarity_tables()), folder / "audit.html", folder / "figures")
     return folder / "audit.html"
 
 
-def shown(browser: Any, page: Path, width: int, scheme: str = "light") -> np.ndarray[Any, np.dtype[np.uint8]]:
+def shown(
+    browser: Any, page: Path, width: int, scheme: str = "light", unfolded: bool = False
+) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """[height, width, 3] the whole page on a screen of this width, once all figures are drawn; kept beside it."""
     screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     browser.get(page.as_uri())
-    until = time.monotonic() + PATIENCE
-    while browser.execute_script("return document.querySelectorAll('.figure > img').length"):
-        assert time.monotonic() < until, "a figure is not drawn"
-        time.sleep(0.2)
+    if unfolded:
+        browser.execute_script(OPEN)
+    wait(browser)
     height = browser.execute_script("return document.documentElement.scrollHeight")
     clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
     taken = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
@@ -58,7 +71,22 @@ def shown(browser: Any, page: Path, width: int, scheme: str = "light") -> np.nda
     return _pixels(taken)
 
 
-@pytest.mark.parametrize(("width", "tallest"), [(400, 30_000), (1280, 18_000)])
+def drawn_yet(browser: Any) -> bool:
+    """Whether every figure that is not folded gave way to its drawing."""
+    return not browser.execute_script(
+        "return [...document.querySelectorAll('.figure > img')].filter(e => e.getBoundingClientRect().width).length"
+    )
+
+
+def wait(browser: Any) -> None:
+    """Until all figures are drawn."""
+    until = time.monotonic() + PATIENCE
+    while not drawn_yet(browser):
+        assert time.monotonic() < until, "a figure is not drawn"
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize(("width", "tallest"), [(400, 16_000), (1280, 10_800)])
 def test_the_page_fits_the_screen(browser: Any, page: Path, width: int, tallest: int) -> None:
     pixels = shown(browser, page, width)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
@@ -68,10 +96,33 @@ def test_the_page_fits_the_screen(browser: Any, page: Path, width: int, tallest:
     assert len(pixels) < tallest
 
 
+def test_what_is_folded_fits_too_and_nothing_lies_on_a_title(browser: Any, page: Path) -> None:
+    """Opened as a reader does: figures are drawn then; titles stand clear of what is drawn."""
+    shown(browser, page, 400)
+    browser.execute_script(OPEN)
+    wait(browser)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
+    assert browser.execute_script(SQUEEZED) == []
+    assert browser.execute_script(SHRUNK) == []
+    assert browser.execute_script(CUT) == []
+    assert browser.execute_script(ON_A_TITLE) == []
+
+
+def test_on_a_phone_the_decisions_are_on_the_screen_without_scrolling_aside(browser: Any, page: Path) -> None:
+    """What must be there: the answer of each data set on the first screen, and every cell of the matrix within reach."""
+    shown(browser, page, 400)
+    for topic in ("letters", "queries"):
+        top = browser.execute_script(PLACE, topic)
+        assert top < 900, topic
+    assert browser.execute_script(OUT_OF_SIGHT) == []
+
+
 @pytest.mark.parametrize("width", [400, 1280])
 def test_in_the_dark_nothing_is_left_white(browser: Any, page: Path, width: int) -> None:
-    assert (shown(browser, page, width).mean(axis=2) > 200).mean() > 0.8  # the same measure sees the light page
-    pixels = shown(browser, page, width, "dark").mean(axis=2)
+    assert (
+        shown(browser, page, width, unfolded=True).mean(axis=2) > 200
+    ).mean() > 0.8  # the same measure sees the light page
+    pixels = shown(browser, page, width, "dark", unfolded=True).mean(axis=2)
     assert (pixels > 200).mean() < 0.05  # letters and lines
     assert (pixels < 60).mean() > 0.8
     boxes = (

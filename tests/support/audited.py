@@ -10,13 +10,26 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED, p_value, trials_needed
+from epsilometer.auditing.claims.verdicts import (
+    NO_CLAIM,
+    NOT_REFUTED,
+    NOT_TESTABLE,
+    VIOLATED,
+    overall,
+    p_value,
+    trials_needed,
+)
+from epsilometer.auditing.decisions.decide import decide
+from epsilometer.auditing.decisions.evidence import Tables
+from epsilometer.auditing.decisions.limits import Limits
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.schemas import (
     ABLATIONS,
+    ATTRIBUTE_LOSSES,
     CEILINGS,
     CLAIMS,
+    DECISIONS,
     DENIABILITY,
     DISAGREEMENTS,
     DOWNSTREAM,
@@ -25,6 +38,7 @@ from epsilometer.auditing.schemas import (
     EXACT,
     EXACT_CURVES,
     FIRST_TOKENS,
+    GUESSES,
     LEAKAGE,
     OUTPUTS,
     POSSIBLE,
@@ -49,6 +63,7 @@ from epsilometer.studies.texts.tables import (
     SIMILARITIES,
     SIMILARITY,
     curves_path,
+    decisions_path,
     exact_path,
     rewrites_path,
     tokens_path,
@@ -197,6 +212,7 @@ TABLES: dict[str, tuple[str, Schema]] = {  # the files of an audit of one cell, 
     "instrument": ("data/instrument.parquet", INSTRUMENT),
     "ceilings": ("data/ceilings.parquet", CEILINGS),
     "possible": ("data/possible.parquet", POSSIBLE),
+    "decisions": (str(decisions_path()), DECISIONS),
 }
 TEXTS = ["flights to boston", "play jazz", HOSTILE, "planes & trains", "rain", "snow"]
 REWRITTEN = ["planes & trains", HOSTILE, "", "x", "x", "x"]
@@ -251,12 +267,20 @@ def records(texts: Sequence[str], rewrites: Sequence[str]) -> dict[str, Any]:
     candidates = [(i, [i, (i + 1) % len(texts)], 0) for i in range(len(texts))]
     held["data/trials/queries.parquet"] = pl.DataFrame(candidates, schema=dict(TRIALS_SCHEMA), orient="row")
     written = [(i, text, None, None) for i, text in enumerate(rewrites)]
-    for mechanism, epsilons in (("identity", (1.0,)), *((name, (0.5, 5.0, 2500.0)) for name in MECHANISMS)):
+    for mechanism, epsilons in (("identity", (1.0,)), *((name, (None, 0.5, 5.0, 2500.0)) for name in MECHANISMS)):
         for epsilon in epsilons:
             table = pl.DataFrame(written, schema=dict(REWRITES), orient="row")
             held[str(rewrites_path(f"queries-{mechanism}", epsilon))] = table
     counted = {"attack": "judge", "epsilon": 0.5, "asked": 1500, "at_random": 3, "cost": 0.25}
     held["data/guesses/queries-mvc.json"] = [counted, counted | {"asked": 500, "at_random": 0, "cost": 0}]
+    for mechanism in ("identity", *MECHANISMS):
+        guessed = [
+            (epsilon, attack, "text", i, 0, float(i), None)
+            for epsilon in (0.5, 1.0, 5.0, 2500.0)
+            for attack in ("embedding", "length")
+            for i in range(len(texts))
+        ]
+        held[f"data/guesses/queries-{mechanism}.parquet"] = table_of(GUESSES, guessed)
     return held
 
 
@@ -266,7 +290,8 @@ def audit(
     rewrites: Sequence[str] = REWRITTEN,
     **tables: pl.DataFrame,
 ) -> TextResults:
-    """Results with every section but those on similarity and sweeps filled; tables by their names in TABLES.
+    """Results with every section but those on similarity and sweeps filled; tables by their names in TABLES. Decisions
+    that are left out follow from the others.
 
     texts, rewrites: of the data set `queries`, one of each a trial.
     """
@@ -276,7 +301,17 @@ def audit(
         if held[path] is None:
             held[path] = tables_of_all().get(name, pl.DataFrame(schema=dict(schema)))
     assert not tables, f"no table of an audit: {[*tables]}"
+    if held[str(decisions_path())].is_empty():
+        held[str(decisions_path())] = decided(held)
     return TextResults(settings_of or settings(), held)
+
+
+def decided(held: dict[str, Any]) -> pl.DataFrame:
+    """The decisions on an audit with these tables, as stage `decide` makes them."""
+    estimates, claims, exact, leaked = (held[TABLES[name][0]] for name in ("estimates", "claims", "exact", "leakage"))
+    none = pl.DataFrame(schema=dict(ATTRIBUTE_LOSSES))
+    verdicts = overall(estimates, claims, exact)
+    return decide(Limits(), Tables(estimates, exact, verdicts, leaked=leaked, attribute_losses=none), {}, 0.01)
 
 
 def build_page(results: TextResults, page: Path, figures: Path) -> None:

@@ -33,6 +33,8 @@ def losses(averages: Mapping[Cell, float], latents: Sequence[str] = (), verdict:
                     "compared": round(1000 * share), "share": share,
                     "sees": "latents" if inside else "text", "released": not inside,
                     "average": of_pairs, "average_low": of_pairs - 0.01, "average_high": of_pairs + 0.01,
+                    "all_low": of_pairs - 0.01, "all_high": of_pairs + 0.01,
+                    "all_delta_at_4_low": 0.001, "all_delta_at_4": 0.002,
                     "median": 0.5 * of_pairs, "q95": 2 * of_pairs, "worst": 3 * of_pairs,
                     "worst_x": 0, "worst_other": 1,
                     "relative_epsilon": math.inf if more else 10 * average, "relative_method": "all pairs",

@@ -176,9 +176,9 @@ def of_tail(cell: Cell, allowed: float) -> Evidence:
     if both.exceeds or both.stays:
         return both
     if law is not None:
-        mean = law["delta_at_4"] or 0.0
-        needed = fewest_alike(1 - mean, 1 - allowed, ALPHA) if mean < allowed else None
-        return Evidence(DELTA, allowed, low, high, why=_OPEN, needed=_counted(needed), settles=_PAIRS)
+        mean, end = law["delta_at_4"] or 0.0, 1.0 if high is None else high[0]
+        needed = _more_pairs(law, 1 - mean, 1 - end, 1 - allowed)
+        return Evidence(DELTA, allowed, low, high, why=_OPEN, needed=needed, settles=_PAIRS)
     if best["trials"] < (needed := fewest_trials(allowed, best["candidates"], cell.alpha)):
         why = "no guess of so few trials could show it"
         return Evidence(DELTA, allowed, low, why=why, needed=_counted(needed), settles=_TRIALS)
@@ -221,11 +221,20 @@ _PAIRS, _TRIALS = "pairs of texts by the law", "trials"
 
 def _pairs(law: Mapping[str, Any], allowed: float) -> dict[str, Any]:
     """What settles a loss that a law leaves open: more pairs, where the average so far is within the limit."""
-    average = law["average_high"]
-    needed = None
-    if average < allowed:
-        needed = fewest_alike(_overlap(average), _overlap(allowed), ALPHA)
-    return {"why": _OPEN, "needed": _counted(needed), "settles": _PAIRS}
+    end = math.inf if law["all_high"] is None else law["all_high"]
+    needed = _more_pairs(law, *(_overlap(loss) for loss in (law["average_high"], end, allowed)))
+    return {"why": _OPEN, "needed": needed, "settles": _PAIRS}
+
+
+def _more_pairs(law: Mapping[str, Any], mean: float, end: float, limit: float) -> int | None:
+    """About how many pairs bring the lower end of a mean up to a limit below it, at the spread of those compared.
+
+    None where the mean is not above the limit: more pairs would not show it.
+    """
+    if mean <= limit:
+        return None
+    at_least = fewest_alike(mean, limit, ALPHA)
+    return _counted(max(at_least, law["compared"] * ((mean - end) / (mean - limit)) ** 2))
 
 
 def _by(law: Mapping[str, Any]) -> str:

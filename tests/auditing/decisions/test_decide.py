@@ -43,7 +43,7 @@ def law(low: float, high: float, tail: tuple[float, float] = (0.0, 0.0), **of: A
     """What the law of a cell proves: of the loss over all pairs, and of delta at 4 nats."""
     ends = {"all_low": low, "all_high": high, "average_low": low, "average_high": high}
     tails = {"all_delta_at_4_low": tail[0], "all_delta_at_4": tail[1], "delta_at_4": tail[0]}
-    rest = {"pairs": "all", "released": True, "method": "exact", "verdict": NOT_CHECKED, "claimed_delta": 0.0}
+    rest = {"pairs": "all", "compared": 100, "released": True, "method": "exact", "verdict": NOT_CHECKED, "claimed_delta": 0.0}
     return CELL | ends | tails | rest | of
 
 
@@ -193,7 +193,10 @@ def test_a_number_of_trials_or_pairs_that_is_named_would_be_enough() -> None:
     assert e.upper <= 1.0 or e.loss > 1.0
     open_tail = law(0.1, 0.3, tail=(0.0, 0.06))
     row = decided([attacked()], [open_tail]).filter(limit="delta_at_4").to_dicts()[0]
-    assert 800 <= row["needed"] <= 900, "betting on zeros alone takes 826 at a limit of .01"
+    assert row["needed"] == 3600, "100 pairs leave .06 open, so .01 takes 6 x 6 times as many"
+    few = law(0.1, 0.3, tail=(0.0, 0.02), compared=1)
+    row = decided([attacked()], [few]).filter(limit="delta_at_4").to_dicts()[0]
+    assert 826 <= row["needed"] <= 840, "betting on zeros alone takes 826 at a limit of .01"
 
 
 @pytest.mark.parametrize("name", ["loss", "delta_at_4", "identifiers", "attribute"])

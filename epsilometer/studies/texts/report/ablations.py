@@ -37,7 +37,7 @@ def section(results: TextResults) -> Section | None:
         "attack was validated for; bars: the interval.",
     )
     tables = [varied(table), *first_tokens(results.shown(first)), *tokens(results.shown(parts))]
-    return Section("factors", "Ablations", "What the audit's own settings do", blocks=[factors, *tables])
+    return Section("factors", "Ablations", "What the audit's own settings do", blocks=[factors, *tables], folded=True)
 
 
 def varied(ablations: pl.DataFrame) -> Table:

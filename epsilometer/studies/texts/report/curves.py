@@ -43,6 +43,8 @@ from epsilometer.report.wording import (
 from epsilometer.studies.texts.report.possible import certified
 from epsilometer.studies.texts.report.results import TextResults
 
+_DOT = 38  # square pixels
+_NEAR = 0.03  # of the highest dot: what is nearer hides one beneath
 _ARROW = "M0,-1.6L1,0H0.3V1.6H-0.3V0H-1Z"
 _TOOLTIP = [
     alt.Tooltip("mechanism:N"),
@@ -93,6 +95,7 @@ def section(results: TextResults) -> Section:
         heading="What each mechanism leaks at each budget",
         words=explained,
         legend=True,
+        folded=True,
         blocks=[
             *figures,
             *losses(results, with_overall(ordered, results.verdicts)),
@@ -131,7 +134,7 @@ def losses(results: TextResults, estimates: pl.DataFrame) -> Iterator[Table]:
             "pays for the choice."
             + (" Worth: what the cosines prove without any attack; not among these." if worth else "")
         )
-        yield Table(f"Losses on {dataset}", caption, rows, folded=True)
+        yield Table(f"Losses on {dataset}", caption, rows, off_page=True)
 
 
 def without_legend(specification: Specification) -> Specification:
@@ -205,7 +208,7 @@ class _Panels:
         axis, scale = height
         first = number % self.columns == 0
         name = ("exact loss (nats)" if exact else "empirical loss (nats)") if first else None
-        base = self._data(f"points {number}", [row for row in rows if row["epsilon"] is not None])
+        base = self._data(f"points {number}", _apart([row for row in rows if row["epsilon"] is not None]))
         without = self._data(f"without budget {number}", [row for row in rows if row["epsilon"] is None])
         limit = self._data(f"ceilings {number}", [{"ceiling": c} for c in ceilings])
         text = "trials end at " if exact else "ceiling "
@@ -215,7 +218,10 @@ class _Panels:
             return alt.Y(f"{column}:Q", title=name, scale=scale, axis=axis)
 
         def dots(part: alt.Chart) -> alt.Chart:
-            return part.encode(self.x, y("point"), self.colour, self.shape, opacity=_shown(1, 0.1), tooltip=tooltip)
+            size = alt.Size("size:Q", scale=None, legend=None)
+            return part.encode(
+                self.x, y("point"), self.colour, self.shape, size, opacity=_shown(1, 0.1), tooltip=tooltip
+            )
 
         layers = [
             limit.mark_rule(color=MUTED, strokeDash=[4, 3]).encode(y("ceiling")),
@@ -235,8 +241,8 @@ class _Panels:
             base.transform_filter("datum.above")
             .mark_point(shape=_ARROW, size=34, filled=True, yOffset=-7)
             .encode(self.x, y("upper"), self.colour, opacity=_shown(1, 0.1)),
-            dots(base.transform_filter("datum.solid").mark_point(filled=True, size=38)),
-            dots(base.transform_filter("!datum.solid").mark_point(strokeWidth=1.4, size=38)),
+            dots(base.transform_filter("datum.solid").mark_point(filled=True)),
+            dots(base.transform_filter("!datum.solid").mark_point(strokeWidth=1.4)),
         ]
         self.charts.append(alt.layer(*layers).properties(width=self.width, height=210, title=title))
 
@@ -269,6 +275,18 @@ def _encodings(estimates: pl.DataFrame) -> tuple[alt.X, alt.Color, alt.Shape, al
         alt.Shape("mechanism:N", scale=by_mechanism([s.shape for s in style.values()]), legend=legend),
         alt.StrokeDash("mechanism:N", scale=dashes, legend=None),
     )
+
+
+def _apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the size of their dots: one that lies beneath others, drawn after it, is larger and shows."""
+    span = max((row["point"] for row in rows), default=0.0) or 1.0
+
+    def above(place: int) -> int:
+        row = rows[place]
+        there = (other["point"] for other in rows[place + 1 :] if other["epsilon"] == row["epsilon"])
+        return len([point for point in there if abs(point - row["point"]) < _NEAR * span])
+
+    return [row | {"size": _DOT * (1 + 2 * above(place))} for place, row in enumerate(rows)]
 
 
 def _shown(strong: float, weak: float) -> alt.OpacityValue:

@@ -1,91 +1,79 @@
-"""Rewrites at comparable loss: what mechanisms that lose about as much make of the same text."""
+"""The most recognisable rewrites: of each public data set, at the budget that a reader would choose."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 from markupsafe import Markup
 
-from epsilometer.report.rows import CELL, comparable
+from epsilometer.auditing.schemas import GUESSES
+from epsilometer.auditing.trials.sampling import Trials
+from epsilometer.auditing.worth.leakage import identifiers, survives
+from epsilometer.report.rows import strongest
 from epsilometer.report.section import Section
-from epsilometer.report.table import Table, records
-from epsilometer.report.wording import bounded, inflected, nats, proved
+from epsilometer.report.table import Table
+from epsilometer.report.wording import at_budget, listed
+from epsilometer.studies.texts.report.decision import chosen, decisions
 from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.text.words import words
 
-SHOWN = 2  # texts a level
-EXAMPLES = [
-    *CELL,
-    "level",
-    "loss",
-    "original",
-    "rewrite",
-]  # level: to the nearest nat; loss: in words, with whose it is
+SHOWN = 5  # texts a data set
+_WORDS = 4  # of a text that are named
 
 
 def section(results: TextResults) -> Section | None:
-    """The first trials of every public data set, as rewritten by mechanisms of comparable loss."""
-    table = examples(results)
-    if table.is_empty():
-        return None
-    words = (
-        "What the mechanisms make of the same text where they lose about the same: on average by their laws where it "
-        "says exact, else as the strongest attack on what is released shows."
+    """A table a public data set; absent without any."""
+    tables = [
+        table for dataset, cell in chosen(decisions(results)).items() for table in of_dataset(results, dataset, cell)
+    ]
+    explained = (
+        "The sources that the strongest attack named most surely, each beside its rewrite and what the rewrite shares "
+        "with it and not with the text that it could have been."
     )
-    return Section("examples", "Examples", "Rewrites at comparable loss", [words], blocks=[*groups(table)])
+    return (
+        Section("examples", "Worst examples", "The most recognisable rewrites", [explained], tables) if tables else None
+    )
 
 
-def examples(results: TextResults) -> pl.DataFrame:
-    """Columns EXAMPLES: the budgets that `at_levels` chooses by the losses by which mechanisms are compared."""
+def of_dataset(results: TextResults, dataset: str, cell: tuple[str, float | None]) -> Iterator[Table]:
+    """The texts of a data set that are recognised most surely in the rewrites of one cell, if it is public."""
+    if dataset not in results.public:
+        return
+    mechanism, epsilon = cell
+    trials, rewrites = results.trials(dataset), results.rewrites(dataset, mechanism, epsilon)
+    texts, table = results.texts(dataset), results.audited(dataset)
     rows = []
-    losses = comparable(results.estimates, results.exact, results.params.audit.alpha)
-    for cell in at_levels(losses).filter(pl.col("dataset").is_in(results.public)).to_dicts():
-        dataset, mechanism, epsilon = (cell[name] for name in CELL)
-        texts, source = results.texts(dataset), results.trials(dataset).source
-        for trial, rewrite in results.rewrites(dataset, mechanism, epsilon).items():
-            if trial < SHOWN:
-                rows.append((*(cell[name] for name in (*CELL, "level")), in_words(cell), texts[source[trial]], rewrite))
-    return pl.DataFrame(rows, schema=EXAMPLES, orient="row")
+    for trial in surest(results, dataset, cell, trials):
+        source, others = trials.source[trial], [n for n in trials.candidates[trial] if n != trials.source[trial]]
+        planted = [each.text for each in identifiers(table[[int(source)]])[0]]
+        why = gave_away(texts[source], rewrites[trial], [texts[other] for other in others], planted)
+        rows.append({"text": Markup("<b>{}</b>").format(texts[source]), "given away by": ""})
+        rows.append({"text": rewrites[trial] or "(empty)", "given away by": why})
+    yield Table(f"{dataset} · {at_budget(mechanism, epsilon)}", "", rows, texts=True)
 
 
-def at_levels(losses: pl.DataFrame, levels: int = 3) -> pl.DataFrame:
-    """The rows of `losses` at which mechanisms lose about the same, with `level`, the loss to the nearest nat.
-
-    losses: as `rows.comparable` gives them: exact averages, and else what the strongest attack shows. For each data set
-    up to `levels` levels that the most mechanisms reach, and for each mechanism there its budget nearest to the level.
-    Levels that one mechanism alone reaches compare nothing, and a loss without an upper end is at no level.
-    """
-    shown = losses.filter(pl.col("point").is_finite(), pl.col("upper").is_finite())
-    level = (pl.col("point") + 0.5).floor()
-    nearest = (
-        shown.with_columns(level=level, away=(pl.col("point") - level).abs())
-        .sort("dataset", "level", "mechanism", "away", "epsilon")
-        .unique(["dataset", "level", "mechanism"], keep="first", maintain_order=True)
+def surest(results: TextResults, dataset: str, cell: tuple[str, float | None], trials: Trials) -> list[int]:
+    """The trials whose source the strongest attack on what is released names most surely, of a text each."""
+    of_cell = {"dataset": dataset, "mechanism": cell[0], "epsilon": cell[1]}
+    best = strongest(results.estimates).filter(*(pl.col(name).eq_missing(value) for name, value in of_cell.items()))
+    guesses = results.table(f"data/guesses/{dataset}-{cell[0]}.parquet", GUESSES)
+    of_attack = guesses.filter(pl.col("epsilon").eq_missing(cell[1]), attack=best["attack"].first())
+    target = pl.DataFrame({"trial": range(len(trials.target)), "target": trials.target, "source": trials.source})
+    right = of_attack.join(target, on="trial").filter(pl.col("guess") == pl.col("target"))
+    ordered = right.sort("posterior", "score", "trial", descending=[True, True, False], nulls_last=True)
+    chosen_trials: list[int] = (
+        ordered.unique("source", keep="first", maintain_order=True)["trial"].head(SHOWN).to_list()
     )
-    shared = nearest.group_by("dataset", "level").len("mechanisms").filter(pl.col("mechanisms") > 1)
-    best = (
-        shared.sort("dataset", "mechanisms", "level", descending=[False, True, False]).group_by("dataset").head(levels)
-    )
-    return nearest.join(best, on=["dataset", "level"], how="semi")
+    return chosen_trials
 
 
-def in_words(cell: Mapping[str, Any]) -> str:
-    """`exact, 5.37`, or the interval of the strongest attack with its name: `0.88 to 1.36 by likelihood`."""
-    if cell["exact"]:
-        return f"exact, {nats(cell['point'])}"
-    return f"{proved(cell['loss'])} to {bounded(cell['upper'])} by {cell['attack']}"
-
-
-def groups(examples: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set and level of loss (to the nearest whole nat): each original, and its rewrites below it."""
-    columns = "mechanism: {mechanism} | epsilon: {epsilon:budget} | loss: {loss} | text: {rewrite}"
-    for (dataset, level), table in examples.sort("dataset", "level").group_by("dataset", "level", maintain_order=True):
-        rows = []
-        for (original,), rewrites in table.group_by("original", maintain_order=True):
-            rows.append(
-                {"mechanism": "original", "epsilon": "", "loss": "", "text": Markup("<b>{}</b>").format(original)}
-            )
-            rows += records(rewrites.sort("mechanism", "epsilon"), columns)
-        heading = f"{dataset} · loss of about {level:g} {inflected(level, 'nat', 'nats')}"
-        yield Table(heading, "", rows, texts=True)
+def gave_away(text: str, rewrite: str, others: Sequence[str], planted: Sequence[str]) -> str:
+    """What a rewrite shares with its source and with no other candidate: identifiers, words, the number of words."""
+    there, elsewhere = words(rewrite), {word for other in others for word in words(other)}
+    shared = [word for word in dict.fromkeys(words(text)) if word in there and word not in elsewhere]
+    parts = [f"identifier {each}" for each in planted if survives(each, rewrite)][:1]
+    parts += [f"words {listed(shared, _WORDS)}"] if shared else []
+    same = len(there) == len(words(text)) and all(len(words(other)) != len(there) for other in others)
+    parts += [f"length, {len(there)} words"] if same else []
+    return "; ".join(parts) or "the law alone"

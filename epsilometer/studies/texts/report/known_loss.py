@@ -38,7 +38,9 @@ def section(results: TextResults) -> Section | None:
         caption="Randomised response on two texts loses exactly ε, the black line; the blue band begins at 0.85 ε. A "
         "bar runs from the reported loss (crossbar) to the upper end of its interval; the dot is the plug-in value.",
     )
-    return Section("check", "Check", "Does the audit find a known loss?", [sentence(table)], blocks=[losses])
+    return Section(
+        "check", "Check", "Does the audit find a known loss?", [sentence(table)], blocks=[losses], folded=True
+    )
 
 
 def sentence(table: pl.DataFrame) -> str:

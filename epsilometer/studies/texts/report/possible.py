@@ -34,7 +34,7 @@ def section(results: TextResults) -> Section | None:
     tables = [(str(name), part) for (name,), part in parts]
     said = [sentence(name, curves.filter(dataset=name), part) for name, part in tables]
     blocks = [beside_ceiling(name, part) for name, part in tables]
-    return Section("possible", "Possible", "How good it can be", [explained, *said], blocks=blocks)
+    return Section("possible", "Possible", "How good it can be", [explained, *said], blocks=blocks, folded=True)
 
 
 def beside_ceiling(dataset: str, table: pl.DataFrame) -> Table:

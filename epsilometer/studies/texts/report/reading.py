@@ -27,4 +27,4 @@ def section(results: TextResults) -> Section:
         "**Numbers for ε are promises of different kinds**: per word, per text, per unit of distance. Compare measured "
         "losses, not ε.",
     ]
-    return Section("reading", "Reading", "How to read all this", words)
+    return Section("reading", "Reading", "How to read all this", words, folded=True)

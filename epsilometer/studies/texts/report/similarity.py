@@ -1,28 +1,26 @@
-"""What rewrites keep: distributions of every metric, examples at the quartiles, identifiers that survive."""
+"""What rewrites keep: distributions of two metrics, and means of all."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import polars as pl
 from altair import SCHEMA_URL
 
-from epsilometer.auditing.schemas import LEAKAGE
 from epsilometer.auditing.worth.intervals import mean_interval
-from epsilometer.auditing.worth.leakage import ALL
 from epsilometer.report.figures import CONFIG, GRID, INK, MUTED, WIDTH, Figure, Specification, Style, styles
 from epsilometer.report.rows import CELL
 from epsilometer.report.section import Section
-from epsilometer.report.table import NAMED, Table, record, records
-from epsilometer.report.wording import budget, confidence, metric_value, share
+from epsilometer.report.table import NAMED, Table, record
+from epsilometer.report.wording import budget, confidence
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import SIMILARITIES
 
-QUARTILES = [*CELL, "quarter", "trial", "original", "rewrite"]  # the trial whose cosine stands there, and its texts
 QUARTERS = (0.25, 0.5, 0.75)
+_SHOWN = 2  # metrics on the page
 _BINS = 20
 _HEIGHT = 74  # of a panel, in pixels
 _SIDE_BY_SIDE = 8  # mechanisms in one row of panels
@@ -31,59 +29,27 @@ _TOOLTIP = (("lower", "a quarter below"), ("median", "half below"), ("upper", "a
 
 
 def section(results: TextResults) -> Section | None:
-    """Every text beside its rewrite, by all metrics; texts of public data sets alone."""
+    """Every text beside its rewrite, by the cosine and the first other metric of params.yaml; means of all of them."""
     each = results.table("data/similarities.parquet", SIMILARITIES)
     if each.is_empty():
         return None
+    shown = ["cosine", *results.params.utility.metrics][:_SHOWN]
     figures = [
         Figure(
             f"kept-{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}",
             f"What the rewrites of data set {name} keep",
-            distributions(each, name, results.estimates["mechanism"]),
+            distributions(each.filter(pl.col("metric").is_in(shown)), name, results.estimates["mechanism"]),
             heading=name,
         )
         for name in each["dataset"].unique().sort()
     ]
-    leakage = results.table("data/leakage.parquet", LEAKAGE)
-    survivors = [leak_sentence(str(name), part) for (name,), part in leakage.group_by("dataset", maintain_order=True)]
     words = (
-        "Every text beside its rewrite: more is closer, but for changed (the share of words replaced, put in or left "
-        "out) and perplexity. A high value does not make a text good, and a low one no text private. Histograms stand "
-        "on their sides, a budget each, as wide as any other at their widest; line: the middle half of the texts, dot: "
-        "their median."
+        "Every text beside its rewrite; a high value does not make a text good, and a low one no text private. "
+        "Histograms stand on their sides, a budget each; line: the middle half of the texts, dot: their median. All "
+        "metrics of every text: `epsilometer export --table similarities`."
     )
     means = closeness(each, results.params.audit.alpha)
-    blocks: list[Table | Figure] = [
-        *figures,
-        means,
-        *identifiers(leakage),
-        *examples(each, with_texts(quartiles(each), results)),
-    ]
-    return Section("kept", "Kept", "What the rewrites keep", [words, *survivors], blocks=blocks)
-
-
-def quartiles(each: pl.DataFrame) -> pl.DataFrame:
-    """The trials whose cosine stands at the quartiles of a cell and epsilon: QUARTILES without the texts.
-
-    The rank of a quarter q among n is round(q (n - 1)), counted from 0; of equal cosines the earlier trial's is lower.
-    """
-    rows = []
-    cosines = each.filter(metric="cosine").drop_nulls("value").sort("value", "trial")
-    for cell, part in cosines.group_by(CELL, maintain_order=True):
-        trials = part["trial"].to_list()
-        rows += [(*cell, quarter, trials[round(quarter * (len(trials) - 1))]) for quarter in QUARTERS]
-    return pl.DataFrame(rows, schema=QUARTILES[:-2], orient="row").sort(*CELL, "quarter")
-
-
-def with_texts(quartiles: pl.DataFrame, results: TextResults) -> pl.DataFrame:
-    """QUARTILES: those of public data sets, each with its original and its rewrite."""
-    rows = []
-    public = quartiles.filter(pl.col("dataset").is_in(results.public))
-    for (dataset, mechanism, epsilon), part in public.group_by(CELL, maintain_order=True):
-        texts, source = results.texts(dataset), results.trials(dataset).source
-        rewrites = results.rewrites(dataset, mechanism, epsilon)
-        rows += [(*row, trial, texts[source[trial]], rewrites[trial]) for *row, trial in part.iter_rows()]
-    return pl.DataFrame(rows, schema=QUARTILES, orient="row")
+    return Section("kept", "Kept", "What the rewrites keep", [words], blocks=[*figures, means], folded=True)
 
 
 def distributions(each: pl.DataFrame, dataset: str, mechanisms: Iterable[str]) -> Specification:
@@ -223,51 +189,5 @@ def closeness(each: pl.DataFrame, alpha: float) -> Table:
             mean, low, high = mean_interval(values["value"], values["source"], alpha)
             row[str(metric)] = f"{mean:.3f}" + (f" ({low:.3f} to {high:.3f})" if metric == "cosine" else "")
         rows.append(row)
-    return Table("What rewrites keep", f"Means, with {confidence(alpha, 2)} intervals of the cosine.", rows)
-
-
-def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set: which share of its identifiers, by kind, survive as they were."""
-    for (dataset,), table in leakage.group_by("dataset", maintain_order=True):
-        rows = []
-        for _, cell in table.group_by(CELL[1:], maintain_order=True):
-            row = record(cell.row(0, named=True), "mechanism: {mechanism} | epsilon: {epsilon:budget}")
-            shares = records(cell, "of: {kind} ({identifiers}) | share: {share:.0%} ({low:.0%} to {high:.0%})")
-            rows.append(row | {each["of"]: each["share"] for each in shares})
-        yield Table(f"Identifiers that survive on {dataset}", "After each kind: how many there were.", rows)
-
-
-def leak_sentence(dataset: str, leakage: pl.DataFrame) -> str:
-    """What survives of each mechanism, least and most; budgets of different mechanisms are not compared."""
-    every, parts = leakage.filter(kind=ALL), []
-    for (mechanism,), rows in every.sort("mechanism").group_by("mechanism", maintain_order=True):
-        ends = rows["share"].sort()
-        least, most = share(ends[0]), share(ends[-1])
-        parts.append(f"{mechanism} {most}" if least == most else f"{mechanism} {least} to {most}")
-    return (
-        f"On {dataset}, of {every['identifiers'][0]:,} identifiers ({every['recorded'][0]:,} on the corpus's record, "
-        f"the others by patterns), so many survive over the budgets audited: {', '.join(parts)}."
-    )
-
-
-def examples(each: pl.DataFrame, quartiles: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set and mechanism: the texts at the quartiles of each budget, with all their values."""
-    values: dict[tuple[Any, ...], list[str]] = {}
-    for *key, metric, value in each.select(*CELL, "trial", "metric", "value").iter_rows():
-        values.setdefault(tuple(key), []).append(f"{metric.replace('_', ' ')} {metric_value(value)}")
-    columns = (
-        "epsilon: {epsilon:budget} | quarter: {quarter:.0%} | original: {original} | rewrite: {rewrite} | "
-        "values: {values}"
-    )
-    for (dataset, mechanism), part in quartiles.sort("dataset", "mechanism").group_by(
-        "dataset", "mechanism", maintain_order=True
-    ):
-        rows = [
-            row
-            | {"rewrite": row["rewrite"] or "(empty)"}
-            | {"values": ", ".join(values[(*(row[name] for name in CELL), row["trial"])])}
-            for row in part.sort("epsilon", "quarter").to_dicts()
-        ]
-        caption = "The texts below whose cosine a quarter, half and three quarters of the texts lie."
-        heading = f"Texts at the quartiles of the cosine: {mechanism} on {dataset}"
-        yield Table(heading, caption, records(rows, columns), folded=True, texts=True)
+    caption = f"Means, with {confidence(alpha, 2)} intervals of the cosine."
+    return Table("What rewrites keep", caption, rows, off_page=True)

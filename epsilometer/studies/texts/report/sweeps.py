@@ -33,7 +33,7 @@ def section(results: TextResults) -> Section | None:
         caption="All values of a setting have the same candidate sets, targets and noise. Dots: the mean similarity to "
         "the original, and the loss under the embedding attack (plug-in); bars: intervals.",
     )
-    return Section("sweeps", "Sweeps", "What a mechanism's settings do", blocks=[swept, varied(table)])
+    return Section("sweeps", "Sweeps", "What a mechanism's settings do", blocks=[swept, varied(table)], folded=True)
 
 
 def varied(sweeps: pl.DataFrame) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import altair as alt
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED, with_overall
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, VIOLATED, with_overall
 from epsilometer.auditing.schemas import CLAIMS, DENIABILITY
 from epsilometer.report.figures import Figure, Specification, by_name, epsilon_axis, specify, styles
 from epsilometer.report.section import Section
@@ -17,7 +17,7 @@ from epsilometer.studies.texts.report.results import TextResults
 
 
 def section(results: TextResults) -> Section | None:
-    """Each claim's least slack with its witness, violated claims first."""
+    """Each claim against its worst case, violated claims first, and how deniable words are."""
     claims = results.table("data/claims.parquet", CLAIMS)
     if claims.filter(pl.col("verdict") != NO_CLAIM).is_empty():
         return None
@@ -35,8 +35,10 @@ def section(results: TextResults) -> Section | None:
                 "over words, bands from the 5th to the 95th percentile. Many outputs are no proof of privacy.",
             )
         ]
-    blocks: list[Table | Figure] = [worst_cases(judged), nearest(judged), *figures]
-    return Section("worst", "Worst case", "The worst case of each claim", [sentence(claims)], blocks=blocks)
+    blocks: list[Table | Figure] = [worst_cases(judged), *figures]
+    return Section(
+        "worst", "Worst case", "The worst case of each claim", [sentence(claims)], blocks=blocks, folded=True
+    )
 
 
 def worst_cases(claims: pl.DataFrame) -> Table:
@@ -50,31 +52,9 @@ def worst_cases(claims: pl.DataFrame) -> Table:
         "elsewhere, where `worst` is a lower bound, and a budget that is not audited is one at which draws can refute."
     )
     audited = pl.when("audited").then(pl.lit("yes")).otherwise(pl.lit("no"))
-    return Table("Claims against their worst case", caption, records(claims.with_columns(yes=audited), columns))
-
-
-def nearest(claims: pl.DataFrame) -> Table:
-    """Where each claim is nearest to its limit or farthest beyond it, of claims that were tested, and how it is known.
-
-    Apart from `worst_cases`, since a witness may be a text.
-    """
-    columns = (
-        "mechanism: {mechanism} | epsilon: {epsilon:budget} | slack: {slack:beyond} | "
-        "witness: {output} for {x} rather than {other} | largest loss: {largest:beyond} ({largest_method}) | "
-        "method: {method} | inputs: {inputs:,} | draws: {draws:,} | refutes up to: {testable:.2f} | "
-        "beyond over all words: {bound:.2f} | reason: {reason}"
+    return Table(
+        "Claims against their worst case", caption, records(claims.with_columns(yes=audited), columns), off_page=True
     )
-    tested = pl.col("verdict").is_in([VIOLATED, NOT_REFUTED])
-    rows = claims.with_columns(
-        pl.when(tested).then(pl.col("slack", "x")), pl.when(method="largest found").then("bound")
-    )
-    caption = (
-        "Slack: what the claim allows less what is lost, negative beyond it; the witness is the output for one input "
-        "rather than another. Largest loss: of one unit between any two inputs, or those compared; draws are for each "
-        "input."
-    )
-    heading = "Where each claim is nearest to its limit"
-    return Table(heading, caption, records(rows, columns), folded=True, page_only=True)
 
 
 def sentence(claims: pl.DataFrame) -> str:

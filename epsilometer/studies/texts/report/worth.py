@@ -61,6 +61,7 @@ def section(results: TextResults) -> Section | None:
         link="Worth",
         heading="What a rewrite is worth at equal loss",
         words=[*filter(None, said)],
+        folded=True,
         blocks=[tradeoff, *learnt(downstream)],
     )
 

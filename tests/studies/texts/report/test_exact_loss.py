@@ -10,8 +10,8 @@ from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
 from epsilometer.auditing.schemas import EXACT
-from epsilometer.report.rows import averages, by_equal_length, comparable
-from epsilometer.studies.texts.report import claims, exact_loss, numbers, strongest
+from epsilometer.report.rows import by_equal_length, comparable
+from epsilometer.studies.texts.report import claims, exact_loss
 from epsilometer.studies.texts.report.exact_loss import (
     ceiling_sentence,
     claims_sentence,
@@ -21,9 +21,8 @@ from epsilometer.studies.texts.report.exact_loss import (
     ranked,
     risks,
     rows,
-    without_repeats,
 )
-from tests.support.audited import HOSTILE, TRIALS, audit, bare, estimates, exact, frame, shown, text_of
+from tests.support.audited import HOSTILE, TRIALS, audit, bare, estimates, exact, frame, text_of
 from tests.support.exact_losses import curves, losses
 
 SURE = ("queries", "mvc", 5.0, "embedding", TRIALS, None, NO_CLAIM)  # every guess was right
@@ -44,12 +43,13 @@ def test_both_groups_of_pairs_stand_beside_what_trials_of_each_prove() -> None:
     assert (every["pairs"], every["first"], every["trials"]) == ("all", False, TRIALS)
     assert every["sampled"] == estimate(800, TRIALS).loss
     assert latents["sampled"] == estimate(70, 100).loss
-    results = audit()
-    html, text = shown(section := exact_loss.section(results), results), text_of(section, results)  # type: ignore[arg-type]
-    assert text.count("latents") == 3 + 1  # of each budget of one mechanism, and how to read it
+    section = exact_loss.section(audit())
+    assert section is not None
+    text = "".join(table.markdown() for table in section.tables if table.off_page)
+    assert text.count("latents") == 3 + 1  # of each budget of one mechanism, and the caption
     assert "4.00 ± 0.01" in text
     assert "8.00 ± 0.01" in text
-    assert html.count("∞") >= 3  # different lengths, and a law that is infinite
+    assert text.count("∞") >= 3  # different lengths, and a law that is infinite
     assert "nan" not in text
     assert "None" not in text
 
@@ -126,20 +126,7 @@ def test_the_risk_is_that_of_the_law_and_never_below_guessing() -> None:
     table = text[text.index("Who is named among the texts of queries") :]
     assert "Among 4,000" in table
     assert table.index("guessing") < table.index("1 in 4,000") < table.index("mvc")
-    assert "15 of 20 times" in table  # mvc at 1 nat: .731
-
-
-def test_no_cell_with_a_known_law_ends_at_what_trials_can_show() -> None:
-    law = losses({("queries", "mvc", 5.0): 8.0})
-    results = audit(estimates=frame(SURE), exact=law, curves=curves(law))
-    text = text_of(numbers.section(results), results)
-    assert "exact: 10.00 ± 0.01" in text  # all pairs, as in the trials
-    assert text.count("above 5.23") == 3  # plug-in values, of the attack and of both rows of the strongest
-    assert "exact 8.00 ± 0.01)" in text_of(strongest.section(results), results)
-    known_below = law.with_columns(method=pl.lit(AT_LEAST), average_high=pl.lit(math.inf))
-    unknown = audit(estimates=frame(SURE), exact=known_below)
-    assert text_of(numbers.section(unknown), unknown).count("above 5.23") == 6
-    assert averages(known_below) == {("queries", "mvc", 5.0): "at least 7.99"}
+    assert "96 of 100 times" in table  # mvc at 3 nats over all pairs: .953
 
 
 def test_of_generated_text_the_mean_alone_is_known() -> None:
@@ -148,7 +135,9 @@ def test_of_generated_text_the_mean_alone_is_known() -> None:
         *(pl.lit(None).alias(name) for name in unknown), method=pl.lit(AT_LEAST)
     )
     results = audit(estimates=frame(SURE), exact=law.cast(dict(EXACT)), curves=curves(law))
-    text = text_of(exact_loss.section(results), results)
+    section = exact_loss.section(results)
+    assert section is not None
+    text = section.tables[0].markdown()
     assert "at least 7.99" in text
     assert "None" not in text
     assert comparable(results.estimates, results.exact, 0.01)["exact"].to_list() == [False]
@@ -171,17 +160,6 @@ def test_without_pairs_of_equal_length_all_pairs_count() -> None:
     both = losses({("queries", "mvc", 5.0): 8.0, ("letters", "mvc", 5.0): 3.0})
     some = both.filter((pl.col("dataset") == "queries") | (pl.col("pairs") == "all"))
     assert by_equal_length(some).select("dataset", "pairs").rows() == [("letters", "all"), ("queries", "equal length")]
-
-
-def test_where_all_pairs_are_of_equal_length_they_stand_once() -> None:
-    matched = losses({("letters", "mvc", 5.0): 3.0}).with_columns(share=pl.lit(1 - 1e-12))  # a sum of weights
-    both = pl.concat([losses({("queries", "mvc", 5.0): 8.0}), matched])
-    assert without_repeats(both, both).select("dataset", "pairs").rows() == [
-        ("queries", "equal length"),
-        ("queries", "all"),
-        ("letters", "equal length"),
-    ]
-    assert set(without_repeats(curves(both), both).filter(dataset="letters")["pairs"]) == {"equal length"}
 
 
 def test_without_laws_there_is_no_section() -> None:

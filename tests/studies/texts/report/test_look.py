@@ -9,13 +9,11 @@ from epsilometer.studies.texts.report import look
 from tests.support.audited import audit, bare, estimates, text_of
 
 
-def test_what_was_found_stands_above_its_tables() -> None:
+def test_what_was_found_is_said() -> None:
     results = audit()
-    sentences, tables = text_of(look.section(results), results).split("What the rewrites look like")
+    sentences = text_of(look.section(results), results)
     assert "mvc on queries at ε = 5: 70.0% of the rewrites are one and the same" in sentences
     assert "dp_bart on queries: no attack does better than chance at the largest budget, ε = 2500" in sentences
-    assert "T = 100" in tables
-    assert "judgeasked2,000judgeat random3judgecost0.25" in tables.replace("\n", "")
 
 
 def test_texts_and_rewrites_of_private_data_are_refused() -> None:

@@ -8,7 +8,7 @@ import re
 import polars as pl
 
 from epsilometer.auditing.schemas import CEILINGS, POSSIBLE
-from epsilometer.studies.texts.report import numbers, possible, worth
+from epsilometer.studies.texts.report import possible, worth
 from epsilometer.studies.texts.report.worth import tradeoff_points
 from tests.support.audited import audit, bare, downstream, estimates, exact, tables_of_all, text_of
 
@@ -37,15 +37,6 @@ def test_ends_are_marked_as_ends() -> None:
     assert "≥ 20.80≤ 0.67" in shown
     assert "≤ 40.90≥ 0.14" in shown
     assert "keeps most" not in shown
-
-
-def test_what_worth_proves_is_a_row_beside_the_attacks() -> None:
-    results = audit(possible=TABLE)
-    shown = text_of(numbers.section(results), results)
-    certified = re.findall(r"queries\s*worth\s*text\s*(mvc|dp_bart)[^≥≤]*?(0\.10)–{9}–", shown)
-    assert [name for name, _ in certified] == ["mvc", "mvc", "dp_bart"]
-    without = text_of(numbers.section(audit()), audit())
-    assert "worth" not in without
 
 
 def test_without_sets_there_is_no_section() -> None:

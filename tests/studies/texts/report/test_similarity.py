@@ -1,36 +1,15 @@
-"""The report's section on what rewrites keep: quartiles, distributions, means, leakage, and texts that stay texts."""
+"""What rewrites keep: distributions, means, and identifiers that survive."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from epsilometer.auditing.worth.intervals import mean_interval
-from epsilometer.report.wording import metric_value
-from epsilometer.studies.texts.report import similarity
-from epsilometer.studies.texts.report.similarity import (
-    closeness,
-    distributions,
-    examples,
-    leak_sentence,
-    quartiles,
-    with_texts,
-)
-from tests.support.audited import HOSTILE, audit, settings, shown, text_of
-from tests.support.html import Elements
+from epsilometer.studies.texts.params import Utility
+from epsilometer.studies.texts.report import similarity, survivors
+from epsilometer.studies.texts.report.similarity import closeness, distributions
+from tests.support.audited import HOSTILE, audit, settings
 from tests.support.similarities import COSINES, each, leakage, similarity_tables
-
-
-def test_quartiles_are_trials() -> None:
-    table = quartiles(each())
-    assert table.filter(mechanism=HOSTILE, epsilon=5.0).select("quarter", "trial").rows() == [
-        (0.25, 3),
-        (0.5, 2),
-        (0.75, 4),
-    ]
-    assert table.filter(mechanism="identity")["trial"].to_list() == [1, 2, 3]  # equal cosines: in their order
-    first = quartiles(each().filter(trial=1))
-    assert first["trial"].to_list() == [1] * 9
-    assert quartiles(each().clear()).is_empty()
 
 
 def test_distributions_hold_every_text_once() -> None:
@@ -66,43 +45,31 @@ def test_means_have_their_intervals() -> None:
     assert table.columns[-1] == "perplexity"
 
 
-def test_leaks_are_tables_by_data_set() -> None:
-    (table,) = similarity.identifiers(leakage())
-    assert [row["name (20)"].split()[0] for row in table.rows] == ["0%", "25%", "100%"]
-    said = leak_sentence("queries", leakage())
-    assert "of 20 identifiers (15 on the corpus's record" in said
-    assert f"{HOSTILE} 0.0 % to 25.0 %, identity 100.0 %." in said.replace("\N{NO-BREAK SPACE}", " ")
-    assert list(similarity.identifiers(leakage().clear())) == []
-
-
-def test_examples_carry_all_values_and_stay_on_the_page() -> None:
-    first, *others = examples(each(), with_texts(quartiles(each()), audit()))
-    assert {row["epsilon"] for row in first.rows} == {"0.5", "5"}
-    assert first.rows[0]["values"] == "cosine 0.30, perplexity 10,000"
-    assert not any(table.in_markdown for table in (first, *others)), "they hold texts"
-    assert [metric_value(value) for value in (None, 0.5, -0.25, 12345.6)] == ["–", "0.50", "-0.25", "12,346"]
-
-
-def test_the_section_trusts_no_text_and_shows_all() -> None:
-    results = audit(**similarity_tables())
+def test_two_metrics_are_drawn_and_all_are_in_the_file() -> None:
+    results = audit(settings(utility=Utility(metrics={"perplexity": {}, "bleu": {}})), **similarity_tables())
     section = similarity.section(results)
     assert section is not None
-    html = shown(section, results)
-    page = Elements(html)
-    text = "".join(page.text)
-    assert HOSTILE in text
-    assert not any("onerror" in attributes for _, attributes in page.tags)
-    assert "(empty)" in text
-    assert "25% (" in text
-    assert "15 on the corpus's record" in text
     assert [figure.name for figure in section.figures] == ["kept-queries"]
+    drawn = {name.split()[2] for name in section.figures[0].specification["datasets"]}
+    assert drawn == {"cosine", "perplexity"}
+    (means,) = section.tables
+    assert means.in_markdown
+    assert means.off_page
 
 
-def test_texts_of_private_data_are_left_out() -> None:
-    private = {name: dataset.model_copy(update={"public": False}) for name, dataset in settings().datasets.items()}
-    results = audit(settings(datasets=private), **similarity_tables())
-    assert with_texts(quartiles(each()), results).is_empty()
-    assert "Texts at the quartiles" not in text_of(similarity.section(results), results)
+def test_leaks_are_tables_by_data_set_and_the_worst_kind_is_in_the_matrix() -> None:
+    (table,) = survivors.identifiers(leakage())
+    assert [row["name (20)"].split()[0] for row in table.rows] == ["0%", "25%", "100%"]
+    assert "of 20 identifiers (15 on the corpus's record" in survivors.leak_sentence("queries", leakage())
+    assert list(survivors.identifiers(leakage().clear())) == []
+    (matrix,) = survivors.matrices(leakage())
+    assert [row["mechanism"] for row in matrix.rows] == [HOSTILE, "identity"]
+    assert matrix.rows[0]["budget 2"].replace("\N{NO-BREAK SPACE}", " ") == "ε 5: 25.0 % of names"
+
+
+def test_without_identifiers_there_is_no_section_on_them() -> None:
+    assert survivors.section(audit()) is None
+    assert survivors.section(audit(**similarity_tables())) is not None
 
 
 def test_without_rewrites_that_were_compared_there_is_no_section() -> None:

@@ -1,0 +1,305 @@
+"""May this be released, at which budget? What the page says first, all of it read off one table of decisions.
+
+A data set has one answer (`answers`). Sentences, the matrix and what to do next are made from answers and from the rows
+of `DECISIONS` alone, so that none can contradict another. Controls are decided on as all mechanisms are, and named in
+no sentence: they are not to be used. Losses are in nats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.claims.verdicts import VIOLATED
+from epsilometer.auditing.decisions.decide import ALL, BEYOND, DOES_NOT_APPLY, NOT_EXCEEDED, NOT_SHOWN, WITHIN
+from epsilometer.auditing.decisions.limits import IDENTIFIERS, LOSS, Limits
+from epsilometer.auditing.estimation.successes import success_bound
+from epsilometer.auditing.schemas import DECISIONS
+from epsilometer.core.rounding import DOWN, UP, beside
+from epsilometer.report.section import Section
+from epsilometer.report.table import NONE, Table
+from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed
+from epsilometer.studies.texts.report import known_loss
+from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.tables import decisions_path
+
+Budgets = Sequence[tuple[str, float | None]]  # mechanisms with their budgets
+
+_NAMES = {"delta_at_4": "δ"}
+_SHOWN = 3  # what is settled next
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is decided on a data set: the budgets of mechanisms that are no controls, by their decision.
+
+    hardly: mechanisms that hardly read its texts, which nobody is told to use.
+    """
+
+    dataset: str
+    by: Mapping[str, Budgets]
+    hardly: Sequence[str] = ()
+
+    @property
+    def audited(self) -> Budgets:
+        """All of them."""
+        return [cell for cells in self.by.values() for cell in cells]
+
+    @property
+    def usable(self) -> Budgets:
+        """Those that are within and of a mechanism that reads the texts."""
+        return [cell for cell in self.by.get(WITHIN, ()) if cell[0] not in self.hardly]
+
+
+def section(results: TextResults) -> Section:
+    """The answer, a matrix a data set, and what to do next."""
+    table = decisions(results)
+    every, limits = answers(table, results.unread), results.params.decide.limits
+    alarms = [*faults(results), *violated(results)]
+    first = [("Look here first", alarm) for alarm in alarms] + [(each.dataset, sentence(each)) for each in every]
+    return Section(
+        id="decision",
+        link="Decision",
+        heading="May it be released?",
+        words=[
+            limits_sentence(limits, results),
+            *left_out(table),
+            *[f"**Next.** {step}" for step in steps(table, every)],
+        ],
+        blocks=[*matrices(table), *reasons(table)],
+        first_screen=[*first, *[("Next", step) for step in steps(table, every)[:1]]],
+        alarm=bool(alarms),
+    )
+
+
+def decisions(results: TextResults) -> pl.DataFrame:
+    """Schema `DECISIONS`, sorted."""
+    table = results.table(decisions_path(), DECISIONS)
+    return table.sort("dataset", "control", "mechanism", "epsilon", maintain_order=True)
+
+
+def answers(table: pl.DataFrame, unread: Mapping[tuple[str, str], Any]) -> list[Answer]:
+    """The answer of each data set. table: schema `DECISIONS`; unread: as `TextResults.unread` gives it."""
+    every = []
+    for (dataset,), rows in table.filter(limit=ALL).group_by("dataset", maintain_order=True):
+        by: dict[str, list[tuple[str, float | None]]] = {}
+        for mechanism, epsilon, word in (
+            rows.filter(~pl.col("control")).select("mechanism", "epsilon", "decision").iter_rows()
+        ):
+            by.setdefault(word, []).append((mechanism, epsilon))
+        every.append(Answer(str(dataset), by, [name for of, name in unread if of == dataset]))
+    return every
+
+
+def sentence(answer: Answer) -> str:
+    """Whether a data set may be released, and by what at which budgets."""
+    if not answer.audited:
+        return "No mechanism but controls was audited."
+    if answer.usable:
+        return f"Yes, by {at_budgets(answer.usable, answer.audited)}: within every limit that applies.{_rest(answer)}"
+    if unread := answer.by.get(WITHIN):
+        return f"Not by what was audited: {at_budgets(unread, answer.audited)} is within, but hardly reads the texts."
+    if unexceeded := answer.by.get(NOT_EXCEEDED):
+        return (
+            f"Not shown. No attack of ours exceeded the limits for {at_budgets(unexceeded, answer.audited)}, which is "
+            f"no proof.{_rest(answer)}"
+        )
+    if unshown := answer.by.get(NOT_SHOWN):
+        return f"Not yet. Not shown to be within: {at_budgets(unshown, answer.audited)}.{_rest(answer)}"
+    return f"No: every budget of {listed(_names(answer.audited))} is beyond the limits."
+
+
+def _rest(answer: Answer) -> str:
+    beyond = answer.by.get(BEYOND, ())
+    if not beyond:
+        return ""
+    every = f"{len(beyond)} of {len(answer.audited)} budgets"
+    return f" {every} {inflected(len(beyond), 'is', 'are')} beyond a limit."
+
+
+def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
+    """What to do next, with names."""
+    said = []
+    released = [f"{each.dataset} by {at_budget(*_largest(each.usable))}" for each in every if each.usable]
+    if released:
+        said.append(f"Release {listed(released)}; decide again when the mechanism, its model or the texts change.")
+    nowhere = [each for each in every if each.audited and not each.usable]
+    if nowhere:
+        smallest = {name for each in nowhere for name, epsilon in each.audited if epsilon is not None}
+        where = listed([each.dataset for each in nowhere])
+        said.append(
+            f"Release nothing of {where} yet: try smaller budgets of {listed(sorted(smallest))} (`epsilometer "
+            "calibrate`), or a mechanism that chooses among public texts (`exemplars`)."
+            if smallest
+            else f"Release nothing of {where} yet: what was audited has no budget to lower."
+        )
+    return [*said, *settling(table)]
+
+
+def settling(table: pl.DataFrame) -> list[str]:
+    """What would settle the cells that are not shown, the nearest to be settled first."""
+    unshown = table.filter(~pl.col("control"), limit=ALL, decision=NOT_SHOWN).select("dataset", "mechanism", "epsilon")
+    rows = table.filter(pl.col("limit") != ALL, decision=NOT_SHOWN).join(
+        unshown, on=["dataset", "mechanism", "epsilon"], nulls_equal=True, maintain_order="left"
+    )
+    said: dict[tuple[str, ...], str] = {}
+    for row in rows.sort("needed", nulls_last=True, maintain_order=True).drop_nulls("settles").to_dicts():
+        count = "" if row["needed"] is None else f"{row['needed']:,} "
+        what = f"{limit_name(row['limit'])} of {row['mechanism']} on {row['dataset']}: {count}{row['settles']}"
+        said.setdefault((row["mechanism"], row["dataset"], row["limit"]), what)
+    return [f"To settle {listed([*said.values()][:_SHOWN], _SHOWN)}."] if said else []
+
+
+def limits_sentence(limits: Limits, results: TextResults) -> str:
+    """The limits, and which pairs of texts they are about."""
+    length = [name for name in results.params.datasets if results.params.match(name) == "words"]
+    pairs = f"of equal length on {listed(length)}, of any elsewhere" if length else "of any length"
+    right = at_most(success_bound(limits.loss, 2))
+    return (
+        f"**Limits.** {limits.loss:g} {inflected(limits.loss, 'nat', 'nats')}: who guesses between two texts is right "
+        f"at most {right}. δ at 4 nats: {limits.delta_at_4:g}. Identifiers of a kind: {100 * limits.identifiers:g} %. "
+        f"An attribute: {limits.attribute:g} nats. All of one text a person, between texts {pairs}. **Within** rests "
+        "on upper ends alone, which attacks never show."
+    )
+
+
+def left_out(table: pl.DataFrame) -> list[str]:
+    """Which limits do not apply, and where."""
+    rows = (
+        table.filter(decision=DOES_NOT_APPLY)
+        .group_by("limit", "why", maintain_order=True)
+        .agg(pl.col("dataset").unique().sort())
+    )
+    parts = [f"{row['limit']} on {listed(row['dataset'])} ({row['why']})" for row in rows.to_dicts()]
+    return [f"**Left out**, as they do not apply: {'; '.join(parts)}."] if parts else []
+
+
+def matrices(table: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set: a row a mechanism, controls last, its budgets from the smallest to the largest."""
+    for (dataset,), rows in table.group_by("dataset", maintain_order=True):
+        shown = []
+        for (mechanism,), cells in rows.group_by("mechanism", maintain_order=True):
+            row = {"mechanism": str(mechanism)}
+            for number, (_, cell) in enumerate(cells.group_by("epsilon", maintain_order=True), start=1):
+                row[f"budget {number}"] = in_a_cell(cell)
+            shown.append(row)
+        yield Table(str(dataset), "", shown, page_only=True, stacked=True)
+
+
+def in_a_cell(cell: pl.DataFrame) -> str:
+    """A decision in a few words and at most two numbers: the budget, and the end that decides."""
+    whole = cell.filter(limit=ALL).row(0, named=True)
+    word = {NOT_EXCEEDED: "not exceeded"}.get(whole["decision"], whole["decision"])
+    at = "" if whole["epsilon"] is None else f"ε {budget(whole['epsilon'])}: "
+    decisive = deciding(cell)
+    return f"{at}{word}{f' ({figure(decisive)})' if decisive else ''}"
+
+
+def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
+    """The row of the limit that decides: farthest beyond it, least within it, or the first that is open."""
+    word = cell.filter(limit=ALL)["decision"].item()
+    rows = cell.filter(pl.col("limit") != ALL, decision=word).to_dicts()
+    if word == BEYOND:
+        return max(rows, key=lambda row: row["low"] / row["allowed"])
+    if word == WITHIN:
+        return max(rows, key=lambda row: row["high"] / row["allowed"])
+    return next((row for row in rows if row["high"] is not None or row["low"] is not None), None)
+
+
+def figure(row: Mapping[str, Any]) -> str:
+    """The end that decides, never on the other side of its limit: `loss ≥ 1.31`, `δ ≤ 0.002`."""
+    upper = row["decision"] == WITHIN or (row["decision"] == NOT_SHOWN and row["high"] is not None)
+    value, sign, way = (row["high"], "≤", UP) if upper else (row["low"], "≥", DOWN)
+    return f"{limit_name(row['limit'])} {sign} {value_beside(value, row, way)}"
+
+
+def value_beside(value: float, row: Mapping[str, Any], way: str) -> str:
+    """An end beside its limit; shares of identifiers in percent."""
+    if row["limit"].startswith(IDENTIFIERS):
+        return f"{beside(100 * value, 100 * row['allowed'], way, 1)} %"
+    return beside(value, row["allowed"], way, 2 if row["allowed"] >= 0.1 else 3)
+
+
+def limit_name(limit: str) -> str:
+    """`loss`, `δ`, `names`, `gender`."""
+    kind, _, of = limit.partition(": ")
+    return f"{of}s" if kind == IDENTIFIERS and of else _NAMES.get(limit, of or limit)
+
+
+def reasons(table: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set: the decision of each cell, and between what each limit's figure lies."""
+    for (dataset,), rows in table.group_by("dataset", maintain_order=True):
+        shown = []
+        for (mechanism, epsilon), cell in rows.group_by("mechanism", "epsilon", maintain_order=True):
+            whole = cell.filter(limit=ALL).row(0, named=True)
+            row = {"mechanism": str(mechanism), "epsilon": budget(epsilon), "decision": whole["decision"]}
+            for each in cell.filter(pl.col("limit") != ALL, pl.col("decision") != DOES_NOT_APPLY).to_dicts():
+                row[limit_name(each["limit"])] = between(each)
+            shown.append(row)
+        yield Table(
+            f"Decisions on {dataset}",
+            "Each figure lies between these ends; a dash where nothing is known.",
+            shown,
+            folded=True,
+        )
+
+
+def between(row: Mapping[str, Any]) -> str:
+    """`0.31 to 0.94`, `≥ 1.20` where no upper end is known."""
+    low, high = (
+        None if value is None or (math.isinf(value) and way == UP) else value_beside(value, row, way)
+        for value, way in ((row["low"], DOWN), (row["high"], UP))
+    )
+    if low is None:
+        return NONE if high is None else f"≤ {high}"
+    return f"≥ {low}" if high is None else low if low == high else f"{low} to {high}"
+
+
+def faults(results: TextResults) -> list[str]:
+    """Why no figure here is to be trusted: a known loss that was not met, a control that breaks its claim."""
+    check = known_loss.fault(results.table(known_loss.PATH, known_loss.INSTRUMENT))
+    controls = results.estimates.filter("control")["mechanism"].unique().to_list()
+    broken = results.verdicts.filter(pl.col("mechanism").is_in(controls), verdict=VIOLATED).select(
+        "mechanism", "epsilon"
+    )
+    faulty = (
+        f"A control breaks its claim, which is known to hold: {at_budgets(broken.rows(), [])}. Trust no figure below."
+    )
+    return [*([check] if check else []), *([faulty] if len(broken) else [])]
+
+
+def violated(results: TextResults) -> list[str]:
+    """Whose claims are refuted."""
+    controls = results.estimates.filter("control")["mechanism"].unique().to_list()
+    broken = results.verdicts.filter(~pl.col("mechanism").is_in(controls), verdict=VIOLATED).select(
+        "mechanism", "epsilon"
+    )
+    if broken.is_empty():
+        return []
+    return [f"Do not rely on the claim of {at_budgets(broken.rows(), [])}: the claim or the code is wrong."]
+
+
+def chosen(table: pl.DataFrame) -> dict[str, tuple[str, float | None]]:
+    """The cell of each data set that a reader would use: the largest budget within, else what loses least."""
+    cells = {}
+    for (dataset,), rows in table.filter(~pl.col("control")).group_by("dataset", maintain_order=True):
+        losses = {
+            (m, e): low for m, e, low in rows.filter(limit=LOSS).select("mechanism", "epsilon", "low").iter_rows()
+        }
+        within = rows.filter(limit=ALL, decision=WITHIN).select("mechanism", "epsilon").rows()
+        cells[str(dataset)] = _largest(within) if within else min(losses, key=lambda cell: losses[cell])
+    return cells
+
+
+def _largest(cells: Budgets) -> tuple[str, float | None]:
+    """The first mechanism at its largest budget."""
+    name = min(_names(cells))
+    return max((cell for cell in cells if cell[0] == name), key=lambda cell: cell[1] or 0.0)
+
+
+def _names(cells: Budgets) -> list[str]:
+    return sorted({name for name, _ in cells})

@@ -1,0 +1,151 @@
+"""What the page says first: every sentence and cell agrees with the table of decisions, whatever that says."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED
+from epsilometer.auditing.decisions.decide import ALL, BEYOND, NOT_EXCEEDED, NOT_SHOWN, WITHIN, decision
+from epsilometer.auditing.decisions.evidence import Evidence
+from epsilometer.auditing.schemas import DECISIONS
+from epsilometer.report.wording import at_budgets, budget
+from epsilometer.studies.texts.report.decision import (
+    answers,
+    chosen,
+    in_a_cell,
+    matrices,
+    reasons,
+    section,
+    sentence,
+    steps,
+)
+from tests.support.audited import audit, frame, text_of
+
+BUDGETS = (0.5, 1.0, 2.0)
+NAMES = ("alpha", "beta", "gamma", "check")  # the last is a control
+
+
+def evidence(rng: np.random.Generator) -> list[Evidence]:
+    """Of two limits: anything that can be known, often near the limit."""
+    rows = []
+    for limit, allowed in (("loss", 1.0), ("delta_at_4", 0.01), ("identifiers: name", 0.01)):
+        middle = allowed * rng.choice([0.1, 0.9999, 1.0001, 3.0])
+        low, high = middle * rng.choice([0.5, 0.99999, 1]), middle * rng.choice([1, 1.00001, 2])
+        known = rng.integers(3)
+        rows.append(
+            Evidence(
+                limit,
+                allowed,
+                low=(low, "attacks"),
+                high=(high, "law") if known else None,
+                shown=bool(known == 0 and rng.integers(2)),
+                settles=None if known else "trials",
+                needed=None if known else int(rng.integers(1000)),
+            )
+        )
+    return rows
+
+
+def table(seed: int) -> pl.DataFrame:
+    """Two data sets, three mechanisms and a control, three budgets; decided as the stage does."""
+    rng, rows = np.random.default_rng(seed), []
+    for dataset in ("letters", "queries"):
+        for mechanism in NAMES[: 1 + seed % 4] if seed % 4 < 3 else NAMES:
+            within = True
+            for epsilon in BUDGETS:
+                of = {"dataset": dataset, "mechanism": mechanism, "epsilon": epsilon, "control": mechanism == "check"}
+                decided = decision(evidence(rng), within)
+                within = within and decided[-1]["decision"] == WITHIN
+                rows += [of | row for row in decided]
+    shown = pl.DataFrame(rows, schema=dict(DECISIONS))
+    return shown.sort("dataset", "control", "mechanism", "epsilon", maintain_order=True)
+
+
+def cells(shown: pl.DataFrame, dataset: str, word: str) -> list[tuple[str, float]]:
+    rows = shown.filter(~pl.col("control"), dataset=dataset, limit=ALL, decision=word)
+    return rows.select("mechanism", "epsilon").rows()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_sentence_contradicts_the_table(seed: int) -> None:
+    shown = table(seed)
+    every = answers(shown, {})
+    assert [each.dataset for each in every] == ["letters", "queries"]
+    for each in every:
+        said, audited = sentence(each), shown.filter(~pl.col("control"), dataset=each.dataset, limit=ALL).height
+        within, beyond = (cells(shown, each.dataset, word) for word in (WITHIN, BEYOND))
+        unexceeded, unshown = (cells(shown, each.dataset, word) for word in (NOT_EXCEEDED, NOT_SHOWN))
+        assert said.startswith("Yes") == bool(within)
+        assert said.startswith("No:") == (len(beyond) == audited)
+        for beginning, named in (("Yes, by ", within), ("for ", unexceeded), ("Not shown to be within: ", unshown)):
+            if named and beginning in said:
+                assert f"{beginning}{at_budgets(named, each.audited)}" in said
+                break
+        counted = re.search(r"(\d+) of (\d+) budgets (is|are) beyond", said)
+        if beyond and len(beyond) < audited:
+            assert counted is not None
+            assert (int(counted[1]), int(counted[2])) == (len(beyond), audited)
+        assert "check" not in said, "no control is named"
+    for step in steps(shown, every):
+        for dataset, mechanism, epsilon in re.findall(r"(\w+) by (\w+) at ε = ([\d.]+)", step):
+            assert (mechanism, float(epsilon)) in cells(shown, dataset, WITHIN)
+            assert (mechanism, float(epsilon)) == chosen(shown)[dataset]
+        if step.startswith("Release nothing of "):
+            assert all(not cells(shown, name, WITHIN) for name in re.findall(r"letters|queries", step))
+        assert "check" not in step
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_cell_contradicts_the_table_nor_is_rounded_across_its_limit(seed: int) -> None:
+    shown = table(seed)
+    for (dataset, mechanism, epsilon), rows in shown.group_by("dataset", "mechanism", "epsilon"):
+        text, word = in_a_cell(rows), rows.filter(limit=ALL)["decision"].item()
+        assert text.startswith(f"ε {budget(epsilon)}: {'not exceeded' if word == NOT_EXCEEDED else word}")  # type: ignore[arg-type]
+        assert len(re.findall(r"\d[\d.,]*", text)) <= 2, text
+        if (number := re.search(r"\((loss|δ|names) ([≤≥]) ([\d.]+)( %)?\)", text)) and word in (WITHIN, BEYOND):
+            allowed = {"loss": 1.0, "δ": 0.01, "names": 0.01}[number[1]] * (100 if number[4] else 1)
+            assert (float(number[3]) > allowed) == (word == BEYOND), text
+            assert number[2] == ("≥" if word == BEYOND else "≤")
+        matrix = next(each for each in matrices(shown) if each.heading == dataset)
+        row = next(row for row in matrix.rows if row["mechanism"] == mechanism)
+        assert row[f"budget {1 + BUDGETS.index(epsilon)}"] == text  # type: ignore[arg-type]
+    for each in reasons(shown):
+        of = shown.filter(dataset=each.heading.removeprefix("Decisions on "), limit=ALL)
+        assert [row["decision"] for row in each.rows] == of["decision"].to_list()
+
+
+def test_who_hardly_reads_the_texts_is_not_named_for_release() -> None:
+    shown = next(t for seed in range(99) if cells(t := table(seed), "letters", WITHIN))
+    unread: dict[tuple[str, str], Any] = {("letters", name): ["80 % unknown"] for name in NAMES}
+    each = answers(shown, unread)[0]
+    assert sentence(each).endswith("hardly reads the texts.")
+    assert not any("letters by" in step for step in steps(shown, [each]))
+
+
+def test_the_first_screen_has_a_sentence_a_data_set_and_says_a_fault_first() -> None:
+    results = audit()
+    shown = section(results)
+    topics = [topic for topic, _ in shown.first_screen]
+    assert topics == ["Look here first", "letters", "queries", "Next"], "a claim of this audit is violated"
+    assert shown.alarm
+    sound = audit(
+        estimates=frame(("queries", "mvc", 5.0, "embedding", 900, 950.0, NOT_REFUTED)),
+        claims=pl.DataFrame(schema=dict(results.table("data/claims.parquet", {}).schema)),
+    )
+    assert [topic for topic, _ in section(sound).first_screen] == ["queries", "Next"]
+    assert not section(sound).alarm
+    controls = audit(estimates=frame(("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM)))
+    assert ("queries", "No mechanism but controls was audited.") in section(controls).first_screen
+
+
+def test_limits_and_what_does_not_apply_are_said() -> None:
+    results = audit()
+    text = text_of(section(results), results)
+    assert "1 nat: who guesses between two texts is right at most 15 of 20 times" in text
+    assert "attribute on letters and queries (no attribute is named)" in text
+    assert "of equal length on letters, of any elsewhere" in text
