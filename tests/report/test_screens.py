@@ -109,7 +109,7 @@ def test_what_is_folded_fits_too_and_nothing_lies_on_a_title(browser: Any, page:
 
 
 def test_on_a_phone_the_decisions_are_on_the_screen_without_scrolling_aside(browser: Any, page: Path) -> None:
-    """What must be there: the answer of each data set on the first screen, and every cell of the matrix within reach."""
+    """What must be there: the answer of each data set on the first screen, and every cell of the matrix."""
     shown(browser, page, 400)
     for topic in ("letters", "queries"):
         top = browser.execute_script(PLACE, topic)

@@ -43,7 +43,14 @@ def law(low: float, high: float, tail: tuple[float, float] = (0.0, 0.0), **of: A
     """What the law of a cell proves: of the loss over all pairs, and of delta at 4 nats."""
     ends = {"all_low": low, "all_high": high, "average_low": low, "average_high": high}
     tails = {"all_delta_at_4_low": tail[0], "all_delta_at_4": tail[1], "delta_at_4": tail[0]}
-    rest = {"pairs": "all", "compared": 100, "released": True, "method": "exact", "verdict": NOT_CHECKED, "claimed_delta": 0.0}
+    rest = {
+        "pairs": "all",
+        "compared": 100,
+        "released": True,
+        "method": "exact",
+        "verdict": NOT_CHECKED,
+        "claimed_delta": 0.0,
+    }
     return CELL | ends | tails | rest | of
 
 
