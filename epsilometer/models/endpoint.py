@@ -172,6 +172,7 @@ class Endpoint:
         except (APIConnectionError, InternalServerError, RateLimitError) as error:
             if _unreachable(error):
                 raise
+            note(f"the endpoint at {self.address.host} has not answered yet; it is tried {RETRIES + 1} times more")
             return ask(key)
 
     def _ask_rest(self, keys: list[bytes], ask: Callable[..., str], revision: str, label: str) -> None:

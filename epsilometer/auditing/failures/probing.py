@@ -96,7 +96,7 @@ def probe_failures(
     if host != address.host:
         raise UserError(
             f"planted texts, long and malformed ones among them, would be sent to {address.host}; confirm that it may "
-            f"be tested by its name (--confirm-host {address.host}), got {host!r}"
+            f"be tested by its name (--confirm-host {address.host})" + (f", got {host!r}" if host else "")
         )
     if requests < 1 or not 0 < rate <= 1000 or not 0 < alpha < 1:
         raise UserError(f"requests must be >= 1, rate in (0, 1000], alpha in (0, 1), got {requests}, {rate}, {alpha}")
