@@ -13,6 +13,7 @@ import yaml
 
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import composing
+from epsilometer.pipeline.dvc_files import outs_for_git, settings
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.profiles import copy
 from epsilometer.project.site_cache import keep_private
@@ -107,6 +108,24 @@ def test_a_clone_goes_on_where_the_run_of_another_machine_stopped(tmp_path: Path
     (there / "tem.py").write_text("edited")
     subprocess.run(repro, cwd=there, check=True, capture_output=True)
     assert ran.read_text().split() == ["tem"]
+
+
+def test_outs_for_git_hold_no_texts_and_are_not_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    copy(ROOT / "profiles/leaderboard.yaml", Path("runs/leaderboard/params.yaml"))
+    shutil.copy(ROOT / ".gitignore", tmp_path)
+    subprocess.run(["git", "init", "-q"], check=True)
+    monkeypatch.chdir("runs/leaderboard")
+    cell, parts, vectors = (
+        outs_for_git(stage, settings())
+        for stage in ("leaderboard_cells@snips-tem-1", "leaderboard_parts@snips", "vectors@minilm")
+    )
+    assert cell == [f"data/leaderboard/snips-tem-1{end}.parquet" for end in ("", ".figures")]
+    assert parts == [f"data/leaderboard_parts/snips/{name}.parquet" for name in ("frontiers", "plain")]
+    assert vectors == []
+    texts = "data/leaderboard_parts/snips/texts.parquet"
+    ignored = subprocess.run(["git", "check-ignore", texts, *cell, *parts], capture_output=True, text=True)
+    assert ignored.stdout.split() == [texts]
 
 
 def test_what_is_there_already_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
