@@ -26,7 +26,7 @@ from epsilometer.core.version import VERSION
 if TYPE_CHECKING:
     from epsilometer.auditing.ceilings.ceiling import ceiling, ceiling_of_pairs
     from epsilometer.auditing.exact_loss.from_texts import exact_curves, exact_loss, exact_pairs
-    from epsilometer.auditing.failures.probing import probe_failures
+    from epsilometer.auditing.failures.probing import Pace, probe_failures
     from epsilometer.auditing.identifiers.surviving import surviving_identifiers
     from epsilometer.auditing.linking.loss import LinkingDesign, linking_loss
     from epsilometer.auditing.linking.people import People
@@ -44,6 +44,7 @@ __all__ = [
     "AnonymityDesign",
     "Design",
     "LinkingDesign",
+    "Pace",
     "People",
     "Search",
     "anonymity",
@@ -66,6 +67,7 @@ _MODULES = {
     "AnonymityDesign": "studies.anonymity.one_call",
     "Design": "auditing.trials.design",
     "LinkingDesign": "auditing.linking.loss",
+    "Pace": "auditing.failures.probing",
     "People": "auditing.linking.people",
     "Search": "studies.texts.calibrating.losses",
     "anonymity": "studies.anonymity.one_call",

@@ -251,6 +251,7 @@ def test_no_public_function_takes_more_than_seven_parameters() -> None:
     """What needs more takes one frozen dataclass of settings. Commands take more: Typer reads options off a signature,
     and Prefect the parameters of a deployment.
     """
+    wrong = []
     for file, tree in trees().items():
         if {"cli", "flows"} & {*file.relative_to(ROOT).parts}:
             continue
@@ -258,7 +259,9 @@ def test_no_public_function_takes_more_than_seven_parameters() -> None:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 names = [parameter.arg for parameter in every if parameter.arg not in ("self", "cls")]
-                assert len(names) <= PARAMETERS, f"{file}:{node.lineno}: {node.name} takes {len(names)}: {names}"
+                if len(names) > PARAMETERS:
+                    wrong.append(f"{file}:{node.lineno}: {node.name} takes {len(names)}: {names}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_call_passes_more_than_four_arguments_by_position() -> None:
@@ -271,7 +274,7 @@ def test_no_call_passes_more_than_four_arguments_by_position() -> None:
     for node in (node for tree in code.values() for node in ast.walk(tree)):
         if isinstance(node, ast.ClassDef) or (isinstance(node, ast.FunctionDef) and node.args.vararg is None):
             defined.add(node.name)
-    calls = 0
+    calls, wrong = 0, []
     for file, tree in code.items():
         asnames = {a.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names} - {None}
         for node in ast.walk(tree):
@@ -282,7 +285,9 @@ def test_no_call_passes_more_than_four_arguments_by_position() -> None:
                 continue
             calls += 1
             passed = [arg for arg in node.args if not isinstance(arg, ast.Starred)]
-            assert len(passed) <= BY_POSITION, f"{file}:{node.lineno}: {name} gets {len(passed)} by position"
+            if len(passed) > BY_POSITION:
+                wrong.append(f"{file}:{node.lineno}: {name} gets {len(passed)} by position")
+    assert not wrong, "\n".join(wrong)
     assert calls > 1000  # so that a rename of this test's ways to see calls is noticed
 
 
@@ -294,7 +299,7 @@ UNREAD: set[str] = set()
 
 
 def test_names_say_what_a_thing_is() -> None:
-    folders = ("epsilometer", "benchmarks", "pretraining", "tests")
+    folders, wrong = ("epsilometer", "benchmarks", "pretraining", "tests"), []
     for file, tree in (item for folder in folders for item in trees(folder).items()):
         for node in ast.walk(tree):
             stored = isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
@@ -303,7 +308,9 @@ def test_names_say_what_a_thing_is() -> None:
                 package, *rest = file.relative_to(ROOT).parts
                 banned = EMPTY if package == "epsilometer" and rest[0] in UNREAD else EMPTY | SEVERAL
                 allowed = {"asked"} if "/".join(rest) in PUBLIC else set()
-                assert getattr(node, name).strip("_") not in banned - allowed, f"{file}:{node.lineno}"
+                if getattr(node, name).strip("_") in banned - allowed:
+                    wrong.append(f"{file}:{node.lineno}: {getattr(node, name)}")
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("stage", ["estimate", "report"])

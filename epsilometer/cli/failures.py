@@ -53,7 +53,7 @@ def audit_failures(
     as_json: bool,
 ) -> None:
     """Print a row a place where planted identifiers may show. Raises UserError for what is missing."""
-    from epsilometer.auditing.failures.probing import KINDS, probe_failures
+    from epsilometer.auditing.failures.probing import KINDS, Pace, probe_failures
     from epsilometer.auditing.identifiers import planting
 
     if service.endpoint is None:
@@ -74,8 +74,7 @@ def audit_failures(
             built,
             probing.confirm_host or "",
             kinds,
-            requests=requests,
-            rate=probing.rate,
+            pace=Pace(requests, probing.rate),
             sink=probing.sink,
             seed=seed,
             alpha=alpha,

@@ -70,7 +70,7 @@ class Texts:
             raise UserError("give a FILE of texts (only --cell needs none)")
 
     @property
-    def named(self) -> str | None:
+    def label(self) -> str | None:
         """What is judged, in the files."""
         return self.mechanism or self.command or (None if self.service.endpoint is None else "Endpoint")
 
@@ -211,7 +211,7 @@ def gate(
         return
     forms = (written.json_file, written.markdown, written.junit, written.sarif, written.html)
     files = formats.Files(*forms, finding=texts.mechanism or "params.yaml")
-    with told_if_dry(limits.budget), files.of(texts.named or cell or "nothing", epsilon):
+    with told_if_dry(limits.budget), files.of(texts.label or cell or "nothing", epsilon):
         texts.check(cell)
         inference.check(limits, linking, cell)
         out.check()

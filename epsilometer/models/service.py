@@ -214,16 +214,16 @@ def read(template: Template, response: httpx2.Response) -> Completion:
     values = objects(response)
     if not values:
         raise NoAnswer(f"no JSON, in which the template reads {template.answer}")
-    found = []
+    parts = []
     for value in values:
         try:
-            found.append(at(value, template.answer))
+            parts.append(at(value, template.answer))
         except NoAnswer:
             if not template.stream:  # events may say other things
                 raise
-    if not found:
+    if not parts:
         raise NoAnswer(f"events without {template.answer}")
-    texts = [text for text in found if text is not None or not template.stream]
+    texts = [text for text in parts if text is not None or not template.stream]
     if not all(isinstance(text, str) for text in texts):
         raise NoAnswer(f"no text at {template.answer}")
     revision = "" if template.revision is None else str(at(values[-1], template.revision))

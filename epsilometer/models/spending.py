@@ -83,8 +83,7 @@ class Forecast:
     @property
     def least(self) -> Amount:
         """Each once, with empty answers; the tokens read are an estimate."""
-        asked = self.questions - self.stored
-        return Amount(asked, self.characters // TOKEN)
+        return Amount(self.questions - self.stored, self.characters // TOKEN)
 
     @property
     def most(self) -> Amount:

@@ -76,9 +76,9 @@ def test_a_killed_audit_asks_nothing_twice(server: Deployed, tmp_path: Path) -> 
     assert 60 <= sum(before.values()) < 120
     assert run(*words) == 0
     assert 120 <= sum(server.answered.values()) <= 120 + 8
-    asked = len(server.texts)
+    requests = len(server.texts)
     assert run(*words) == 0
-    assert len(server.texts) == asked
+    assert len(server.texts) == requests
     assert not (before - server.answered)
 
 

@@ -27,7 +27,7 @@ import polars as pl
 
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.failures.sink import Sink, listening
-from epsilometer.auditing.failures.traces import LONG, Planted, readings, squeezed
+from epsilometer.auditing.failures.traces import Planted, readings
 from epsilometer.auditing.identifiers.planting import plant
 from epsilometer.auditing.schemas import FAILURES
 from epsilometer.core import limits
@@ -51,6 +51,7 @@ _CARRIERS = (
 )
 _FILLER = " The rest of this message only makes it long."
 _LINES = 200  # of these in a long request
+_DIGITS = 9  # of a value that nobody comes upon by chance
 _SETTLE = 0.5  # seconds for what the service may still send on
 
 
@@ -74,13 +75,24 @@ class Reply:
     body: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How many requests are sent at most, and how many a second at most."""
+
+    requests: int = 500
+    rate: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.requests < 1 or not 0 < self.rate <= 1000:
+            raise UserError(f"requests must be >= 1, rate in (0, 1000], got {self.requests}, {self.rate}")
+
+
 def probe_failures(
     service: Endpoint,
     host: str,
     kinds: Sequence[str] = KINDS,
     *,
-    requests: int = 500,
-    rate: float = 5.0,
+    pace: Pace = Pace(),
     sink: str | None = None,
     seed: int = 0,
     alpha: float = 0.05,
@@ -88,8 +100,8 @@ def probe_failures(
     """Send planted identifiers to a service, and count at which places they show.
 
     host: the service's, which confirms that it may be tested. kinds: of identifiers, which the service should remove.
-    requests: at most, within the service's own bounds; rate: of requests a second, at most. sink: [HOST:]PORT where
-    this tool listens as the service's upstream; None for none. Returns a row a place, with the columns of `FAILURES`.
+    pace: within the service's own bounds. sink: [HOST:]PORT where this tool listens as the service's upstream; None
+    for none. Returns a row a place, with the columns of `FAILURES`.
     Raises UserError for another host, before anything is sent, and for a service that cannot be reached or refuses.
     """
     address = Address.of(service.url)
@@ -98,13 +110,13 @@ def probe_failures(
             f"planted texts, long and malformed ones among them, would be sent to {address.host}; confirm that it may "
             f"be tested by its name (--confirm-host {address.host})" + (f", got {host!r}" if host else "")
         )
-    if requests < 1 or not 0 < rate <= 1000 or not 0 < alpha < 1:
-        raise UserError(f"requests must be >= 1, rate in (0, 1000], alpha in (0, 1), got {requests}, {rate}, {alpha}")
-    probes = _probes(kinds, requests, seed, streams=service.resource is None)
+    if not 0 < alpha < 1:
+        raise UserError(f"alpha must be in (0, 1), got {alpha}")
+    probes = _probes(kinds, pace.requests, seed, streams=service.resource is None)
     planted = Planted(value for probe in probes for value in probe.values.values())
     send = _Sender(service, address, planted)
     with listening(sink) as upstream:
-        replies = _sent(probes, send, rate, service.workers)
+        replies = _sent(probes, send, pace.rate, service.workers)
         if upstream is not None:
             time.sleep(_SETTLE)
     _say(replies, upstream, sink)
@@ -141,7 +153,7 @@ class _Sender:
         body = self._template.filled(probe.text, 1.0, listed=probe.shape == "malformed")
         if probe.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
-        built = request(self._client, self._url, self._template, self._headers, body)
+        built = request(self._client, self._url, self._template, headers=self._headers, body=body)
         try:
             response = self._client.send(built)
         except httpx2.TransportError:
@@ -224,7 +236,7 @@ def _table(
         able.update([body, ERROR, HEADER, OTHER, *([] if arrived is None else [SINK])])
         failed = reply.status is not None and reply.status >= 300
         for kind, value in probes[number].values.items():
-            elsewhere = any(other != number for other in holds.get(value, ())) and _tells(kind, value)
+            elsewhere = any(other != number for other in holds.get(value, ())) and _tells(value)
             for place, stands in (
                 (ERROR if failed else body, value in reply.body),
                 (HEADER, value in reply.headers),
@@ -233,17 +245,17 @@ def _table(
             ):
                 if stands:
                     shown[place].setdefault(number, set()).add(kind)
-    rows = [_row(place, able[place], shown[place], probes, alpha) for place in shown if able[place]]
+    rows = [_row(place, able[place], shown[place], probes, alpha=alpha) for place in shown if able[place]]
     return pl.DataFrame(rows, schema=dict(FAILURES), orient="row")
 
 
-def _tells(kind: str, value: str) -> bool:
-    """Whether a value in another's reply is that value; a service that invents names may come upon one."""
-    return kind != "name" and len(squeezed(value)) >= LONG
+def _tells(value: str) -> bool:
+    """Whether a value in another's reply is that value: names and addresses that a service invents come upon it."""
+    return sum(map(str.isdigit, value)) >= _DIGITS
 
 
 def _row(
-    place: str, count: int, shown: Mapping[int, set[str]], probes: Sequence[Probe], alpha: float
+    place: str, count: int, shown: Mapping[int, set[str]], probes: Sequence[Probe], *, alpha: float
 ) -> dict[str, Any]:
     kinds = Counter(kind for each in shown.values() for kind in each)
     shapes = Counter(probes[number].shape for number in shown)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from epsilometer.auditing.failures.probing import KINDS, probe_failures
+from epsilometer.auditing.failures.probing import KINDS, Pace, probe_failures
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
 from tests.support.deployed import Deployed, deployed
@@ -48,7 +48,7 @@ def test_every_fault_of_two_percent_is_found_within_500_requests(server: Deploye
     """
     server.upstream = free_port()
     server.faults = lambda text: {fault for fault in FAULTS if random.Random(f"{fault} {text}").random() < RATE}
-    table = probe_failures(chat(server), HOST, requests=500, rate=1000, sink=str(server.upstream))
+    table = probe_failures(chat(server), HOST, pace=Pace(500, 1000), sink=str(server.upstream))
     rows = {row["place"]: row for row in table.to_dicts()}
     assert len(server.texts) == 500
     assert {place for place, row in rows.items() if row["shown"]} == {*FAULTS.values()}
@@ -66,7 +66,7 @@ def test_every_fault_of_two_percent_is_found_within_500_requests(server: Deploye
 def test_a_fault_shows_at_its_place_and_at_no_other(server: Deployed, fault: str) -> None:
     server.upstream = free_port()
     server.faults = lambda text: {fault} if random.Random(text).random() < 0.2 else set()
-    table = probe_failures(chat(server), HOST, requests=60, rate=1000, sink=str(server.upstream))
+    table = probe_failures(chat(server), HOST, pace=Pace(60, 1000), sink=str(server.upstream))
     shown = {row["place"] for row in table.to_dicts() if row["shown"]}
     assert shown == ({"reply", "stream"} if fault == "open" else {FAULTS[fault]})
 
@@ -74,7 +74,7 @@ def test_a_fault_shows_at_its_place_and_at_no_other(server: Deployed, fault: str
 def test_nothing_is_found_in_a_thousand_requests_to_a_sound_service(server: Deployed) -> None:
     """It refuses what is malformed, and its upstream fails now and then."""
     server.upstream = free_port()
-    table = probe_failures(chat(server), HOST, requests=1000, rate=1000, sink=str(server.upstream), alpha=0.05)
+    table = probe_failures(chat(server), HOST, pace=Pace(1000, 1000), sink=str(server.upstream), alpha=0.05)
     assert len(server.texts) == 1000
     assert table["shown"].to_list() == [0] * 6
     sink = table.filter(place="sink").row(0, named=True)
@@ -86,8 +86,9 @@ def test_a_service_that_writes_other_names_and_numbers_in_their_place_is_sound(s
     from faker import Faker
 
     fake = Faker("en_GB")
+    fake.seed_instance(0)
     server.rewrite = lambda text: f"My name is {fake.name()}. Write to {fake.email()} or call {fake.phone_number()}."
-    assert probe_failures(chat(server), HOST, requests=200, rate=1000)["shown"].sum() == 0
+    assert probe_failures(chat(server), HOST, pace=Pace(200, 1000))["shown"].sum() == 0
 
 
 def test_nothing_is_sent_to_a_host_that_was_not_confirmed(server: Deployed) -> None:
@@ -97,7 +98,7 @@ def test_nothing_is_sent_to_a_host_that_was_not_confirmed(server: Deployed) -> N
 
 
 def test_a_bound_ends_a_probe_whose_findings_are_reported(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:
-    table = probe_failures(chat(server, max_requests=20), HOST, requests=100, rate=1000)
+    table = probe_failures(chat(server, max_requests=20), HOST, pace=Pace(100, 1000))
     assert len(server.texts) == 20
     assert table.filter(place="error")["requests"].item() == 20
     assert "max_requests (20)" in capfd.readouterr().err
@@ -107,7 +108,7 @@ def test_planted_texts_alone_are_sent_no_faster_than_allowed(server: Deployed) -
     import time
 
     begun = time.monotonic()
-    probe_failures(chat(server), HOST, requests=11, rate=10)
+    probe_failures(chat(server), HOST, pace=Pace(11, 10))
     assert time.monotonic() - begun >= 1.0
     assert all("." in text and len(text) < 12_000 for text in server.texts)
     bodies = [body for body in server.bodies if body.get("stream")]
@@ -117,20 +118,20 @@ def test_planted_texts_alone_are_sent_no_faster_than_allowed(server: Deployed) -
 def test_a_service_that_is_down_or_refuses_is_named(server: Deployed) -> None:
     down = Endpoint(url=f"http://127.0.0.1:{free_port()}/v1", model="m")
     with pytest.raises(UserError, match=r"at 127.0.0.1 does not answer; check its URL"):
-        probe_failures(down, HOST, requests=5)
+        probe_failures(down, HOST, pace=Pace(5))
     server.faults = lambda text: {"302"}
     with pytest.raises(UserError, match=r"answers with status 302; redirects are not followed"):
-        probe_failures(chat(server), HOST, requests=5)
+        probe_failures(chat(server), HOST, pace=Pace(5))
     assert len(server.texts) == 1
     with pytest.raises(UserError, match="the sink must be a PORT or HOST:PORT"):
-        probe_failures(chat(server), HOST, requests=5, sink="here")
+        probe_failures(chat(server), HOST, pace=Pace(5), sink="here")
 
 
 def test_a_template_is_probed_as_it_is(server: Deployed, tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text('body: {text: "{text}"}\nanswer: result.text\n')
     service = Endpoint(url=server.url, resource=tmp_path / "t.yaml")
     server.faults = lambda text: {"open"}
-    rows = {row["place"]: row for row in probe_failures(service, HOST, requests=10, rate=1000).to_dicts()}
+    rows = {row["place"]: row for row in probe_failures(service, HOST, pace=Pace(10, 1000)).to_dicts()}
     assert rows["reply"]["shown"] == rows["reply"]["whole"] == 9  # one is malformed, and refused
     assert rows["reply"]["kinds"] == ", ".join(f"{kind} 9" for kind in sorted(KINDS))
     assert "stream" not in rows

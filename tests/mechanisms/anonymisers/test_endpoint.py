@@ -221,12 +221,12 @@ def test_no_bound_is_exceeded(server: Deployed, tmp_path: Path) -> None:
     counts = TEMPLATE + "tokens: [usage.in, usage.out]\n"  # 7 and 3 of each request
     with pytest.raises(UserError, match=r"may exceed max_tokens \(200\): \d+ requests were sent"):
         rewrite(service(server, tmp_path, counts, max_tokens=200, longest=20), *texts)
-    asked = len(server.texts)
-    assert 10 <= asked <= 20  # 10 tokens each, and what one more may take
+    requests = len(server.texts)
+    assert 10 <= requests <= 20  # 10 tokens each, and what one more may take
     dear = service(server, tmp_path, counts, max_cost=0.5, prices=(0, 10_000, 0), longest=20)  # .03 a request
     with pytest.raises(UserError, match=r"may exceed max_cost \(0.5\)"):
         rewrite(dear, *(f"{text} now" for text in texts))
-    assert 10 <= len(server.texts) - asked <= 16
+    assert 10 <= len(server.texts) - requests <= 16
     rewrite(service(server, tmp_path, counts), *texts)
     assert server.answered.most_common(1)[0][1] == 1
 

@@ -218,10 +218,8 @@ class _Panels:
             return alt.Y(f"{column}:Q", title=name, scale=scale, axis=axis)
 
         def dots(part: alt.Chart) -> alt.Chart:
-            size = alt.Size("size:Q", scale=None, legend=None)
-            return part.encode(
-                self.x, y("point"), self.colour, self.shape, size, opacity=_shown(1, 0.1), tooltip=tooltip
-            )
+            channels = (self.x, y("point"), self.colour, self.shape, alt.Size("size:Q", scale=None, legend=None))
+            return part.encode(*channels, opacity=_shown(1, 0.1), tooltip=tooltip)
 
         layers = [
             limit.mark_rule(color=MUTED, strokeDash=[4, 3]).encode(y("ceiling")),

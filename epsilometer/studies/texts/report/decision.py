@@ -130,12 +130,12 @@ def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
     nowhere = [each for each in every if each.audited and not each.usable]
     if nowhere:
         smallest = {name for each in nowhere for name, epsilon in each.audited if epsilon is not None}
-        where = listed([each.dataset for each in nowhere])
+        datasets = listed([each.dataset for each in nowhere])
         said.append(
-            f"Release nothing of {where} yet: try smaller budgets of {listed(sorted(smallest))} (`epsilometer "
+            f"Release nothing of {datasets} yet: try smaller budgets of {listed(sorted(smallest))} (`epsilometer "
             "calibrate`), or a mechanism that chooses among public texts (`exemplars`)."
             if smallest
-            else f"Release nothing of {where} yet: what was audited has no budget to lower."
+            else f"Release nothing of {datasets} yet: what was audited has no budget to lower."
         )
     return [*said, *settling(table)]
 

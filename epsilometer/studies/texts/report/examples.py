@@ -32,7 +32,9 @@ def section(results: TextResults) -> Section | None:
         "with it and not with the text that it could have been."
     )
     return (
-        Section("examples", "Worst examples", "The most recognisable rewrites", [explained], tables) if tables else None
+        Section("examples", "Worst examples", "The most recognisable rewrites", words=[explained], blocks=tables)
+        if tables
+        else None
     )
 
 

@@ -36,16 +36,16 @@ def evidence(rng: np.random.Generator) -> list[Evidence]:
     for limit, allowed in (("loss", 1.0), ("delta_at_4", 0.01), ("identifiers: name", 0.01)):
         middle = allowed * rng.choice([0.1, 0.9999, 1.0001, 3.0])
         low, high = middle * rng.choice([0.5, 0.99999, 1]), middle * rng.choice([1, 1.00001, 2])
-        known = rng.integers(3)
+        bounded = rng.integers(3)
         rows.append(
             Evidence(
                 limit,
                 allowed,
                 low=(low, "attacks"),
-                high=(high, "law") if known else None,
-                shown=bool(known == 0 and rng.integers(2)),
-                settles=None if known else "trials",
-                needed=None if known else int(rng.integers(1000)),
+                high=(high, "law") if bounded else None,
+                shown=bool(bounded == 0 and rng.integers(2)),
+                settles=None if bounded else "trials",
+                needed=None if bounded else int(rng.integers(1000)),
             )
         )
     return rows

@@ -50,8 +50,8 @@ def test_two_metrics_are_drawn_and_all_are_in_the_file() -> None:
     section = similarity.section(results)
     assert section is not None
     assert [figure.name for figure in section.figures] == ["kept-queries"]
-    drawn = {name.split()[2] for name in section.figures[0].specification["datasets"]}
-    assert drawn == {"cosine", "perplexity"}
+    metrics = {name.split()[2] for name in section.figures[0].specification["datasets"]}
+    assert metrics == {"cosine", "perplexity"}
     (means,) = section.tables
     assert means.in_markdown
     assert means.off_page
