@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epsilometer.core.rounding import written
+from epsilometer.core.rounding import DOWN, NEAREST, UP, beside, written
 
 NUMBERS = st.floats(min_value=1e-12, max_value=1e12)
 
@@ -48,3 +48,29 @@ def test_a_loss_at_its_ceiling_says_at_least() -> None:
     assert written("loss", 5.2, 5.24189) == "5.2"
     assert written("loss", 0.0, 0.0) == "0"  # too few trials to prove anything
     assert written("upper", 5.24189, 5.24189) == "5.242"
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from([1.0, 0.5, 0.01, 12.0]),
+    st.floats(min_value=-0.9, max_value=9.0),
+    st.integers(min_value=0, max_value=8),
+    st.sampled_from([DOWN, UP, NEAREST]),
+)
+def test_a_number_beside_its_limit_is_never_rounded_onto_nor_across_it(
+    limit: float, off: float, power: int, way: str
+) -> None:
+    value = limit * (1 + off / 10**power)
+    shown = float(beside(value, limit, way).replace(",", ""))
+    if abs(value - limit) <= 1e-9:
+        assert shown == limit
+    else:
+        assert shown != limit
+        assert (shown > limit) == (value > limit)
+
+
+def test_few_decimals_are_enough_away_from_the_limit() -> None:
+    assert [beside(value, 1.0, UP) for value in (0.4567, 1.0, 1.0001, 0.99996, math.inf)] == [
+        "0.46", "1.00", "1.01", "0.99996", "∞"
+    ]  # fmt: skip
+    assert [beside(value, 1.0, DOWN) for value in (1.0001, 1.2345)] == ["1.0001", "1.23"]
