@@ -35,6 +35,7 @@ TABLES = {
         name: f"{name}/*"
         for name in ("attribute_losses", "downstream", "exact", "membership", "one_run", "reconstruction")
     },
+    "leaderboard": "leaderboard/*",
     "runs": "trained/*/runs",
 }
 # Ends of names of other tables of the same cell.
