@@ -36,7 +36,7 @@ def copy(profile: Path, out: Path) -> None:
     text = with_sections(text, absent, "What the profile leaves out:")
     if not (out.is_file() and out.read_text(encoding="utf-8") == text):
         atomic.write_text(text, out)
-    composing.write(params.model_copy(update={"root": root}), out.parent)
+    composing.write(read(out), out.parent)  # which spells out what the profile leaves to its default
 
 
 def unwritten(params: Params) -> dict[str, Any]:
