@@ -91,10 +91,9 @@ def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None
 def renew(folder: Path) -> None:
     """Bring what is the package's in a project up to the package that runs; nothing is touched that is up to date."""
     file = folder / "params.yaml"
-    written = params.read(file)
-    composing.write(written, folder)
-    if absent := unwritten(written):
+    if absent := unwritten(params.read(file)):
         atomic.write_text(with_sections(file.read_text(encoding="utf-8"), absent, "At their defaults:"), file)
+    composing.write(params.read(file), folder)
     link, weights = folder / _WEIGHTS, EMBEDDED.parent.resolve()
     if link.resolve() != weights:
         if link.exists() and not link.is_symlink():
