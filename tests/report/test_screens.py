@@ -16,7 +16,7 @@ from epsilometer.report.figures import COLOURS
 from tests.support.audited import audit, build_page
 from tests.support.similarities import similarity_tables
 
-PATIENCE = 120  # seconds; other work may keep the cores busy
+PATIENCE = 60  # seconds; other work may keep the cores busy
 
 # Elements that a reader meets as a column of letters: some words of text, and less than five of them side by side.
 SQUEEZED = """return [...document.querySelectorAll("td, th, p, li, dd")].filter(e =>
@@ -74,7 +74,7 @@ def shown(
 def drawn_yet(browser: Any) -> bool:
     """Whether every figure that is not folded gave way to its drawing."""
     return not browser.execute_script(
-        "return [...document.querySelectorAll('.figure > img')].filter(e => e.getBoundingClientRect().width).length"
+        "return [...document.querySelectorAll('.figure > img')].filter(e => !e.closest('details:not([open])')).length"
     )
 
 
