@@ -214,16 +214,16 @@ def read(template: Template, response: httpx2.Response) -> Completion:
     values = objects(response)
     if not values:
         raise NoAnswer(f"no JSON, in which the template reads {template.answer}")
-    parts = []
+    answers = []
     for value in values:
         try:
-            parts.append(at(value, template.answer))
+            answers.append(at(value, template.answer))
         except NoAnswer:
             if not template.stream:  # events may say other things
                 raise
-    if not parts:
+    if not answers:
         raise NoAnswer(f"events without {template.answer}")
-    texts = [text for text in parts if text is not None or not template.stream]
+    texts = [text for text in answers if text is not None or not template.stream]
     if not all(isinstance(text, str) for text in texts):
         raise NoAnswer(f"no text at {template.answer}")
     revision = "" if template.revision is None else str(at(values[-1], template.revision))

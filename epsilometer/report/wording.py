@@ -135,6 +135,11 @@ def inflected(number: float, singular: str, plural: str) -> str:
     return singular if number == 1 else plural
 
 
+def plural(noun: str) -> str:
+    """Of a kind of identifier: names, e-mail addresses."""
+    return noun + ("es" if noun.endswith("s") else "s")
+
+
 def listed(names: Sequence[str], most: int = _NAMED) -> str:
     """`a, b and c`; a long list is cut and the rest counted."""
     if len(names) > most:

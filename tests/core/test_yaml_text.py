@@ -33,6 +33,10 @@ def test_aliases_without_measure_are_refused_at_once(tmp_path: Path, bomb: str) 
     assert time.monotonic() - start < 20  # where each took more than 30 s
 
 
+def test_a_small_number_is_one_as_dvc_writes_it() -> None:
+    assert load("[5e-05, -1E3, 1.5e-05, 2e, e5, 12e8a]") == [5e-05, -1000.0, 1.5e-05, "2e", "e5", "12e8a"]
+
+
 def test_an_anchor_inside_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_text("audit: {seed: 1}\ndatasets: &a {b: *a}\n")
     with pytest.raises(UserError, match=r"params.yaml: an anchor in line 2 holds an alias of itself"):

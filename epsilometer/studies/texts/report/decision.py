@@ -22,7 +22,7 @@ from epsilometer.auditing.schemas import DECISIONS
 from epsilometer.core.rounding import DOWN, UP, beside
 from epsilometer.report.section import Section
 from epsilometer.report.table import NONE, Table
-from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed
+from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed, plural
 from epsilometer.studies.texts.report import known_loss
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import decisions_path
@@ -227,7 +227,7 @@ def value_beside(value: float, row: Mapping[str, Any], way: str) -> str:
 def limit_name(limit: str) -> str:
     """`loss`, `δ`, `names`, `gender`."""
     kind, _, of = limit.partition(": ")
-    return f"{of}s" if kind == IDENTIFIERS and of else _NAMES.get(limit, of or limit)
+    return plural(of) if kind == IDENTIFIERS and of else _NAMES.get(limit, of or limit)
 
 
 def reasons(table: pl.DataFrame) -> Iterator[Table]:

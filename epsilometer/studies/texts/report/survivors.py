@@ -11,7 +11,7 @@ from epsilometer.auditing.worth.leakage import ALL
 from epsilometer.report.rows import CELL
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table, record, records
-from epsilometer.report.wording import budget, share
+from epsilometer.report.wording import budget, plural, share
 from epsilometer.studies.texts.report.results import TextResults
 
 
@@ -35,7 +35,7 @@ def matrices(leakage: pl.DataFrame) -> Iterator[Table]:
             row = {"mechanism": str(mechanism)}
             for number, cell in enumerate(cells.to_dicts(), start=1):
                 at = "" if cell["epsilon"] is None else f"ε {budget(cell['epsilon'])}: "
-                row[f"budget {number}"] = f"{at}{share(cell['share'])} of {cell['kind']}s"
+                row[f"budget {number}"] = f"{at}{share(cell['share'])} of {plural(cell['kind'])}"
             rows.append(row)
         yield Table(str(dataset), "", rows, page_only=True, stacked=True)
 
