@@ -133,7 +133,8 @@ def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
         datasets = listed([each.dataset for each in nowhere])
         said.append(
             f"Release nothing of {datasets} yet: try smaller budgets of {listed(sorted(smallest))} (`epsilometer "
-            "calibrate`), or a mechanism that chooses among public texts (`exemplars`)."
+            "calibrate`)"
+            + ("." if "exemplars" in smallest else ", or a mechanism that chooses among public texts (`exemplars`).")
             if smallest
             else f"Release nothing of {datasets} yet: what was audited has no budget to lower."
         )
