@@ -24,8 +24,7 @@ settings.register_profile("epsilometer", derandomize=True, deadline=None, max_ex
 settings.load_profile("epsilometer")
 
 
-@pytest.fixture(autouse=True)
-def _files_of_users() -> Iterator[None]:
+def _forget_files_of_users() -> Iterator[None]:
     """Forgets the files of users that a test loaded, with helpers: another test may have some of the same names."""
     modules, folders = set(sys.modules), list(sys.path)
     yield
@@ -36,6 +35,11 @@ def _files_of_users() -> Iterator[None]:
         places = [] if spec is None else [spec.origin or "", *(spec.submodule_search_locations or ())]
         if name.startswith("epsilometer_user_") or any(Path(p).is_relative_to(f) for p in places for f in beside):
             del sys.modules[name]
+
+
+# Twice: what a fixture of a whole file loads is there before the first test begins.
+_forget_after_a_file = pytest.fixture(autouse=True, scope="module")(_forget_files_of_users)
+_forget_after_a_test = pytest.fixture(autouse=True)(_forget_files_of_users)
 
 
 @pytest.fixture(scope="session")
