@@ -10,6 +10,7 @@ import typer
 from epsilometer.cli.options import EndpointOptions, kinds_of
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
+from epsilometer.runtime.ending import was_interrupted
 from epsilometer.runtime.withholding import withheld
 
 _REQUESTS = 500
@@ -52,7 +53,10 @@ def audit_failures(
     alpha: float,
     as_json: bool,
 ) -> None:
-    """Print a row a place where planted identifiers may show. Raises UserError for what is missing."""
+    """Print a row a place where planted identifiers may show, after Ctrl-C of what was sent until then.
+
+    Raises UserError for what is missing, and KeyboardInterrupt at the end where Ctrl-C came.
+    """
     from epsilometer.auditing.failures.probing import KINDS, Pace, probe_failures
     from epsilometer.auditing.identifiers import planting
 
@@ -89,3 +93,5 @@ def audit_failures(
                     f"{row['unseen']:.2%} of them may have stayed unseen (probability {alpha:g} or more)",
                     flush=True,
                 )
+    if was_interrupted():
+        raise KeyboardInterrupt

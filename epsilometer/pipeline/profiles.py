@@ -40,8 +40,8 @@ def copy(profile: Path, out: Path) -> None:
 
 
 def unwritten(params: Params) -> dict[str, Any]:
-    """Returns the settings, root apart, that a parameter file leaves to their defaults, without empty ones."""
-    every = params.model_dump(mode="json", exclude=params.model_fields_set | {"root"})
+    """Returns the settings that a parameter file leaves to their defaults, without empty ones."""
+    every = params.model_dump(mode="json", exclude=params.model_fields_set)
     return {name: value for name, value in every.items() if value not in ({}, [], None)}
 
 

@@ -172,6 +172,8 @@ def main(arguments: Sequence[str]) -> None:
     try:
         with held(Path(), note):
             os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
+            first = [str(Path(sys.executable).parent), os.environ.get("PATH")]
+            os.environ["PATH"] = os.pathsep.join(filter(None, first))  # its stages are run by this epsilometer
             corrupted = logging.getLogger("dvc_data.hashfile.db")
             corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
             logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # and no more at that level

@@ -21,9 +21,14 @@ INTERRUPTED = 130  # the exit code after Ctrl-C
 _sent = threading.Event()  # Ctrl-C, where `heed_interrupts` was called
 
 
+def was_interrupted() -> bool:
+    """Whether Ctrl-C reached this process, where `heed_interrupts` was called."""
+    return _sent.is_set()
+
+
 def is_interrupt() -> bool:
     """Whether somebody has interrupted this process; a KeyboardInterrupt without that is raised by what is audited."""
-    return _sent.is_set() or signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return was_interrupted() or signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def end_in_time(code: int) -> None:

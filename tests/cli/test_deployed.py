@@ -98,6 +98,22 @@ def test_ctrl_c_ends_it_and_the_next_run_goes_on(server: Deployed) -> None:
     assert sum(server.answered.values()) <= 60 + 8
 
 
+def test_ctrl_c_ends_a_probe_with_130_and_reports_what_was_sent(server: Deployed) -> None:
+    words = ["audit", "--endpoint", server.url, "--template", "anonymiser.yaml", "--probe-failures"]
+    words += ["--confirm-host", "127.0.0.1", "--rate", "50"]
+    command = [sys.executable, "-m", "epsilometer.cli", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while sum(server.answered.values()) < 20:
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    shown, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    rows = {line.split()[0]: line.split() for line in shown.splitlines()}
+    assert 20 <= int(rows["reply"][1]) < 500
+
+
 def test_a_dry_run_of_an_audit_and_of_a_gate(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:
     dry = ("--private-texts", "--dry", "--prices", "1,2,.01")
     assert run(*arguments(server, *dry, "--trials", "50", *QUICK)) == 0

@@ -43,6 +43,7 @@ def test_a_project_is_valid_and_ready_to_be_committed(tmp_path) -> None:
     assert {"params.yaml", "dvc.yaml", "Makefile", "mechanisms/mine.py", "attacks/outline.py", ".gitignore"} <= staged
     assert not [name for name in staged if name.startswith("data/")], "private texts are not for git"
     assert "is valid" in said(folder, "epsilometer", "check")
+    assert "rewrite@mine-tem" in said(folder, "dvc", "stage", "list", "--name-only"), "DVC finds all that it looks up"
     assert (folder / "dvc.yaml").read_text() == compose(params.read(folder / "params.yaml"))
     assert (folder / "data/embedded/models").resolve() == EMBEDDED.resolve()
     written = params.read(folder / "params.yaml")

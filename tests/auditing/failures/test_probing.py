@@ -12,7 +12,7 @@ import pytest
 from epsilometer.auditing.failures.probing import KINDS, Pace, probe_failures
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
-from tests.support.deployed import Deployed, deployed
+from tests.support.deployed import Deployed, Filter, deployed
 
 HOST = "127.0.0.1"
 FAULTS = {
@@ -80,6 +80,23 @@ def test_nothing_is_found_in_a_thousand_requests_to_a_sound_service(server: Depl
     sink = table.filter(place="sink").row(0, named=True)
     assert sink["unseen"] == pytest.approx(1 - 0.05 ** (1 / 1000))  # 0.3 % would have been seen with probability .95
     assert sink["high"] == pytest.approx(1 - 0.025 ** (1 / 1000), rel=1e-3)
+
+
+def test_a_filter_that_runs_out_of_time_and_lets_texts_pass_is_found(server: Deployed) -> None:
+    """Long texts take longer than its limit, and others wait behind them. Nothing is injected."""
+    server.rewrite = gateway = Filter(speed=20_000, limit=0.05, fails_open=True)
+    rows = {row["place"]: row for row in probe_failures(chat(server), HOST, pace=Pace(500, 1000)).to_dicts()}
+    assert sum("only makes it long" in text for text in gateway.late) == 50
+    assert rows["reply"]["shown"] + rows["stream"]["shown"] == len(gateway.late)
+    for place in ("reply", "stream"):
+        assert rows[place]["whole"] == rows[place]["shown"] >= 25
+        assert "long 25" in rows[place]["shapes"]
+
+
+def test_a_filter_that_runs_out_of_time_and_fails_is_sound(server: Deployed) -> None:
+    server.rewrite = gateway = Filter(speed=20_000, limit=0.05, fails_open=False)
+    assert probe_failures(chat(server), HOST, pace=Pace(1000, 1000))["shown"].sum() == 0
+    assert len(gateway.late) >= 100  # all long ones
 
 
 def test_a_service_that_writes_other_names_and_numbers_in_their_place_is_sound(server: Deployed) -> None:
