@@ -4,6 +4,8 @@ clean:       learned from original texts, and reads the originals: what there is
 static:      learned from original texts; it never saw a rewrite.
 adaptive:    learned from rewrites of these texts, or of some of them, with their true labels.
 augmented:   learned from the originals and those rewrites.
+folded:      as augmented, from rewrites whose disguised letters, split words and swaps are undone (`folding`), as they
+             are in all that it reads.
 relabelled:  the static one with its answers read anew: an answer stands for the class whose rewritten training texts
              get it most often. This undoes flips.
 author:      the adaptive one on several texts of one author, whose log-probabilities are summed.
@@ -30,11 +32,12 @@ from numpy.typing import NDArray
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples
+from epsilometer.studies.anonymity.folding import Folding
 from epsilometer.studies.anonymity.released import Released, check_apart, check_classes, numbered
 
 CLEAN, STATIC, ADAPTIVE, AUGMENTED = "clean", "static", "adaptive", "augmented"
-RELABELLED, AUTHOR, LLM, DETECTOR = "relabelled", "author", "llm", "detector"
-LEARNERS = (STATIC, ADAPTIVE, AUGMENTED, RELABELLED, AUTHOR)  # what each kind of classifier is made into
+FOLDED, RELABELLED, AUTHOR, LLM, DETECTOR = "folded", "relabelled", "author", "llm", "detector"
+LEARNERS = (STATIC, ADAPTIVE, AUGMENTED, FOLDED, RELABELLED, AUTHOR)  # what each kind of classifier is made into
 REWRITTEN, ORIGINAL = "rewritten", "original"  # what the detector tells apart
 UNUSABLE = -1  # a guess that names no class
 
@@ -141,6 +144,8 @@ def infer(
     if AUGMENTED in request.attackers:
         learned = _retrained(static, learn, _joined(static.examples, training.rewritten(label)), training)
         yield _by_scores(AUGMENTED, learned, learned.log_likelihoods(test.rewrites), single, truth=truth)
+    if FOLDED in request.attackers:
+        yield _folded(static, learn, training, test, label=label)
     if {ADAPTIVE, AUTHOR} & {*request.attackers}:
         learned = _retrained(static, learn, training.rewritten(label), training)
         scores = learned.log_likelihoods(test.rewrites)
@@ -233,6 +238,17 @@ def _retrained(static: Learned, learn: Learn, examples: Examples, training: Rele
     learned = Learned(learn(examples), examples, static.seed)
     check_retrained(learned, static, training)
     return learned
+
+
+def _folded(static: Learned, learn: Learn, training: Released, test: Released, *, label: str) -> Inferred:
+    """What the folded attacker infers. Where all is undone it learns the originals twice, and is not compared."""
+    folding = Folding(static.examples.texts)
+    read = Examples([folding.fold(text) for text in training.rewrites], training.classes_of(label))
+    examples = _joined(static.examples, read)
+    learned = Learned(learn(examples), examples, static.seed)
+    scores = learned.log_likelihoods([folding.fold(text) for text in test.rewrites])
+    truth = numbered(test.classes_of(label), learned.classifier.classes)
+    return _by_scores(FOLDED, learned, scores, np.arange(len(test))[:, None], truth=truth)
 
 
 def _joined(first: Examples, second: Examples) -> Examples:

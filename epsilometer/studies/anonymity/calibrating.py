@@ -25,14 +25,14 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
 from epsilometer.runtime.progress import now_and_then
-from epsilometer.studies.anonymity.attackers import ADAPTIVE, AUGMENTED, RELABELLED, STATIC
+from epsilometer.studies.anonymity.attackers import ADAPTIVE, AUGMENTED, FOLDED, RELABELLED, STATIC
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, to_anonymize
 from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows
 from epsilometer.studies.anonymity.params import AnonymityCell, AnonymityParams
 from epsilometer.studies.anonymity.parts import parted
 from epsilometer.studies.anonymity.victims import attacker, attackers_of, released, victims
 
-ATTACKERS = (STATIC, RELABELLED, ADAPTIVE, AUGMENTED)  # those who read one released text
+ATTACKERS = (STATIC, RELABELLED, ADAPTIVE, AUGMENTED, FOLDED)  # those who read one released text
 
 
 def row(

@@ -2,8 +2,8 @@
 
 One half of the texts, drawn by author, is rewritten for attackers to learn from, the other to be tested on. Of an
 author one test text is kept, so that inferences are independent, and test texts are in equal number from each class.
-Attackers are those of `attackers` who read one rewrite: static, relabelled, augmented and adaptive, of each kind of
-classifier. That all are within the limit says nothing of others.
+Attackers are those of `attackers` who read one rewrite: static, relabelled, augmented, folded and adaptive, of each
+kind of classifier. That all are within the limit says nothing of others.
 
 Where the mechanism has a law and the attribute two classes, no rewrite is drawn if the law shows the limit kept by
 whoever infers (`exact_loss/attributes.py`).
@@ -34,6 +34,7 @@ from epsilometer.studies.anonymity.attackers import (
     ADAPTIVE,
     AUGMENTED,
     CLEAN,
+    FOLDED,
     RELABELLED,
     STATIC,
     Inferred,
@@ -45,7 +46,7 @@ from epsilometer.studies.anonymity.attribute_loss import even_trials
 from epsilometer.studies.anonymity.one_call import STANDARD
 from epsilometer.studies.anonymity.released import Released, halves
 
-_READERS = (STATIC, RELABELLED, AUGMENTED, ADAPTIVE)  # of one rewrite
+_READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # of one rewrite
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from epsilometer.project.sections import Cell, MechanismEntry, Precision, Probab
 Kind = Literal["transformer", "linear", "encoder"]
 
 
-Attacker = Literal["static", "relabelled", "adaptive", "augmented", "author", "detector"]
+Attacker = Literal["static", "relabelled", "adaptive", "augmented", "folded", "author", "detector"]
 
 
 class FineTuning(Section):
@@ -135,7 +135,7 @@ class Attackers(Section):
     """Who infers attributes from a cell's rewrites (`studies.anonymity.attackers`)."""
 
     names: tuple[Attacker, ...] = Field(
-        ("static", "relabelled", "adaptive", "augmented", "author", "detector"),
+        ("static", "relabelled", "adaptive", "augmented", "folded", "author", "detector"),
         description="The attackers (`epsilometer/studies/anonymity/attackers.py`).",
     )
     kinds: tuple[Kind, ...] | None = Field(

@@ -80,7 +80,7 @@ ATTACKERS: Schema = {  # who infers a label from what is released; a row an atta
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "label": pl.String,  # "rewritten" of the detector, which tells rewrites from originals
-    "attacker": pl.String,  # clean (of the originals), static, adaptive, augmented, relabelled, author, llm, detector
+    "attacker": pl.String,  # clean (of the originals), and the names of `attackers`
     "kind": pl.String,  # of its classifier
     "seed": pl.Int64,
     "best_attacker": pl.String,  # which attacker the row `strongest` is; null in other rows

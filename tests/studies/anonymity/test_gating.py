@@ -40,7 +40,7 @@ def test_who_hides_it_passes_and_who_shows_it_is_accused() -> None:
     hidden = judged(only(0.0), limit)
     assert (hidden.status, hidden.trials) == (PASSED, 600)
     assert [row.attack for row in hidden.attacks] == [
-        f"gender: {name} (linear)" for name in ("static", "relabelled", "augmented", "adaptive")
+        f"gender: {name} (linear)" for name in ("static", "relabelled", "augmented", "folded", "adaptive")
     ]
     shown = judged(only(1.0), limit)
     assert shown.status == LEAKS_MORE

@@ -49,6 +49,7 @@ from epsilometer.studies.anonymity.attackers import (
     AUTHOR,
     CLEAN,
     DETECTOR,
+    FOLDED,
     LLM,
     RELABELLED,
     STATIC,
@@ -64,7 +65,7 @@ from epsilometer.studies.anonymity.tables import (
     anonymized_path,
 )
 
-LEARNED = (ADAPTIVE, AUGMENTED, RELABELLED)  # from rewrites
+LEARNED = (ADAPTIVE, AUGMENTED, RELABELLED, FOLDED)  # from rewrites
 SHOWN = (STATIC, *LEARNED, LLM)  # of single texts, in the table's order
 CLOSE = 0.03  # in macro F1, of clean texts, within which the task counts as kept
 QUARTERS = (0.25, 0.5, 0.75)
@@ -121,9 +122,9 @@ def drawings(
             "Who infers an attribute from what is released",
             attacker_figure(attackers),
             heading="Who infers the attribute",
-            caption="Static never saw a rewrite; adaptive, augmented and relabelled learned from rewrites of other "
-            "texts, and of several kinds and seeds the one that is right most often is drawn. Dashes: the classifier "
-            "on clean texts; dots: guessing.",
+            caption="Static never saw a rewrite; adaptive, augmented, relabelled and folded learned from rewrites of "
+            "other texts, and of several kinds and seeds the one that is right most often is drawn. Dashes: the "
+            "classifier on clean texts; dots: guessing.",
         ),
         Figure(
             "anonymity-losses",

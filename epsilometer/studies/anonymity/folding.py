@@ -1,0 +1,65 @@
+"""Rewrites read back: who knows that letters were disguised, words split and letters left out or swapped undoes it.
+
+Undone, in this order, by the words of texts that the attacker has:
+
+1. letters that look like Latin ones (`textbugger.HOMOGLYPHS`),
+2. a space within a word, where the whole word is commoner than the rarer of its parts,
+3. in a word that those texts lack, a swap of two neighbouring letters or a letter that is missing, neither at the first
+   or last place, where this gives one of their words: the commonest of these.
+
+Of TextBugger's edits those by another word remain. A word that is really rare may be read as a commoner one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from string import ascii_lowercase
+
+from epsilometer.mechanisms.anonymisers.shared.word_edits import in_case_of
+from epsilometer.mechanisms.anonymisers.textbugger import HOMOGLYPHS
+from epsilometer.text.words import places, words
+
+_LATIN = {disguise: letter for letter, disguise in HOMOGLYPHS.items() if disguise > 127}
+
+
+class Folding:
+    """texts: those whose words count as words."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._counts = Counter(word for text in texts for word in words(text))
+
+    def fold(self, text: str) -> str:
+        """Returns the text with such edits undone; what stands between words stays as it is."""
+        text = text.translate(_LATIN)
+        gaps: list[str] = []
+        read: list[str] = []
+        end = 0
+        for start, stop in places(text):
+            gap, word = text[end:start], text[start:stop]
+            if gap == " " and read and self._is_one(read[-1], word):
+                read[-1] += word
+            else:
+                gaps.append(gap)
+                read.append(word)
+            end = stop
+        return "".join(gap + self._corrected(word) for gap, word in zip(gaps, read, strict=True)) + text[end:]
+
+    def _is_one(self, first: str, second: str) -> bool:
+        first, second = first.lower(), second.lower()
+        return self._counts[first + second] > min(self._counts[first], self._counts[second])
+
+    def _corrected(self, word: str) -> str:
+        lowered = word.lower()
+        if lowered in self._counts:
+            return word
+        best = max(_neighbours(lowered), key=lambda other: self._counts[other], default=lowered)
+        return in_case_of(best, word) if self._counts[best] else word
+
+
+def _neighbours(word: str) -> Iterator[str]:
+    """Yields what a word may have been before two inner letters were swapped, or one was left out."""
+    for at in range(1, len(word) - 2):
+        yield word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    for at in range(1, len(word)):
+        yield from (word[:at] + letter + word[at:] for letter in ascii_lowercase)
