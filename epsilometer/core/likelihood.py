@@ -150,7 +150,7 @@ def _by_laws(
         score = np.where(fits, 0.0, -np.inf)
         score[trial, slot] = likelihood
         scores.append(score)
-    if isinstance(mechanism, Writes):
+    if isinstance(mechanism, Writes) and not getattr(mechanism, "text_is_units", False):
         for score, output in zip(scores, rewrites, strict=True):
             _rule_out(mechanism, texts, candidates, output, score=score)
     return scores

@@ -200,7 +200,10 @@ class DrawsBetween(Protocol):
 
 @runtime_checkable
 class Writes(Protocol):
-    """A mechanism whose text may show more of its source than the units: its layout, or words that are let through."""
+    """A mechanism whose text may show more of its source than the units: its layout, or words that are let through.
+
+    Where settings rule that out, `text_is_units` may say so (true): the text then is a function of the units alone.
+    """
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
         """The text that is released for each of n texts when its units are these: a function of both alone."""

@@ -128,7 +128,7 @@ class Noise:
     def uniforms(self, draws: int = 1, first: int = 0) -> NDArray[np.float64]:
         """Returns [n, draws] numbers in the open unit interval: each trial's draws number first, first + 1, ..."""
         if self.key is None:
-            return self._at(np.repeat(self.trials, draws), np.empty(0, np.int64)).reshape(len(self), draws)
+            return self._from_the_system(len(self) * draws).reshape(len(self), draws)
         out = np.empty((draws, len(self)))
         for block in range(first // 2, (first + draws + 1) // 2):
             halves = [half for half in (0, 1) if 0 <= 2 * block + half - first < draws]
@@ -141,11 +141,21 @@ class Noise:
 
     def ragged(self, lengths: NDArray[np.integer], draws: int = 1) -> NDArray[np.float64]:
         """Returns [sum(lengths), draws]: `draws` numbers for each unit of each trial, trial by trial; lengths: [n]."""
-        lengths = np.asarray(lengths, np.int64)
-        starts = np.cumsum(lengths) - lengths
-        unit = np.arange(lengths.sum()) - np.repeat(starts, lengths)
-        number = (unit[:, None] * draws + np.arange(draws)).ravel()
-        return self._at(np.repeat(np.repeat(self.trials, lengths), draws), number).reshape(-1, draws)
+        counts = np.asarray(lengths, np.int64) * draws
+        if self.key is None:
+            return self._from_the_system(int(counts.sum())).reshape(-1, draws)
+        blocks = (counts + 1) // 2  # of two numbers each
+        ends = np.cumsum(blocks)
+        block = np.arange(blocks.sum()) - np.repeat(ends - blocks, blocks)
+        out = np.empty((len(block), 2))
+        for part, words in self._words(np.repeat(self.trials, blocks), block):
+            for half in (0, 1):
+                high, low = words[2 * half : 2 * half + 2]
+                np.left_shift(high, _SHIFT, high)
+                _open_unit(np.bitwise_or(high, low, high), out[part, half])
+        unused = 2 * ends[counts % 2 == 1] - 1
+        numbers = np.delete(out, unused) if len(unused) else out
+        return numbers.reshape(-1, draws)
 
     def generator(self, row: int) -> np.random.Generator:
         """A trial's own numpy generator, for code that needs one."""
@@ -156,15 +166,8 @@ class Noise:
             np.random.Philox(key=[self.key[0] << 32 | self.key[1], 1], counter=[0, 0, int(self.trials[row]), 0])
         )
 
-    def _at(self, trials: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.float64]:
-        if self.key is None:
-            return _open_unit((self.exact or Exact()).words(len(trials)))
-        out = np.empty(len(trials))
-        for part, words in self._words(trials, numbers >> 1):
-            odd = (numbers[part] & 1).astype(bool)
-            high, low = np.where(odd, words[2], words[0]), np.where(odd, words[3], words[1])
-            out[part] = _open_unit(high << _SHIFT | low)
-        return out
+    def _from_the_system(self, count: int) -> NDArray[np.float64]:
+        return _open_unit((self.exact or Exact()).words(count))
 
     def _words(
         self, trials: NDArray[np.int64], blocks: NDArray[np.int64]

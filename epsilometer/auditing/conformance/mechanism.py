@@ -171,9 +171,14 @@ class _Checks:
         rewrites = self._rewrite(self.texts, _noise(self.texts))
         if rewrites.units is None:
             return "rewrite returns no units; return those that write is given"
-        if self.mechanism.write(self.texts, rewrites.units) == list(rewrites.texts):
+        if self.mechanism.write(self.texts, rewrites.units) != list(rewrites.texts):
+            return "write gives other texts than rewrite for the same units; the one must follow from the other"
+        if not getattr(self.mechanism, "text_is_units", False):
             return None
-        return "write gives other texts than rewrite for the same units; the one must follow from the other"
+        others = [*self.texts[1:], self.texts[0]]
+        if self.mechanism.write(others, rewrites.units) == list(rewrites.texts):
+            return None
+        return "write gives other texts for the same units of other sources, and `text_is_units` denies it"
 
     def _budgets(self) -> str | None:
         if self.mechanism.guarantee(self.epsilon) is None:

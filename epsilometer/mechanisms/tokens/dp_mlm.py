@@ -133,6 +133,11 @@ class DPMLM(MaskMechanism):
         outputs = sample(self.laws(list(distinct)), source, epsilons, noises)
         return [Rewrites(self.write(texts, units), units) for units in outputs]
 
+    @property
+    def text_is_units(self) -> bool:
+        """As `Writes`: whether the drawn pieces alone make the text."""
+        return not self._keeps_layout
+
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
         """As `Writes`: the drawn pieces with single spaces, or in the source's layout."""
         named = self.output_texts

@@ -317,6 +317,11 @@ class Diffractor(WordMechanism):
             outputs = np.where(self._passes[private.values], private.values, outputs)
         return self.written(texts, Ragged(outputs, private.offsets))
 
+    @property
+    def text_is_units(self) -> bool:
+        """As `WordMechanism`; in the published form words of the source stand in the text."""
+        return super().text_is_units and not self.as_published
+
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
         """As `WordMechanism.write`; in the published form words outside the lists stay unchanged."""
         if not self.as_published:

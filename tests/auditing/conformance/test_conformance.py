@@ -26,6 +26,8 @@ from epsilometer.core.outcomes import NOTHING, Outcomes
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+from epsilometer.mechanisms.words.shared.embedded import vectors
+from epsilometer.mechanisms.words.tem import TEM
 from epsilometer.metrics.bleu import Bleu
 from tests.support.broken.halved import Halved
 from tests.support.broken.noise_reused import NoiseReused
@@ -65,6 +67,21 @@ def test_shipped_mechanisms_pass(name: str) -> None:
 @pytest.mark.parametrize("broken", [Halved, RareWordsPass])
 def test_a_law_that_is_not_drawn_from_is_caught(broken: type[RandomizedResponse]) -> None:
     assert "rewrite draws from laws" in failed(check_mechanism(broken(resource=TEXTS), 1.0))
+
+
+class ShowsLayout(TEM):
+    """Says that the text is a function of the drawn words alone, and keeps the source's layout."""
+
+    @property
+    def text_is_units(self) -> bool:
+        return True
+
+
+def test_a_text_that_shows_more_than_it_says_is_caught() -> None:
+    rule = "write gives the text that is released for given units"
+    texts = ["A good day!", "a bad day", "a bad, bad night"]
+    assert rule in failed(check_mechanism(ShowsLayout(resource=vectors(), layout="kept"), 5.0, texts))
+    assert rule not in failed(check_mechanism(ShowsLayout(resource=vectors()), 5.0, texts))
 
 
 def test_one_noise_for_all_words_is_caught() -> None:

@@ -70,6 +70,11 @@ class WordMechanism(ABC):
             return None
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric=metric)
 
+    @property
+    def text_is_units(self) -> bool:
+        """As `Writes`: whether the drawn words alone make the text."""
+        return self.layout == "normalised"
+
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
         """As `Writes`: the drawn words with single spaces, or in the source's layout."""
         if self.layout == "normalised":

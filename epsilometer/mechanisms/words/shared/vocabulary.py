@@ -25,6 +25,7 @@ class Vocabulary:
         self.index = {word: number for number, word in enumerate(self.words)}
         self.unknown = self.index.get("unknown", 0)
         self._arrow = pa.array(self.words, pa.large_string())
+        self._last: tuple[list[str], Ragged] | None = None  # what was read last
 
     def __len__(self) -> int:
         return len(self.words)
@@ -33,13 +34,19 @@ class Vocabulary:
         """The word numbers of each text; a text without words is an empty row. Each distinct text is read once."""
         distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         source = np.fromiter(map(distinct.__getitem__, texts), np.int64, len(texts))
-        numbers: list[int] = []
-        lengths = np.empty(len(distinct), np.int64)
-        for place, text in enumerate(distinct):
-            text_words = words_of(text)
-            lengths[place] = len(text_words)
-            numbers.extend(map(self.index.get, text_words, repeat(self.unknown)))
-        return Ragged.from_lengths(np.array(numbers, np.int64), lengths).take(source)
+        return self._read(list(distinct)).take(source)
+
+    def _read(self, distinct: list[str]) -> Ragged:
+        """As `encode`; the same texts are read once, however often an audit asks for them in turn."""
+        if self._last is None or self._last[0] != distinct:
+            numbers: list[int] = []
+            lengths = np.empty(len(distinct), np.int64)
+            for place, text in enumerate(distinct):
+                text_words = words_of(text)
+                lengths[place] = len(text_words)
+                numbers.extend(map(self.index.get, text_words, repeat(self.unknown)))
+            self._last = distinct, Ragged.from_lengths(np.array(numbers, np.int64), lengths)
+        return self._last[1]
 
     def decode(self, rows: Ragged) -> list[str]:
         """Each row as a text, as `epsilometer.text.words.write` writes it."""
