@@ -21,6 +21,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
 from epsilometer.mechanisms.anonymisers import idt
 from epsilometer.mechanisms.anonymisers.idt import IDT
+from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, Plan, make
 from epsilometer.mechanisms.anonymisers.shared.guards import Antonyms, Similarity, names
 from epsilometer.mechanisms.anonymisers.shared.preparing import influential
@@ -161,6 +162,62 @@ def test_several_attributes_err_at_once(folder: Path, texts: list[str], tagger: 
     assert output.outcomes is not None
     assert FOUND in output.outcomes.status
     check(folder, tagger, texts[:20], output, ["gender", "age_group"])
+
+
+class Verbs:
+    """A tagger without a network, to which words are nouns and verbs by their length, and others by their letter."""
+
+    def upos(self, split: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        return [
+            tuple("ADJ" if word[:1] in "aeiou" else ("NOUN", "VERB")[len(word) % 2] for word in words)
+            for words in split
+        ]
+
+
+@pytest.mark.parametrize("as_published", [False, True])
+def test_nouns_and_verbs_replace_each_other_under_swap_alone(
+    folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch, as_published: bool
+) -> None:
+    monkeypatch.setattr(idt, "Tagger", Verbs)
+
+    def tags_of(swap: bool) -> list[tuple[list[tuple[str, ...]], list[tuple[str, ...]]]]:
+        mechanism = IDT(resource=folder, attributes=("gender",), swap=swap, as_published=as_published, k=5, q=3)
+        released = rewrites(mechanism, texts[:20]).texts
+        return [(tags(Verbs(), old), tags(Verbs(), new)) for old, new in zip(texts, released, strict=False)]
+
+    assert all(old == new for old, new in tags_of(swap=False))
+    swapped = tags_of(swap=True)
+    assert any(old != new for old, new in swapped)
+    assert all(_one_open_class(old) == _one_open_class(new) for old, new in swapped)
+
+
+def _one_open_class(tagged: list[tuple[str, ...]]) -> list[tuple[bool, ...]]:
+    return [tuple(tag == "ADJ" for tag in sentence) for sentence in tagged]
+
+
+@pytest.mark.usefixtures("tagger")
+@pytest.mark.parametrize("as_published", [False, True])
+def test_words_that_the_task_needs_stay_unless_they_are_ignored(
+    folder: Path, texts: list[str], as_published: bool
+) -> None:
+    """The paper's IDT_u ignores them. Its search by default keeps them, and ours looks at them by default."""
+    rating = Auxiliaries(folder).classifiers["rating"]["linear"]
+    needed = [
+        {word for word, score in scores.items() if score > 0}
+        for scores in attributions(rating, texts[:30], Attribution()).scores
+    ]
+
+    def changed_and_needed(ignore_utility: bool | None) -> int:
+        mechanism = IDT(
+            resource=folder, attributes=("gender",), ignore_utility=ignore_utility, as_published=as_published, k=5, q=3
+        )
+        released = rewrites(mechanism, texts[:30]).texts
+        pairs = (zip(spans(a).tokens, spans(b).tokens, strict=True) for a, b in zip(texts, released, strict=False))
+        return sum(a != b and a.lower() in words for words, some in zip(needed, pairs, strict=True) for a, b in some)
+
+    assert changed_and_needed(ignore_utility=False) == 0
+    assert changed_and_needed(ignore_utility=True) > 0
+    assert (changed_and_needed(ignore_utility=None) > 0) is not as_published
 
 
 def test_which_words_may_change() -> None:
