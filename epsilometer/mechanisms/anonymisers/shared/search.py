@@ -10,9 +10,9 @@ pass.
 - beam: of every size, the q best edits are kept, and grow by the best replacements of one more word.
 - exhaustive: all edits of a size, as long as their total number does not exceed a given limit. Then the choice by
   `fewest` is minimal: no smaller edit of these words by these options reaches the aim.
-- `as_published` (Faustini, Tran and Dras, Computational Linguistics 2025, algorithm 1): q chains of every size. A chain
-  draws words without replacement and an option for each, makes one replacement after another, and reverts those that
-  change the tags of the text; every text on the way is a candidate.
+- `as_published` (Faustini, Tonni, McIver, Xu and Dras, Computational Linguistics 2025, algorithm 1): q chains of every
+  size. A chain draws words without replacement and an option for each, makes one replacement after another, and reverts
+  those that change the tags of the text; every text on the way is a candidate.
 
 `fewest` takes the most confident edit of the first size at which any passes; `confidence` and `similarity` go through
 all sizes. Size is the number of different words, not of their occurrences.

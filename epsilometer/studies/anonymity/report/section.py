@@ -190,7 +190,7 @@ def further_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         "three that it names."
     )
     heading = "Several texts of one author, language models, and whether rewriting shows"
-    return Table(heading, caption, lines, folded=True, page_only=True)
+    return Table(heading, caption, lines, folded=True)
 
 
 def settings_table(validated: Sequence[Mapping[str, Any]]) -> Table:
@@ -569,7 +569,7 @@ def length_table(lengths: pl.DataFrame) -> Table:
     rows = first.sort(*keys, "shortest").group_by(keys, maintain_order=True).agg(quarters=quarter.str.join("; "))
     shown = records(rows, NAMED + " | attribute, task: {attribute}, {task} | words: RS_all: {quarters}")
     caption = "Of each quarter of the texts, from the shortest."
-    return Table("RS_all by length of text", caption, shown, folded=True, page_only=True)
+    return Table("RS_all by length of text", caption, shown, folded=True)
 
 
 def outcome_table(outcomes: pl.DataFrame) -> Table:
@@ -577,7 +577,7 @@ def outcome_table(outcomes: pl.DataFrame) -> Table:
     ends = pl.format("{} {}", "status", "texts").str.join(", ")
     rows = outcomes.sort(CELL).group_by(CELL, maintain_order=True).agg(ends=ends)
     shown = records(rows, NAMED + " | outcomes: {ends}")
-    return Table("What became of each text", "Of the test texts.", shown, folded=True, page_only=True)
+    return Table("What became of each text", "Of the test texts.", shown, folded=True)
 
 
 def examples(results: Results[AnonymityParams]) -> Iterator[Table]:
