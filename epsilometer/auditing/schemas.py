@@ -427,19 +427,25 @@ BUDGETS: Schema = {  # what every training claims, a row an accountant (`account
 }
 
 
-DOWNSTREAM: Schema = {  # how well a classifier predicts a label, a row a seed
+DOWNSTREAM: Schema = {  # how well a classifier predicts a label, or a regression a number; a row a kind and seed
     "dataset": pl.String,
     "mechanism": pl.String,  # null for the baselines
     "epsilon": pl.Float64,
     "label": pl.String,
-    "role": pl.String,  # task or attribute
-    "setting": pl.String,  # majority, clean; private, of a task; static, adaptive, of an attribute
+    "role": pl.String,  # task, attribute or number
+    "setting": pl.String,  # majority, clean; of a task private, learnt from rewrites and tested on clean texts, and
+    # rewritten, tested on rewrites; of an attribute static, adaptive
+    "kind": pl.String,  # of the classifier: "transformer", "linear", "encoder"; null of the majority
     "seed": pl.Int64,
-    "macro_f1": pl.Float64,
+    "macro_f1": pl.Float64,  # null of a number, as are all but the correlations
     "low": pl.Float64,  # of the mean macro F1 of all seeds, over test texts: the same for each seed
     "high": pl.Float64,
     "binary_f1": pl.Float64,  # of the last class by name; null where there are more than two
     "accuracy": pl.Float64,
+    "matthews": pl.Float64,  # 0 where one class alone is guessed
+    "pearson": pl.Float64,  # null of classes, as is the next; 0 where all guesses are equal
+    "spearman": pl.Float64,
+    "guessed": pl.Int64,  # how many classes, or different numbers, are guessed at all
     "train": pl.Int64,
     "test": pl.Int64,
     "empty": pl.Int64,  # rewrites without a character that were trained or tested on

@@ -4,6 +4,8 @@ transformer: a pretrained model, fine-tuned with a head of its own (`classifiers
 linear:      logistic regression on TF-IDF of words (`classifiers/linear.py`).
 encoder:     logistic regression on the frozen sentence encoder's vectors (`classifiers/encoder.py`).
 
+A text is a string, or a pair of strings that are read together (`classifiers/pairs.py`).
+
 A text's probabilities depend on that text alone, whatever it is asked with: logits are rounded to the house's grid of
 1/1024, and networks see batches of fixed shapes.
 """
@@ -26,15 +28,17 @@ TRANSFORMER, LINEAR, ENCODER = "transformer", "linear", "encoder"
 KINDS = (TRANSFORMER, LINEAR, ENCODER)
 _ABOUT = "classifier.json"
 
+Text = str | tuple[str, str]
+
 
 @dataclass(frozen=True)
 class Examples:
     """Labelled texts.
 
-    texts: n texts; labels: their n labels.
+    texts: n texts, or n pairs of texts; labels: their n labels.
     """
 
-    texts: Sequence[str]
+    texts: Sequence[Text]
     labels: Sequence[str]
 
     def __len__(self) -> int:
@@ -110,9 +114,9 @@ def write_about(folder: Path, kind: str, classes: Sequence[str], rest: Mapping[s
 
 
 def each_once(
-    texts: Sequence[str], compute: Callable[[Sequence[str]], NDArray[np.float64]], classes: int
+    texts: Sequence[Text], compute: Callable[[Sequence[Text]], NDArray[np.float64]], classes: int
 ) -> NDArray[np.float64]:
     """Returns [n, c]: what `compute` gives for the distinct texts, in the place of each text."""
-    numbers: dict[str, int] = {}
+    numbers: dict[Text, int] = {}
     places = [numbers.setdefault(text, len(numbers)) for text in texts]
     return compute(list(numbers))[places] if places else np.empty((0, classes))

@@ -13,6 +13,7 @@ from epsilometer.report.body import Body
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.anonymity.report import learnt
 from epsilometer.studies.anonymity.report import section as anonymity
 from epsilometer.studies.leaderboard.params import LeaderboardParams
 from epsilometer.studies.leaderboard.report import section as leaderboard
@@ -66,7 +67,8 @@ def sections(params: Params, texts: TextResults | None = None) -> list[Section]:
     compared: Results[LeaderboardParams] = Results(params, texts.held)
     trained: Results[TrainingParams] = Results(params, texts.held)
     every = [section(texts) for section in _OF_TEXTS] if params.cells else []
-    every += [leaderboard.section(compared), anonymity.section(anonymised), training.section(trained)]
+    every += [leaderboard.section(compared), learnt.section(anonymised), anonymity.section(anonymised)]
+    every += [training.section(trained)]
     every += [known_loss.section(texts)] if params.cells else []
     return [section for section in every if section is not None]
 

@@ -104,6 +104,11 @@ class Dataset(Section):
     part: str | None = Field(None, description="The part of a source that holds several corpora.")
     count: PositiveInt | None = Field(None, description="How many texts a generator writes.")
     text: str | tuple[str, ...] = Field("text", description="The column of the text; several columns are joined.")
+    pair: bool = Field(
+        False,
+        description="Whether the two columns of `text` are the sides of a pair, as a question and an answer: under "
+        "`downstream` each is rewritten by itself, and classifiers read both. Audits take the joined text for one.",
+    )
     labels: tuple[str, ...] = Field((), description="The columns of labels.")
     split: str | None = Field("split", description="The column that names each row's split.")
     rows: PositiveInt | None = Field(None, description="Reads only the first so many rows.")
@@ -138,6 +143,17 @@ class Dataset(Section):
         {},
         description="By label, the classes that count; a text of any other, too rare to be learnt, has no such label.",
     )
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The two columns of a pair; none where a text is single."""
+        return tuple(self.text) if self.pair else ()
+
+    @model_validator(mode="after")
+    def _pair_of_two(self) -> Dataset:
+        if self.pair and (isinstance(self.text, str) or len({*self.text}) != 2):
+            raise ValueError("pair: text must name two columns, one for each side, as in `text: [text_a, text_b]`")
+        return self
 
     @model_validator(mode="after")
     def _audits_no_public_part(self) -> Dataset:

@@ -9,12 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples, FineTuning
+from epsilometer.models.classifiers import regression
 from epsilometer.models.classifiers.by_kind import load, train
 from epsilometer.models.classifiers.linear import Linear
+from epsilometer.models.classifiers.pairs import features, single
 from epsilometer.models.classifiers.transformer import fine_tune
 from epsilometer.models.logits import GRID
 from epsilometer.models.memory import Memory
@@ -161,3 +164,67 @@ def test_texts_without_a_word_teach_a_linear_classifier_the_classes_shares(tmp_p
     examples = Examples(["***", "", "!", "***"], ["a", "b", "a", "a"])
     Linear.fit(examples).save(tmp_path)
     assert load(tmp_path).probabilities(["***", "a word"]) == pytest.approx(np.array([[0.75, 0.25]] * 2), abs=0.001)
+
+
+# ------------------------------------------------------------------------------------------------------------ pairs
+
+
+def equal_or_not(count: int, seed: int) -> Examples:
+    """Pairs of texts of one word each; the label says whether it is the same word. No side alone tells anything."""
+    generator = np.random.default_rng(seed)
+    names = ["film", "song", "plot", "river", "stone", "cloud", "bread", "chair"]
+    texts, labels = [], []
+    for number in range(count):
+        first, second = generator.choice(names, 2, replace=False)
+        texts.append((str(first), str(second if number % 2 else first)))
+        labels.append("other" if number % 2 else "same")
+    return Examples(texts, labels)
+
+
+@pytest.mark.parametrize("kind", ["linear", "encoder"])
+def test_a_pair_is_told_by_what_its_sides_have_in_common(kind: str, tmp_path: Path) -> None:
+    """By chance 170 of 200 would be right with probability below 1e-20; seed fixed."""
+    train(kind, equal_or_not(400, 0), TINY, STREAM).save(tmp_path)
+    classifier, test = load(tmp_path), equal_or_not(200, 1)
+    probabilities = classifier.probabilities(test.texts)  # type: ignore[arg-type]
+    assert np.mean([classifier.classes[i] for i in probabilities.argmax(1)] == np.array(test.labels)) > 0.85
+    some = classifier.probabilities(test.texts[3:5])  # type: ignore[arg-type]
+    assert (some == probabilities[3:5]).all()
+
+
+def test_features_of_a_pair_by_hand() -> None:
+    vectors = {"a": [1.0, 0.0], "b": [0.6, 0.8]}
+    wanted = [[1, 0, 0.6, 0.8, 0.4, 0.8, 0.6, 0, 0.6]]
+    np.testing.assert_allclose(features([("a", "b")], lambda texts: np.array([vectors[t] for t in texts])), wanted)
+    sparse = features([("a", "b")], lambda texts: csr_array(np.array([vectors[t] for t in texts])))
+    np.testing.assert_allclose(sparse.toarray(), wanted)
+    assert single([("a", "b"), ("c", "d")]) == ["a", "c", "b", "d"]
+    assert single(["a", "b"]) == ["a", "b"]
+
+
+def test_a_transformer_reads_both_sides_of_a_pair(tiny: FineTuning) -> None:
+    examples = Examples([("film", "slow song"), ("plot", "")] * 8, ["bad", "good"] * 8)
+    classifier = fine_tune(examples, ["bad", "good"], tiny, STREAM)
+    tokens = [classifier.tokenizer.convert_ids_to_tokens(ids) for ids in classifier.pieces(examples.texts[:2])]
+    assert tokens == [["film", "slow", "song"], ["plot"]]
+    assert classifier.predict(examples.texts).shape == (16,)
+
+
+# ------------------------------------------------------------------------------------------------------- regression
+
+
+@pytest.mark.parametrize("kind", ["linear", "encoder"])
+def test_a_regression_tells_a_number_that_the_words_say(kind: str) -> None:
+    """Its correlation would be above .6 by chance with probability below 1e-10 on 100 texts; seed fixed."""
+    value = {"bad": 0.0, "good": 2.0, "plot": 5.0}
+    learnt_from, test = corpus(300, 0, classes=3), corpus(100, 1, classes=3)
+    numbers, truth = (np.array([value[label] for label in part.labels]) for part in (learnt_from, test))
+    tell = regression.fit(kind, learnt_from.texts, numbers)
+    guessed = tell(test.texts)
+    assert np.corrcoef(guessed, truth)[0, 1] > 0.6
+    assert (regression.fit(kind, learnt_from.texts, numbers)(test.texts) == guessed).all()
+
+
+def test_a_regression_of_texts_without_a_word_is_their_mean() -> None:
+    tell = regression.fit("linear", ["", "?!"], np.array([1.0, 4.0]))
+    assert tell(["a film", ""]).tolist() == [2.5, 2.5]

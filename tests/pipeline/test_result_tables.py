@@ -18,7 +18,7 @@ from epsilometer.report import page
 from epsilometer.runtime.machine import hardware
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import SIMILARITIES
-from tests.support.audited import HOSTILE, TEXTS, audit, estimates, frame
+from tests.support.audited import HOSTILE, TEXTS, audit, estimates, frame, settings
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def rows(text: str, heading: str) -> list[list[str]]:
 
 
 def test_the_tables_are_those_of_the_audit_with_where_they_come_from(run: Path) -> None:
-    out = write(audit())
+    out = write(audit(settings(downstream=settings().cells)))
     assert out.resolve() == run / "docs/results/mine.md"
     text = out.read_text()
     assert text.startswith("# mine: An audit & its page\n")
@@ -62,7 +62,8 @@ def test_the_tables_are_those_of_the_audit_with_where_they_come_from(run: Path) 
     low, high = map(float, cells["mvc", "5"]["embedding"].split(" to "))
     assert low < math.log(820 / 180) < high
     assert len(rows(text, "Claims against their worst case")) > 1
-    head, baselines, *learnt = rows(text, "What classifiers learn on queries")
+    head, majority, baselines, *learnt = rows(text, "What classifiers learn on queries")
+    assert majority[head.index("intent, majority")] == "0.01"
     assert baselines[head.index("intent, clean")] == "0.80 ± 0.02"
     assert {row[0]: row for row in learnt if row[1] == "0.5"}["mvc"][head.index("intent, private")] == "0.60 ± 0.02"
     assert "What rewrites keep" not in text, "a section without rows is left out"

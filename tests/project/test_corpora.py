@@ -42,3 +42,38 @@ def test_classes_are_merged_and_the_others_have_no_label(tmp_path: Path) -> None
 def test_what_cannot_be_merged_is_refused(merge: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message):
         labels(tmp_path, merge)
+
+
+def pairs(folder: Path, answers: list[str | None], **changes: Any) -> pl.DataFrame:
+    """Questions with these answers, as a data set of pairs."""
+    questions = [f"question {i}" for i in range(len(answers))]
+    pl.DataFrame({"asked": questions, "answered": answers}).write_parquet(folder / "pairs.parquet")
+    content = yaml.safe_load((ROOT / "params.yaml").read_text())
+    own = {"source": str(folder / "pairs.parquet"), "text": ["asked", "answered"], "pair": True}
+    content["datasets"]["reviews"] = own | changes
+    (folder / "params.yaml").write_text(yaml.safe_dump(content))
+    return corpus(read(folder / "params.yaml"), "reviews").table
+
+
+def test_a_pair_keeps_its_sides_beside_the_joined_text(tmp_path: Path) -> None:
+    table = pairs(tmp_path, ["yes, it is", "no"])
+    assert table.select("asked", "answered").rows() == [("question 0", "yes, it is"), ("question 1", "no")]
+    assert table["text"].to_list() == ["question 0\nyes, it is", "question 1\nno"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (["yes", None, "no"], "row '2' of 3 has no word in 'answered', and a pair needs both sides"),
+        (["", " \t", "yes", "?!", None], "rows '1', '2', '4' and more of 5 have no word in 'answered'"),
+    ],
+)
+def test_a_pair_without_one_of_its_sides_is_refused(answers: list[str | None], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message):
+        pairs(tmp_path, answers)
+
+
+@pytest.mark.parametrize("text", ["asked", ["asked"], ["asked", "asked"]])
+def test_a_pair_has_two_columns(text: Any, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="text must name two columns, one for each side"):
+        pairs(tmp_path, ["yes"], text=text)

@@ -174,21 +174,23 @@ def ends(mean: float, off: float = 0.0) -> tuple[float, float, float]:
 
 def downstream() -> pl.DataFrame:
     """A task and an attribute of queries, five seeds each."""
-    rows: list[tuple[object, ...]] = []
+    kind, rows = "transformer", list[tuple[object, ...]]()
     for label, role, baseline, clean, settings in (
         ("intent", "task", 0.01, 0.8, {"private": (0.6, 0.3, 0.5)}),
         ("gender", "attribute", 0.33, 0.7, {"static": (0.5, 0.4, 0.5), "adaptive": (0.6, 0.35, 0.4)}),
     ):
-        rows.append(("queries", None, None, label, role, "majority", 0, *ends(baseline), None, baseline, 100, 50, 0))
+        sizes = (0.5, None, None, 2, 100, 50)
+        majority = ("queries", None, None, label, role, "majority", None, 0)
+        rows.append((*majority, *ends(baseline), None, baseline, 0.0, None, None, 1, 100, 50, 0))
         for seed, off in enumerate((-0.02, -0.01, 0.0, 0.01, 0.02)):
             binary = clean + 0.1 if role == "attribute" else None
             rows.append(
-                ("queries", None, None, label, role, "clean", seed, *ends(clean, off), binary, clean, 100, 50, 0)
+                ("queries", None, None, label, role, "clean", kind, seed, *ends(clean, off), binary, clean, *sizes, 0)
             )
             for setting, values in settings.items():
                 for mechanism, epsilon, value in zip(("mvc", HOSTILE, "mvc"), (0.5, 5.0, 2500.0), values, strict=True):
                     scores = (*ends(value, off), binary, value)
-                    rows.append(("queries", mechanism, epsilon, label, role, setting, seed, *scores, 100, 50, 7))
+                    rows.append(("queries", mechanism, epsilon, label, role, setting, kind, seed, *scores, *sizes, 7))
     return pl.DataFrame(rows, schema=dict(DOWNSTREAM), orient="row")
 
 

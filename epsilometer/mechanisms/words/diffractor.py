@@ -5,7 +5,9 @@ list is drawn uniformly, and the word's place p in it is moved by one of two noi
 
     geometric   P(k) = (1 - a) / (1 + a) a^|k|,  a = e^-epsilon; beyond an end of the list, the end   (eqs. 3 to 5)
     tem         P(q | p) ~ exp(-epsilon / 2 min(|q - p|, gamma)),
-                gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),  beta = 0.001                     (section 4.1.3)
+                gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),  beta = 0.001
+
+Section 4.1.3 says of gamma that it depends on epsilon, and gives no formula: this one is TEM's (Carvalho et al., 2023).
 
 A publication draws the list, geometric noise and TEM's law exactly (`epsilometer.core.exact_samplers`), at epsilon
 rounded down to a multiple of 2^-40.
@@ -31,7 +33,7 @@ same public vocabulary, and every word of it can come out for every word.
 Departures. Reference code (sjmeis/Diffractor 338d305, c56f560) lets stop-words and words outside the lists through
 unchanged, numbers among them, and takes candidates only from the lists that hold the word, so that an output can rule
 an input out; here a word outside the vocabulary becomes a fixed word first (`shared/vocabulary.py`).
-Reference code fixes gamma at 5 where the paper computes it from epsilon. `as_published: true` lets stop-words and words
+Reference code fixes gamma at 5, the paper lets it depend on epsilon. `as_published: true` lets stop-words and words
 outside the lists through as the reference code does (a number in the lists is moved like any word), has its gamma where
 none is given, and makes its claim, so that it can be seen to fail.
 """
@@ -214,7 +216,8 @@ class Diffractor(WordMechanism):
 
     resource: an archive of word lists.
 
-    gamma:      the distance in a list from which on tem treats all words alike; auto: the paper's, by epsilon.
+    gamma:      the distance in a list from which on tem treats all words alike; auto: that of TEM's paper, by epsilon.
+    lists_used: the archive's lists that are used, by their numbers from 0; None: all of them.
     as_published: let the same words through as the reference code.
     """
 
@@ -222,12 +225,14 @@ class Diffractor(WordMechanism):
 
     noise: Literal["geometric", "tem"] = "geometric"
     gamma: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
+    lists_used: tuple[Annotated[int, Field(ge=0)], ...] | None = None
     as_published: bool = False
 
     @cached_property
     def lists(self) -> WordLists:
-        """The word lists."""
-        return WordLists.load(self.resource)
+        """The word lists that are used. Raises UserError for one that the archive lacks."""
+        lists = WordLists.load(self.resource)
+        return lists if self.lists_used is None else lists.take(self.lists_used)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.models import locate
-from epsilometer.models.classifier import ENCODER, Examples, each_once, write_about
+from epsilometer.models.classifier import ENCODER, Examples, Text, each_once, write_about
+from epsilometer.models.classifiers import pairs
 from epsilometer.models.classifiers.linear import logistic_regression
 from epsilometer.models.logits import probabilities_on_grid
 from epsilometer.text.vectors import read_arrays, write_arrays
 
 _WEIGHTS = "weights.npz"
+_LISTS = 8  # of texts whose vectors are kept
 
 
 class EncoderHead:
     """A linear head on all-MiniLM-L6-v2, whose weights stay as they are.
 
-    coefficients: float64 [c, d], intercepts: float64 [c].
+    coefficients: float64 [c, d], of pairs [c, 4 d + 1] (`classifiers.pairs`); intercepts: float64 [c].
     """
 
     kind = ENCODER
@@ -39,8 +41,7 @@ class EncoderHead:
     @classmethod
     def fit(cls, examples: Examples) -> EncoderHead:
         """Train the head on these examples."""
-        vectors = _encoder().encode(examples.texts).astype(np.float64)
-        return cls(*logistic_regression(vectors, examples.labels))
+        return cls(*logistic_regression(features(examples.texts), examples.labels))
 
     @classmethod
     def load(cls, folder: Path, about: Mapping[str, Any]) -> EncoderHead:
@@ -54,15 +55,29 @@ class EncoderHead:
         write_arrays(folder / _WEIGHTS, coefficients=self.coefficients, intercepts=self.intercepts)
         write_about(folder, self.kind, self.classes, {"encoder": locate.ENCODER})
 
-    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+    def probabilities(self, texts: Sequence[Text]) -> NDArray[np.float64]:
         """Returns [n, c]."""
 
-        def compute(distinct: Sequence[str]) -> NDArray[np.float64]:
-            vectors = _encoder().encode(distinct).astype(np.float64)
+        def compute(distinct: Sequence[Text]) -> NDArray[np.float64]:
             # A product of matrices would sum a row in an order that depends on how many there are.
-            return probabilities_on_grid(np.einsum("nd,cd->nc", vectors, self.coefficients) + self.intercepts)
+            return probabilities_on_grid(
+                np.einsum("nd,cd->nc", features(distinct), self.coefficients) + self.intercepts
+            )
 
         return each_once(texts, compute, len(self.classes))
+
+
+def features(texts: Sequence[Text]) -> NDArray[np.float64]:
+    """The vectors of texts [n, d], or the features of pairs."""
+    vectors: NDArray[np.float64] = pairs.features(texts, lambda singles: _vectors(tuple(singles)))
+    return vectors
+
+
+@lru_cache(_LISTS)
+def _vectors(texts: tuple[str, ...]) -> NDArray[np.float64]:
+    """The vectors of texts [n, d]. The last lists are kept: many classifiers are tested on one."""
+    vectors: NDArray[np.float64] = _encoder().encode(texts).astype(np.float64)
+    return vectors
 
 
 @cache

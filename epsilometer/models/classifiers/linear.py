@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.models.classifier import LINEAR, Examples, each_once, write_about
+from epsilometer.models.classifier import LINEAR, Examples, Text, each_once, write_about
+from epsilometer.models.classifiers import pairs
 from epsilometer.models.logits import probabilities_on_grid
 from epsilometer.text.vectors import read_arrays, write_arrays
 from epsilometer.text.words import words
@@ -26,7 +27,8 @@ class Linear:
 
     vocabulary:   V words; what counts as a word is said by `text.words`.
     frequencies:  float64 [V], inverse document frequencies.
-    coefficients: float64 [c, V], intercepts: float64 [c]. Of two classes each gets half of the one logit.
+    coefficients: float64 [c, V], of pairs [c, 4 V + 1] (`classifiers.pairs`); intercepts: float64 [c]. Of two classes
+    each gets half of the one logit.
     """
 
     kind = LINEAR
@@ -50,14 +52,13 @@ class Linear:
 
         weights: [n], how many examples each stands for; None: one each.
         """
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        if not any(words(text) for text in examples.texts):  # then classes differ by how common they are alone
+        singles = pairs.single(examples.texts)
+        if not any(map(words, singles)):  # then classes differ by how common they are alone
             counts = Counter(examples.labels)
             classes, shares = sorted(counts), np.array([counts[name] for name in sorted(counts)]) / len(examples)
             return cls(classes, [], np.empty(0), np.empty((len(classes), 0)), intercepts=np.log(shares))
-        vectorizer = TfidfVectorizer(analyzer=words)
-        features = vectorizer.fit_transform(examples.texts)
+        vectorizer = tf_idf(singles)
+        features = pairs.features(examples.texts, vectorizer.transform)
         classes, coefficients, intercepts = logistic_regression(features, examples.labels, weights)
         vocabulary = vectorizer.get_feature_names_out().tolist()
         return cls(classes, vocabulary, vectorizer.idf_, coefficients, intercepts=intercepts)
@@ -82,14 +83,17 @@ class Linear:
         )
         write_about(folder, self.kind, self.classes, {})
 
-    def features(self, texts: Sequence[str]) -> Any:
-        """Returns the sparse [n, V] TF-IDF of the texts, rows of length 1; a row without a known word is zero."""
-        return self._vectorizer.transform(texts) if self.vocabulary else np.empty((len(texts), 0))
+    def features(self, texts: Sequence[Text]) -> Any:
+        """Returns the sparse [n, V] TF-IDF of the texts, rows of length 1; a row without a known word is zero.
 
-    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        Of pairs [n, 4 V + 1] (`classifiers.pairs`).
+        """
+        return pairs.features(texts, self._vectorizer.transform) if self.vocabulary else np.empty((len(texts), 0))
+
+    def probabilities(self, texts: Sequence[Text]) -> NDArray[np.float64]:
         """Returns [n, c]."""
 
-        def compute(distinct: Sequence[str]) -> NDArray[np.float64]:
+        def compute(distinct: Sequence[Text]) -> NDArray[np.float64]:
             return probabilities_on_grid(self.features(distinct) @ self.coefficients.T + self.intercepts)
 
         return each_once(texts, compute, len(self.classes))
@@ -101,6 +105,13 @@ class Linear:
         vectorizer = TfidfVectorizer(analyzer=words, vocabulary=self.vocabulary)
         vectorizer.idf_ = self.frequencies
         return vectorizer
+
+
+def tf_idf(texts: Sequence[str]) -> Any:
+    """A vectorizer of scikit-learn that knows the words of these texts, of which one at least has a word."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(analyzer=words).fit(texts)
 
 
 def logistic_regression(

@@ -4,7 +4,7 @@ AdamW at a rate that rises over a tenth of the steps and then falls linearly, gr
 weights. Of several epochs the one with the least mean cross-entropy on the validation texts is restored, the first of
 equals. In training, batches hold texts of about one length and are padded to multiples of 4 pieces, so that few shapes
 occur and little padding is computed. Where the device multiplies bfloat16 natively, `precision: auto` computes in it
-and keeps weights in float32.
+and keeps weights in float32. The sides of a pair are told apart by the tokeniser's separator alone: no segment ids.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
-from epsilometer.models.classifier import TRANSFORMER, Examples, FineTuning, each_once, write_about
+from epsilometer.models.classifier import TRANSFORMER, Examples, FineTuning, Text, each_once, write_about
 from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.models.logits import probabilities_on_grid
 
@@ -75,7 +75,7 @@ class Transformer:
         limits = (self.tokenizer.model_max_length, getattr(self.network.config, "max_position_embeddings", None))
         self.longest = min(settings.longest, *(int(limit) for limit in limits if limit))
 
-    def predict(self, texts: Sequence[str]) -> NDArray[np.int64]:
+    def predict(self, texts: Sequence[Text]) -> NDArray[np.int64]:
         """Returns [n]: the number of the likeliest class, by logits that are not rounded."""
         import torch
 
@@ -85,13 +85,13 @@ class Transformer:
                 classes[rows] = self._logits([pieces[i] for i in rows]).argmax(-1).cpu().numpy()
         return classes
 
-    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+    def probabilities(self, texts: Sequence[Text]) -> NDArray[np.float64]:
         """Returns [n, c]. A text is padded to a width of its own, among as many others as any."""
         return each_once(texts, lambda distinct: probabilities_on_grid(self._each(distinct)), len(self.classes))
 
-    def cuts(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+    def cuts(self, texts: Sequence[Text]) -> NDArray[np.bool_]:
         """Returns [n]: whether a text is longer than what is read of it."""
-        pieces = self.tokenizer(list(texts), verbose=False)["input_ids"]
+        pieces = self.tokenizer(*_sides(texts), verbose=False)["input_ids"]
         return np.array([len(ids) > self.longest for ids in pieces], bool)
 
     def save(self, folder: Path) -> None:
@@ -156,7 +156,7 @@ class Transformer:
         numbers = {name: i for i, name in enumerate(self.classes)}
         return torch.tensor([numbers[name] for name in examples.labels])
 
-    def _each(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _each(self, texts: Sequence[Text]) -> NDArray[np.float32]:
         """The [n, c] logits of texts, in batches of one width and a number of rows that follows from it."""
         import torch
 
@@ -184,9 +184,9 @@ class Transformer:
         """The pieces that so many are padded to."""
         return min(self.longest, -(-length // MULTIPLE) * MULTIPLE)
 
-    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
+    def pieces(self, texts: Sequence[Text]) -> list[list[int]]:
         """The ids of each text with its special tokens; for an empty text these alone."""
-        ids: list[list[int]] = self.tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
+        ids: list[list[int]] = self.tokenizer(*_sides(texts), truncation=True, max_length=self.longest)["input_ids"]
         return ids
 
     def _logits(self, pieces: Sequence[Sequence[int]]) -> Tensor:
@@ -235,6 +235,13 @@ def fine_tune(
         classifier = Transformer(folder, classes, settings)
         classifier.train(examples, generator, validation)
     return classifier
+
+
+def _sides(texts: Sequence[Text]) -> list[list[str]]:
+    """The texts as a tokeniser takes them: a list of texts, or one of each side of pairs."""
+    if not texts or isinstance(texts[0], str):
+        return [[text for text in texts if isinstance(text, str)]]
+    return [[text[side] for text in texts] for side in (0, 1)]
 
 
 def _batches(lengths: Sequence[float] | NDArray[np.float64], size: int) -> list[NDArray[np.int64]]:

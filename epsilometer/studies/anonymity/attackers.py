@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples
+from epsilometer.models.classifiers.pairs import single
 from epsilometer.studies.anonymity.folding import Folding
 from epsilometer.studies.anonymity.released import Released, check_apart, check_classes, numbered
 
@@ -199,7 +200,7 @@ def confusion(static: Learned) -> NDArray[np.float64]:
     Every class counts as named rightly once more, so that an answer that never came stands for itself.
     """
     classes = static.classifier.classes
-    named = static.log_likelihoods(static.examples.texts).argmax(axis=1)
+    named = static.log_likelihoods(single(static.examples.texts)).argmax(axis=1)
     counts = np.eye(len(classes))
     np.add.at(counts, (named, numbered(static.examples.labels, classes)), 1)
     log_shares: NDArray[np.float64] = np.log(np.maximum(counts / counts.sum(axis=0), _TINY))
@@ -242,7 +243,7 @@ def _retrained(static: Learned, learn: Learn, examples: Examples, training: Rele
 
 def _folded(static: Learned, learn: Learn, training: Released, test: Released, *, label: str) -> Inferred:
     """What the folded attacker infers. Where all is undone it learns the originals twice, and is not compared."""
-    folding = Folding(static.examples.texts)
+    folding = Folding(single(static.examples.texts))
     read = Examples([folding.fold(text) for text in training.rewrites], training.classes_of(label))
     examples = _joined(static.examples, read)
     learned = Learned(learn(examples), examples, static.seed)

@@ -52,6 +52,7 @@ def check_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> None
     table = with_parts(params, name, table)
     check_parts(params, name, table)
     seed, batch = params.audit.seed, settings.training.batch  # of what refuses unusable labels
-    to_rewrite(table, labels.tasks, labels.attributes, settings.texts.sizes, seed=seed, least=batch)
+    every = [*labels.tasks, *labels.attributes]
+    to_rewrite(table, every, labels.numbers, settings.texts.sizes, seed=seed, least=batch)
     if any(cell.dataset == name and cell.part == TEST for cell in params.anonymity.values()):
-        to_anonymize(table, [*labels.tasks, *labels.attributes], settings.texts.anonymized, seed, least=batch)
+        to_anonymize(table, every, settings.texts.anonymized, seed, least=batch)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.worth.intervals import f1_interval
-from epsilometer.auditing.worth.scoring import scores
+from epsilometer.auditing.worth.scoring import number_scores, scores
 from epsilometer.core.errors import UserError
-from epsilometer.models.classifier import Examples
+from epsilometer.models.classifier import TRANSFORMER, Examples, Text
+from epsilometer.models.classifiers import regression
 from epsilometer.models.classifiers.by_kind import train
-from epsilometer.models.classifiers.transformer import Transformer, fine_tune
-from epsilometer.studies.anonymity.labelled import TEST, TRAIN, VALIDATION, examples, of_splits
+from epsilometer.models.classifiers.transformer import Transformer
+from epsilometer.studies.anonymity.labelled import TEST, TRAIN, VALIDATION, examples, numbers_of, of_splits
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.parts import parted
 from epsilometer.studies.anonymity.tables import classifier_path
-from epsilometer.studies.anonymity.victims import TASK, fine_tuning, seeds, stream
+from epsilometer.studies.anonymity.victims import NUMBER, TASK, fine_tuning, seeds, stream
 
 
 def validation_rows(params: AnonymityParams, dataset: str, label: str) -> pl.DataFrame:
@@ -40,20 +42,33 @@ def validation_rows(params: AnonymityParams, dataset: str, label: str) -> pl.Dat
     return table
 
 
-def trained(
-    params: AnonymityParams, dataset: str, label: str, examples: Examples, classes: list[str], seed: int
-) -> Transformer:
-    """A trained transformer. All mechanisms share one stream, so that classifiers differ by their texts alone."""
-    return fine_tune(
-        examples, classes, fine_tuning(params, params.classification.training), stream(params, dataset, label, seed)
-    )
+def kinds(params: AnonymityParams, role: str) -> list[str]:
+    """The kinds that are trained of a label: a number is told by regressions alone."""
+    return [kind for kind in params.classification.kinds if role != NUMBER or kind != TRANSFORMER]
+
+
+Guess = Callable[[Sequence[Text]], NDArray[Any]]
+
+
+def learnt(params: AnonymityParams, named: Mapping[str, Any], examples: Examples, seed: int) -> Guess:
+    """What is learnt from examples: it gives [n] numbers of classes of texts, or numbers.
+
+    named: data set, label, role and kind. All mechanisms share one stream, so that classifiers differ by their texts
+    alone.
+    """
+    if named["role"] == NUMBER:
+        return regression.fit(named["kind"], examples.texts, numbers_of(examples.labels))
+    stream_of = stream(params, named["dataset"], named["label"], seed)
+    classifier = train(named["kind"], examples, fine_tuning(params, params.classification.training), stream_of)
+    return partial(guesses, classifier)
 
 
 def train_all(
     params: AnonymityParams, dataset: str, label: str, role: str, *, own: pl.DataFrame
 ) -> dict[str, list[NDArray[np.int64]]]:
     """Train and keep the classifiers of one label; returns their guesses of test texts by kind, an array a seed."""
-    training, test, validation = (examples(own, label, split) for split in (TRAIN, TEST, VALIDATION))
+    sides = params.datasets[dataset].sides
+    training, test, validation = (examples(own, label, split, sides=sides) for split in (TRAIN, TEST, VALIDATION))
     settings = fine_tuning(params, params.classification.training)
     tried: dict[str, list[NDArray[np.int64]]] = {}
     for kind in params.classification.kinds:
@@ -63,38 +78,44 @@ def train_all(
             folder = classifier_path(dataset, label, kind, seed)
             # Saving rounds a transformer's weights: attackers are scored as they are kept, tasks as `downstream`
             # scores those that it trains.
-            before = _guesses(classifier, test) if role == TASK else None
+            before = guesses(classifier, test.texts) if role == TASK else None
             classifier.save(folder)
-            tried.setdefault(kind, []).append(_guesses(classifier, test) if before is None else before)
+            tried.setdefault(kind, []).append(guesses(classifier, test.texts) if before is None else before)
     return tried
 
 
-def _guesses(classifier: Any, test: Examples) -> NDArray[np.int64]:
+def guesses(classifier: Any, texts: Sequence[Text]) -> NDArray[np.int64]:
     """Returns [n]: the number of the likeliest class of each text."""
     if isinstance(classifier, Transformer):
-        return classifier.predict(test.texts)
-    likeliest: NDArray[np.int64] = classifier.probabilities(test.texts).argmax(axis=1)
+        return classifier.predict(texts)
+    likeliest: NDArray[np.int64] = classifier.probabilities(texts).argmax(axis=1)
     return likeliest
 
 
 @dataclass(frozen=True)
 class Tried:
-    """The guesses of one seed's classifier on the test texts, as numbers of classes.
+    """The guesses of one seed's classifier on the test texts, as numbers of classes; of a regression, the numbers.
 
     empty: rewrites without a character among what it was trained and tested on.
     """
 
-    guesses: NDArray[np.integer]
+    guesses: NDArray[Any]
     empty: int
 
 
 def rows(
     named: Mapping[str, Any], train: Examples, test: Examples, tried: Sequence[Tried], params: AnonymityParams
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `DOWNSTREAM`, one a seed: its own scores, and the interval of the mean over seeds."""
+    """Rows of `DOWNSTREAM`, one a seed: its own scores, and of classes the interval of the mean over seeds."""
+    sizes: dict[str, Any] = {"train": len(train), "test": len(test)}
+    if named["role"] == NUMBER:
+        numbers = numbers_of(test.labels)
+        for seed, run in enumerate(tried):
+            yield {**named, "seed": seed, **sizes, "empty": run.empty, **number_scores(numbers, run.guesses).row()}
+        return
     classes = sorted({*train.labels})
     truth = np.array([classes.index(name) for name in test.labels])
     low, high = f1_interval(truth, np.stack([run.guesses for run in tried]), len(classes), params.audit.alpha)
-    sizes = {"train": len(train), "test": len(test), "low": low, "high": high}
+    sizes |= {"low": low, "high": high}
     for seed, run in enumerate(tried):
         yield {**named, "seed": seed, **sizes, "empty": run.empty, **scores(truth, run.guesses, classes).row()}

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import listed
 from epsilometer.core.mechanism import Truths
 from epsilometer.core.randomness import Noise
-from epsilometer.models.classifier import Examples
+from epsilometer.models.classifier import Examples, Text
 
 TRAIN, TEST, VALIDATION = "train", "test", "validation"
 
@@ -30,6 +32,34 @@ def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
     return chosen
 
 
+def numbered(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:
+    """The rows that a regression of this label is trained and tested on, chosen as by `labelled`.
+
+    Raises UserError for fewer training texts than a batch, for a label that is no finite number, and for one that is
+    the same for all texts of a split.
+    """
+    chosen = of_splits(table, label, counts, seed)
+    _check_enough(chosen, label, least)
+    read = chosen[label].cast(pl.Float64, strict=False)
+    if wrong := [name for name, ok in zip(chosen[label], read.is_finite().fill_null(False), strict=True) if not ok]:
+        raise UserError(
+            f"label {label!r} is to be a number, and {len(wrong)} of {len(chosen)} chosen texts have another, such as "
+            f"{wrong[0]!r}; correct them, or name the label under `tasks`"
+        )
+    for split in (TRAIN, TEST):
+        if read.filter(chosen["split"] == split).n_unique() < 2:
+            raise UserError(
+                f"label {label!r} is the same number for all chosen texts of the split {split!r}, so no correlation "
+                "with it is defined; take more texts (classification.texts)"
+            )
+    return chosen
+
+
+def numbers_of(labels: Sequence[str]) -> NDArray[np.float64]:
+    """Returns [n]: labels as numbers."""
+    return np.array(labels, np.float64)
+
+
 def of_splits(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int) -> pl.DataFrame:
     """The rows that `labelled` chooses, of any splits and unchecked."""
     if label not in table.columns:
@@ -40,11 +70,18 @@ def of_splits(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: 
     return pl.concat(parts).drop("_order")
 
 
-def examples(rows: pl.DataFrame, label: str, split: str, texts: Mapping[int, str] | None = None) -> Examples:
-    """The examples of a split; texts: rewrites by row number, in place of the original texts."""
+def examples(
+    rows: pl.DataFrame,
+    label: str,
+    split: str,
+    texts: Mapping[int, Text] | None = None,
+    *,
+    sides: Sequence[str] = (),
+) -> Examples:
+    """The examples of a split. texts: rewrites by row number, in place of the originals; sides: columns of pairs."""
     part = rows.filter(split=split)
-    own = part["text"].to_list() if texts is None else [texts[row] for row in part["row"]]
-    return Examples(own, part[label].to_list())
+    own: list[Text] = list(part.select(sides).iter_rows()) if sides else part["text"].to_list()
+    return Examples(own if texts is None else [texts[row] for row in part["row"]], part[label].to_list())
 
 
 def truths(rows: pl.DataFrame, labels: Sequence[str]) -> Truths:
@@ -57,16 +94,11 @@ def truths(rows: pl.DataFrame, labels: Sequence[str]) -> Truths:
 
 
 def to_rewrite(
-    table: pl.DataFrame,
-    tasks: Sequence[str],
-    attributes: Sequence[str],
-    counts: Mapping[str, int],
-    seed: int,
-    least: int,
+    table: pl.DataFrame, labels: Sequence[str], numbers: Sequence[str], counts: Mapping[str, int], seed: int, least: int
 ) -> pl.DataFrame:
-    """The rows whose rewrites are needed, in the table's order: training texts; test texts of attributes too."""
-    parts = [labelled(table, label, counts, seed, least=least).filter(split=TRAIN) for label in tasks]
-    parts += [labelled(table, label, counts, seed, least=least) for label in attributes]
+    """The rows whose rewrites are needed, in the table's order: training and test texts of all labels."""
+    parts = [labelled(table, label, counts, seed, least=least) for label in labels]
+    parts += [numbered(table, label, counts, seed, least=least) for label in numbers]
     return pl.concat(parts).unique("row").sort("row")
 
 
@@ -78,16 +110,20 @@ def to_anonymize(
     return pl.concat([choose(table, label, counts, seed) for label in labels]).unique("row").sort("row")
 
 
-def _check(rows: pl.DataFrame, label: str, least: int) -> None:
+def _check_enough(rows: pl.DataFrame, label: str, least: int) -> None:
     train, test = (rows.filter(split=split) for split in (TRAIN, TEST))
     if len(train) < least:
         raise UserError(
             f"label {label!r} has {len(train)} training texts, fewer than a batch of {least}; give more texts (split "
             f"{TRAIN!r} of the data set, classification.texts) or a smaller classification.training.batch"
         )
-    trained, tested = ({*part[label]} for part in (train, test))
-    if not tested:
+    if test.is_empty():
         raise UserError(f"label {label!r} has no text in the split {TEST!r}, which classifiers are tested on; add one")
+
+
+def _check(rows: pl.DataFrame, label: str, least: int) -> None:
+    _check_enough(rows, label, least)
+    trained, tested = ({*rows.filter(split=split)[label]} for split in (TRAIN, TEST))
     if len(trained) < 2:
         raise UserError(
             f"label {label!r} must have at least 2 classes among the training texts, got "

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveInt
 
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.project import params
 from epsilometer.project.params import ProjectParams
 from epsilometer.project.references import check_cell, check_dataset, check_entry, check_label
@@ -41,6 +42,16 @@ class Labels(Section):
 
     tasks: tuple[str, ...] = Field((), description="Labels that a classifier is to learn from rewrites.")
     attributes: tuple[str, ...] = Field((), description="Private labels that an attacker infers.")
+
+
+class ClassifiedLabels(Labels):
+    """Also which labels are numbers, told by a regression."""
+
+    numbers: tuple[str, ...] = Field(
+        (),
+        description="Labels that are numbers, which a ridge regression is to learn from rewrites (kinds `linear` and "
+        "`encoder`).",
+    )
 
 
 class AuxiliariesEntry(Labels):
@@ -109,13 +120,13 @@ class Training(FineTuning):
 class Classification(Section):
     """Classifiers of texts, clean and rewritten."""
 
-    labels: Mapping[str, Labels] = Field(
+    labels: Mapping[str, ClassifiedLabels] = Field(
         {}, description="By data set, of every data set that has cells in `downstream` or `anonymity`."
     )
     kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = Field(
         ("transformer",),
-        description="The kinds of the classifiers of clean texts, which are victims and static attackers; `downstream` "
-        "trains transformers alone.",
+        description="The kinds of the classifiers of clean texts, which are victims and static attackers, and of those "
+        "that `downstream` trains.",
     )
     texts: TextCounts = Field(TextCounts(), description="How many texts are used.")
     training: Training = Field(Training(), description="How classifiers are trained.")
@@ -190,10 +201,21 @@ class AnonymityParams(ProjectParams):
             self._check_rewriter(rewriter, f"rewriters.{name}")
         for name, anonymised in self.anonymity.items():
             self._check_anonymity(anonymised, f"anonymity.{name}")
+        for dataset, classified in self.classification.labels.items():
+            if classified.numbers and {*self.classification.kinds} <= {TRANSFORMER}:
+                raise UserError(
+                    f"classification.labels.{dataset}.numbers: a transformer learns classes alone here; name `linear` "
+                    "or `encoder` under classification.kinds"
+                )
 
     def _check_anonymity(self, cell: AnonymityCell, place: str) -> None:
         """Refuse a cell without a label to hide, and auxiliaries made for labels of another role or data set."""
         labels = self.classification.labels[cell.dataset]
+        if self.datasets[cell.dataset].pair:
+            raise UserError(
+                f"{place}: {cell.dataset} is of pairs, which `downstream` alone takes; leave datasets.{cell.dataset}."
+                "pair out to have both columns read as one text"
+            )
         if not labels.attributes:
             raise UserError(
                 f"{place}: {cell.dataset} has no attribute, which is what is hidden; name one under "
@@ -231,14 +253,15 @@ class AnonymityParams(ProjectParams):
     def _check_labels(self, dataset: str, labels: Labels, setting: str) -> None:
         if dataset not in self.datasets:
             raise unknown(f"data set in {setting}", dataset, self.datasets)
-        for label in (every := (*labels.tasks, *labels.attributes)):
+        numbers = getattr(labels, "numbers", ())  # auxiliaries have none
+        for label in (every := (*labels.tasks, *labels.attributes, *numbers)):
             check_label(self.datasets, dataset, label, setting)
             if every.count(label) > 1:
                 raise UserError(f"{setting}: {label!r} is named twice; a label is a task or an attribute")
             if label.startswith(".") or {*label} & {*"/\\\0"}:
                 raise UserError(f"{setting}: {label!r} cannot name a folder of classifiers; rename the column")
         if not every:
-            raise UserError(f"{setting} must name at least one label under tasks or attributes")
+            raise UserError(f"{setting} must name at least one label under tasks, attributes or numbers")
 
     def data_paths(self) -> Iterator[tuple[str, str]]:
         """As `ProjectParams.data_paths`; also models that are fine-tuned, and word relations."""

@@ -13,6 +13,7 @@ from epsilometer.core.tables import Schema
 PRIVATIZED: Schema = {  # a rewrite, with noise of its own for each seed
     "row": pl.Int64,  # the number of its text in the prepared table
     "seed": pl.Int64,
+    "side": pl.Int64,  # of a pair, 0 or 1; 0 of a single text
     "text": pl.String,
 }
 

@@ -13,14 +13,14 @@ from epsilometer.corpora.parts import GROUP
 from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning
 from epsilometer.models.classifiers.by_kind import load, train
 from epsilometer.studies.anonymity.attackers import Learned
-from epsilometer.studies.anonymity.labelled import TRAIN, examples, labelled
+from epsilometer.studies.anonymity.labelled import TRAIN, examples, labelled, numbered
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import FineTuning as FineTuningSettings
 from epsilometer.studies.anonymity.parts import parted
 from epsilometer.studies.anonymity.released import Released
 from epsilometer.studies.anonymity.tables import classifier_path
 
-TASK, ATTRIBUTE = "task", "attribute"
+TASK, ATTRIBUTE, NUMBER = "task", "attribute", "number"
 _TENTH = 10
 
 
@@ -39,10 +39,11 @@ def roles(params: AnonymityParams, dataset: str) -> Iterator[tuple[str, str]]:
 
 
 def chosen(params: AnonymityParams, dataset: str, label: str) -> pl.DataFrame:
-    """The rows that classifiers of this label are trained on, of the victims' part, and tested on."""
+    """The rows that classifiers or regressions of this label learn from, of the victims' part, and are tested on."""
     settings = params.classification
     table = parted(params, dataset)
-    return labelled(table, label, settings.texts.sizes, params.audit.seed, least=settings.training.batch)
+    choose = numbered if label in settings.labels[dataset].numbers else labelled
+    return choose(table, label, settings.texts.sizes, params.audit.seed, least=settings.training.batch)
 
 
 def seeds(params: AnonymityParams, kind: str) -> int:
@@ -57,7 +58,7 @@ def stream(params: AnonymityParams, dataset: str, label: str, seed: int) -> Nois
 
 def victims(params: AnonymityParams, dataset: str, label: str) -> list[Learned]:
     """The classifiers of a label that stage `classifiers` keeps, a kind and seed each."""
-    own = examples(chosen(params, dataset, label), label, TRAIN)
+    own = examples(chosen(params, dataset, label), label, TRAIN, sides=params.datasets[dataset].sides)
     return [
         Learned(load(classifier_path(dataset, label, kind, seed)), own, seed)
         for kind in params.classification.kinds

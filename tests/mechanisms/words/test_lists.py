@@ -96,3 +96,16 @@ def test_sources_without_a_common_word_are_refused() -> None:
     first, two = (WordVectors([f"{name}{i}" for i in range(3)], np.eye(3)) for name in "ab")
     with pytest.raises(UserError, match="share 0 words"):
         WordLists.build([first, two])
+
+
+def test_some_of_the_lists_may_be_taken() -> None:
+    lists = WordLists([*"abc"], np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]], np.int32))
+    some = lists.take([2, 0])
+    assert (some.words, some.order.tolist()) == (lists.words, [[2, 1, 0], [0, 1, 2]])
+
+
+@pytest.mark.parametrize("numbers", [[], [0, 0], [3]])
+def test_lists_that_are_not_there_cannot_be_taken(numbers: list[int]) -> None:
+    lists = WordLists([*"abc"], np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]], np.int32))
+    with pytest.raises(UserError, match="some of the 3 lists, each once, by numbers from 0 to 2"):
+        lists.take(numbers)

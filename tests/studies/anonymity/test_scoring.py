@@ -15,7 +15,7 @@ import yaml
 
 from epsilometer.auditing.schemas import DOWNSTREAM
 from epsilometer.auditing.trials.rewriting import Job
-from epsilometer.auditing.worth.scoring import ClassScores, majority, scores
+from epsilometer.auditing.worth.scoring import ClassScores, NumberScores, majority, number_scores, scores
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
@@ -193,6 +193,8 @@ def test_scores_by_hand() -> None:
     assert result.macro_f1 == pytest.approx((4 / 5 + 2 / 3) / 2)
     assert result.binary_f1 == pytest.approx(2 / 3)  # of M, the last by name
     assert result.accuracy == 0.75
+    assert result.matthews == pytest.approx(2 / 12**0.5)  # (2 · 1 - 1 · 0) / root of 3 · 1 · 2 · 2
+    assert result.guessed == 2
     three = scores(np.array([0, 1, 2]), np.array([0, 1, 1]), ["a", "b", "c"])
     assert three.binary_f1 is None
     assert three.macro_f1 == pytest.approx((1 + 2 / 3 + 0) / 3)  # never guessed: 0
@@ -203,6 +205,17 @@ def test_the_majority_is_that_of_the_training_texts() -> None:
     result = scores(np.array([["a", "b"].index(name) for name in test.labels]), majority(train, test), ["a", "b"])
     assert result.accuracy == 0.25
     assert result.macro_f1 == pytest.approx((0 + 2 / 5) / 2)
+
+
+def test_coefficients_that_are_not_defined_are_0_and_it_shows() -> None:
+    one_class = scores(np.array([0, 0, 1, 1]), np.zeros(4, int), ["F", "M"])
+    assert (one_class.matthews, one_class.guessed) == (0, 1)
+    truth = np.array([1.0, 2.0, 3.0, 5.0])
+    assert number_scores(truth, np.full(4, 2.5)) == NumberScores(0, 0, 1)
+    correlated = number_scores(truth, np.array([0.0, 1.0, 8.0, 4.0]))
+    assert correlated.pearson == pytest.approx(np.corrcoef(truth, [0, 1, 8, 4])[0, 1])
+    assert correlated.spearman == pytest.approx(0.8)  # 1 - 6 · 2 / (4 · 15)
+    assert correlated.guessed == 4
 
 
 # ------------------------------------------------------------------------------------------------ texts and labels
@@ -231,11 +244,10 @@ def test_texts_without_the_label_are_passed_over_and_the_rest_is_drawn_by_the_se
     assert all(text == f"text {row}" for text, row in zip(rows["text"], rows["row"], strict=True))
 
 
-def test_of_tasks_the_training_texts_are_rewritten_of_attributes_the_test_texts_too() -> None:
-    texts = table(["a", "b"] * 20, ["a", "b"] * 10)
+def test_training_and_test_texts_of_all_labels_are_rewritten_once() -> None:
+    texts = table(["a", "b"] * 20, ["a", "b"] * 10).with_columns(number=pl.int_range(pl.len()).cast(pl.String))
     counts = {TRAIN: 20, TEST: 6}
-    assert {*to_rewrite(texts, ["mood"], [], counts, 0, 4)["split"]} == {TRAIN}
-    both = to_rewrite(texts, ["mood"], ["mood"], counts, 0, 4)
+    both = to_rewrite(texts, ["mood"], ["number"], counts, 0, 4)
     assert both["split"].value_counts().sort("split").rows() == [(TEST, 6), (TRAIN, 20)]
     assert both["row"].is_sorted()
 
@@ -451,16 +463,16 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     assert isinstance(good, float)
     assert good > 0.9
     # At 9 nothing is changed: what is trained on it is the clean classifier itself, and so is the static attacker.
-    for setting, label in (("private", "mood"), ("adaptive", "speaker"), ("static", "speaker")):
+    for setting, label in (("private", "mood"), ("rewritten", "mood"), ("adaptive", "speaker"), ("static", "speaker")):
         same = results.filter(epsilon=9, setting=setting).sort("seed")["macro_f1"]
         assert same.to_list() == pytest.approx(
             clean.filter(setting="clean", label=label).sort("seed")["macro_f1"].to_list(), abs=0.03
         )
     # At 1 the words that matter are gone: all of it falls to about chance.
-    assert max(mean[1, setting] for setting in ("private", "adaptive", "static")) < 0.75
+    assert max(mean[1, setting] for setting in ("private", "rewritten", "adaptive", "static")) < 0.75
     empty = results.filter(epsilon=1, seed=0).select("setting", "empty").rows()
     rewrites = tables.read("data/privatized/songs-mine/1.parquet", PRIVATIZED)
-    blank = {row for row, seed, text in rewrites.iter_rows() if not text and seed == 0}
+    blank = {row for row, seed, _, text in rewrites.iter_rows() if not text and seed == 0}
     rows = labelled(pl.read_parquet("data/prepared/songs.parquet"), "mood", {TRAIN: 480, TEST: 40}, 0)
     counts = [len(blank & {*rows.filter(split=split)["row"]}) for split in (TRAIN, TEST)]
     assert 50 < counts[0] < 150
@@ -471,7 +483,8 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     )
     assert ends["low"].max() == ends["high"].max() == 1  # one interval of the mean of both seeds
     assert ends.select((pl.col("below") <= pl.col("mean")) & (pl.col("mean") <= pl.col("above"))).to_series().all()
-    assert dict(empty) == {"private": counts[0], "adaptive": sum(counts), "static": counts[1]}
+    both = sum(counts)
+    assert dict(empty) == {"private": counts[0], "rewritten": both, "adaptive": both, "static": counts[1]}
 
 
 def test_the_privatize_stage_goes_on_with_its_own_slices_only(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

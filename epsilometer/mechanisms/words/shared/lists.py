@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed
 from epsilometer.core.randomness import Noise
 from epsilometer.text.vectors import WordVectors, read_arrays, rounding, write_arrays
 
@@ -69,6 +70,15 @@ class WordLists:
         if order.ndim != 2 or not len(order) or (np.sort(order, axis=1) != np.arange(len(words))).any():
             raise UserError(f"{path} is damaged: each of its lists must hold each of its {len(words)} words once")
         return cls(words.tolist(), order)
+
+    def take(self, numbers: Sequence[int]) -> WordLists:
+        """These lists alone. Raises UserError for none, for one named twice, and for one that is not there."""
+        if not numbers or len({*numbers}) < len(numbers) or max(numbers) >= len(self.order):
+            raise UserError(
+                f"lists_used must name some of the {len(self.order)} lists, each once, by numbers from 0 to "
+                f"{len(self.order) - 1}; got {listed(numbers, 'list')}"
+            )
+        return WordLists(self.words, self.order[list(numbers)])
 
     def first(self, count: int) -> WordLists:
         """The lists restricted to the first `count` words."""

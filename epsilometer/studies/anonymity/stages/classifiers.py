@@ -5,6 +5,7 @@ They are kept: those of attributes are victims and static attackers, those of ta
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,20 @@ from numpy.typing import NDArray
 from epsilometer.auditing.schemas import DOWNSTREAM
 from epsilometer.auditing.worth.scoring import majority
 from epsilometer.core import tables
-from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.runtime.progress import track
-from epsilometer.studies.anonymity.classification import Tried, rows, train_all, validation_rows
+from epsilometer.studies.anonymity.classification import Tried, kinds, learnt, rows, train_all, validation_rows
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples
+from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
-from epsilometer.studies.anonymity.victims import chosen, roles
+from epsilometer.studies.anonymity.victims import NUMBER, chosen, roles
 
 
 def main() -> None:
     """Write data/downstream/clean.parquet, without rows unless labels are asked for, and data/classifiers.
 
     Of each data set data/classifiers/<dataset>/<label>-<kind>-<seed>, and about.json: the roles, classes and test
-    accuracies of the classifiers, and the ids of all texts that they were trained or chosen on. The table is about
-    transformers alone, which `downstream` trains.
+    accuracies of the classifiers, and the ids of all texts that they were trained or chosen on. A regression of a
+    number is scored, not kept.
     """
     params = read_params()
     roles_of = [(dataset, *role) for dataset in params.classification.labels for role in roles(params, dataset)]
@@ -39,21 +40,34 @@ def main() -> None:
     about: dict[str, dict[str, Any]] = {dataset: {} for dataset in params.classification.labels}
     for dataset, label, role in track(roles_of, len(roles_of), "classifiers"):
         own = chosen_rows[dataset, label]
-        training, test = (examples(own, label, split) for split in (TRAIN, TEST))
+        sides = params.datasets[dataset].sides
+        training, test = (examples(own, label, split, sides=sides) for split in (TRAIN, TEST))
         tried = train_all(params, dataset, label, role, own=own)
         named = {"dataset": dataset, "label": label, "role": role}
-        if guesses := tried.get(TRANSFORMER):
-            base = [Tried(majority(training, test), 0)]
-            scored += rows({**named, "setting": "majority"}, training, test, base, params=params)
+        base = [Tried(majority(training, test), 0)]
+        scored += rows({**named, "setting": "majority"}, training, test, base, params=params)
+        for kind, guesses in tried.items():
             clean = [Tried(guess, 0) for guess in guesses]
-            scored += rows({**named, "setting": "clean"}, training, test, clean, params=params)
+            scored += rows({**named, "setting": "clean", "kind": kind}, training, test, clean, params=params)
         about[dataset][label] = _about(role, own, label, tried)
     for dataset, labels in about.items():
         seen = {row for label in labels for row in _seen(chosen_rows[dataset, label])}
         record = {"dataset": dataset, "kinds": params.classification.kinds, "labels": labels, "texts": sorted(seen)}
         tables.write_json(record, f"data/classifiers/{dataset}/about.json")
+    for dataset, labels_of in params.classification.labels.items():
+        scored += [row for label in labels_of.numbers for row in _of_number(params, dataset, label)]
     tables.write(pl.DataFrame(scored, schema=dict(DOWNSTREAM)), "data/downstream/clean.parquet", DOWNSTREAM)
     tables.write_json([list(name) for name in roles_of], "data/classifiers/asked.json")
+
+
+def _of_number(params: AnonymityParams, dataset: str, label: str) -> Iterator[dict[str, Any]]:
+    """The rows of regressions on clean texts, one a kind."""
+    own, sides = chosen(params, dataset, label), params.datasets[dataset].sides
+    training, test = (examples(own, label, split, sides=sides) for split in (TRAIN, TEST))
+    for kind in kinds(params, NUMBER):
+        named = {"dataset": dataset, "label": label, "role": NUMBER, "setting": "clean", "kind": kind}
+        tried = [Tried(learnt(params, named, training, seed=0)(test.texts), 0)]
+        yield from rows(named, training, test, tried, params=params)
 
 
 def _about(role: str, own: pl.DataFrame, label: str, tried: dict[str, list[NDArray[np.int64]]]) -> dict[str, Any]:

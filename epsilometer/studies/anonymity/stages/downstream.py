@@ -1,6 +1,7 @@
 """Stage downstream@cell: what classifiers learn and infer from a cell's rewritten texts.
 
-The classifier of a task is trained on rewritten texts and tested on clean ones. The attackers of an attribute are
+The classifier of a task, and the regression of a number, are trained on rewritten texts and tested on clean ones (TeDA)
+and on rewritten ones (1-Diffractor, which rewrites the texts that it tests on, too). The attackers of an attribute are
 tested on rewritten texts: the static one is trained on clean texts, the adaptive one on rewritten texts.
 """
 
@@ -13,58 +14,65 @@ import polars as pl
 
 from epsilometer.auditing.schemas import DOWNSTREAM
 from epsilometer.core import tables
-from epsilometer.models.classifier import TRANSFORMER, Examples
-from epsilometer.models.classifiers.transformer import Transformer
+from epsilometer.models.classifier import Examples, Text
+from epsilometer.models.classifiers.by_kind import load
+from epsilometer.models.classifiers.pairs import single
 from epsilometer.runtime.progress import track
-from epsilometer.studies.anonymity.classification import Tried, rows, trained
+from epsilometer.studies.anonymity.classification import Tried, guesses, kinds, learnt, rows
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.tables import PRIVATIZED, classifier_path, privatized_path
-from epsilometer.studies.anonymity.victims import TASK, chosen, fine_tuning, roles
+from epsilometer.studies.anonymity.victims import ATTRIBUTE, NUMBER, chosen, roles, seeds
 
 
 def main(name: str) -> None:
     """Write data/downstream/<cell>.parquet."""
     params = read_params()
     cell = params.downstream[name]
-    runs = [(epsilon, *role) for epsilon in cell.budgets for role in roles(params, cell.dataset)]
+    numbers = [(label, NUMBER) for label in params.classification.labels[cell.dataset].numbers]
+    named = [
+        {"label": label, "role": role, "kind": kind}
+        for label, role in (*roles(params, cell.dataset), *numbers)
+        for kind in kinds(params, role)
+    ]
+    runs = [(epsilon, classifier) for epsilon in cell.budgets for classifier in named]
     lines = [line for run in track(runs, len(runs), "downstream") for line in _rows(params, name, *run)]
     table = pl.DataFrame(lines, schema=dict(DOWNSTREAM))
     tables.write(table, f"data/downstream/{name}.parquet", DOWNSTREAM)
 
 
-def _rows(params: AnonymityParams, name: str, epsilon: float, label: str, role: str) -> Iterator[dict[str, Any]]:
-    """The rows of one label at one epsilon, one a setting and seed."""
-    cell = params.downstream[name]
+def _rows(params: AnonymityParams, name: str, epsilon: float, classifier: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """The rows of one kind of classifier of a label at one epsilon, one a setting and seed."""
+    cell, label = params.downstream[name], classifier["label"]
+    named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon, **classifier}
     rewrites = tables.read(privatized_path(name, epsilon), PRIVATIZED)
-    chosen_rows = chosen(params, cell.dataset, label)
-    cell_columns = {
-        "dataset": cell.dataset,
-        "mechanism": cell.mechanism,
-        "epsilon": epsilon,
-        "label": label,
-        "role": role,
-    }
-    own, static = [], []
+    of_label = chosen(params, cell.dataset, label)
+    clean = examples(of_label, label, TEST, sides=params.datasets[cell.dataset].sides)
+    tried: dict[str, list[Tried]] = {}
     for seed in range(params.classification.training.seeds):
-        texts = dict(rewrites.filter(seed=seed).select("row", "text").iter_rows())
-        train = examples(chosen_rows, label, TRAIN, texts)
-        test = examples(chosen_rows, label, TEST, None if role == TASK else texts)
-        clean = sorted({*train.labels})
-        empty = _empty(test) if role != TASK else 0
-        classifier = trained(params, cell.dataset, label, train, classes=clean, seed=seed)
-        own.append(Tried(classifier.predict(test.texts), _empty(train) + empty))
-        if role != TASK:
-            folder = classifier_path(cell.dataset, label, TRANSFORMER, seed)
-            classifier = Transformer(folder, clean, fine_tuning(params, params.classification.training))
-            static.append(Tried(classifier.predict(test.texts), empty))
-    yield from rows(
-        {**cell_columns, "setting": "private" if role == TASK else "adaptive"}, train, test, own, params=params
-    )
-    if static:
-        yield from rows({**cell_columns, "setting": "static"}, train, test, static, params=params)
+        texts = _texts(rewrites.filter(seed=seed))
+        train, test = (examples(of_label, label, split, texts) for split in (TRAIN, TEST))
+        guess, empty = learnt(params, named, train, seed), _empty(train) + _empty(test)
+        if classifier["role"] != ATTRIBUTE:
+            tried.setdefault("private", []).append(Tried(guess(clean.texts), _empty(train)))
+            tried.setdefault("rewritten", []).append(Tried(guess(test.texts), empty))
+            continue
+        tried.setdefault("adaptive", []).append(Tried(guess(test.texts), empty))
+        victim = min(seed, seeds(params, classifier["kind"]) - 1)
+        static = load(classifier_path(cell.dataset, label, classifier["kind"], victim))
+        tried.setdefault("static", []).append(Tried(guesses(static, test.texts), _empty(test)))
+    for setting, runs in tried.items():
+        yield from rows({**named, "setting": setting}, train, clean, runs, params=params)
+
+
+def _texts(rewrites: pl.DataFrame) -> dict[int, Text]:
+    """The rewrites of one seed by their rows' numbers; those of both sides of a pair as one."""
+    first, second = (rewrites.filter(side=side).sort("row") for side in (0, 1))
+    if second.is_empty():
+        return dict(first.select("row", "text").iter_rows())
+    return dict(zip(first["row"], zip(first["text"], second["text"], strict=True), strict=True))
 
 
 def _empty(examples: Examples) -> int:
-    return sum(not text.strip() for text in examples.texts)
+    return sum(not all(side.strip() for side in single([text])) for text in examples.texts)

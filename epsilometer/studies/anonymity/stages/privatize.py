@@ -1,5 +1,5 @@
-"""Stage privatize@cell: the texts that classifiers are trained on, and attackers tested on, rewritten at every
-epsilon, with noise of its own for each seed of the classifiers.
+"""Stage privatize@cell: the texts that classifiers are trained and tested on, rewritten at every epsilon, with noise
+of its own for each seed of the classifiers. The sides of a pair are two texts, each with noise of its own.
 
 Mechanisms that ask classifiers are told the true labels where they run `as_published`, as the papers' are.
 """
@@ -32,15 +32,17 @@ def main(name: str) -> None:
     labels = settings.labels[cell.dataset]
     rows = to_rewrite(
         parted(params, cell.dataset),
-        labels.tasks,
-        labels.attributes,
+        [*labels.tasks, *labels.attributes],
+        labels.numbers,
         settings.texts.sizes,
         seed=params.audit.seed,
         least=settings.training.batch,
     )
-    texts, seeds = rows["text"].to_list(), settings.training.seeds
-    row, seed = np.tile(rows["row"].to_numpy(), seeds), np.repeat(np.arange(seeds), len(rows))
-    numbers = row + (seed << 32)  # a stream a text and seed
+    sides, seeds = params.datasets[cell.dataset].sides or ("text",), settings.training.seeds
+    texts = [text for side in sides for text in rows[side]]
+    row, seed = np.tile(rows["row"].to_numpy(), len(sides) * seeds), np.repeat(np.arange(seeds), len(texts))
+    side = np.tile(np.repeat(np.arange(len(sides)), len(rows)), seeds)
+    numbers = row + (seed << 32) + (side << 31)  # a stream a text and seed
     stream = (params.audit.seed, params.audit.round, "privatize", cell.dataset, cell.mechanism)
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
     true_labels = truths(rows, [*labels.attributes, *labels.tasks])
@@ -48,7 +50,7 @@ def main(name: str) -> None:
     with parts() as begun:
         privatize(partial(_mechanism, params, name, true_labels), job, begun.folder, params.runtime.engine)
         for epsilon in cell.budgets:
-            table = pl.DataFrame({"row": row, "seed": seed}).hstack(collect(begun.folder, epsilon))
+            table = pl.DataFrame({"row": row, "seed": seed, "side": side}).hstack(collect(begun.folder, epsilon))
             tables.write(table, privatized_path(name, epsilon), PRIVATIZED)
 
 

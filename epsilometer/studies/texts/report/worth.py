@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from epsilometer.auditing.schemas import CEILINGS, DOWNSTREAM, OUTPUTS
+from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.report.figures import (
     INK,
     MUTED,
@@ -24,8 +25,7 @@ from epsilometer.report.figures import (
 )
 from epsilometer.report.rows import CELL, TAIL_ALLOWED, comparable, hardly_read, within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.table import Table
-from epsilometer.report.wording import at_budget, bounded, budget, inflected, nats, proved, tail_words, unbounded
+from epsilometer.report.wording import at_budget, bounded, inflected, nats, proved, tail_words, unbounded
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import SIMILARITY, ceilings_path
 
@@ -37,7 +37,7 @@ _LABEL_HEIGHT = 0.06  # on the axis of utility
 
 
 def section(results: TextResults) -> Section | None:
-    """Utility against the loss of the strongest attack, and what classifiers make of rewritten texts."""
+    """Utility against the loss of the strongest attack, the worth for classifiers included."""
     estimates, target = results.estimates, results.params.utility.target
     similarity = results.table("data/similarity.parquet", SIMILARITY)
     downstream = trained_on_rewrites(results)
@@ -62,7 +62,7 @@ def section(results: TextResults) -> Section | None:
         heading="What a rewrite is worth at equal loss",
         words=[*filter(None, said)],
         folded=True,
-        blocks=[tradeoff, *learnt(downstream)],
+        blocks=[tradeoff],
     )
 
 
@@ -88,7 +88,7 @@ def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: 
         *CELL, measure=pl.lit(COSINE), utility="cosine", low="cosine_low", high="cosine_high",
         seeds=pl.lit(None, pl.List(pl.Float64)),
     )  # fmt: skip
-    trained = downstream.filter(setting="private").with_columns(measure="macro F1 of " + pl.col("label"))
+    trained = downstream.filter(setting="private", role="task").with_columns(measure=_measure())
     f1 = trained.group_by(*CELL, "measure", maintain_order=True).agg(
         utility=pl.mean("macro_f1"), low=pl.first("low"), high=pl.first("high"), seeds="macro_f1"
     )
@@ -127,15 +127,29 @@ def levels(downstream: pl.DataFrame) -> pl.DataFrame:
     names = {"clean": "clean texts", "majority": "majority"}
     base = downstream.filter(pl.col("setting").is_in(list(names)), role="task")
     return (
-        base.group_by("dataset", "label", "setting", maintain_order=True)
+        _of_each_kind(base)
+        .group_by("dataset", "label", "kind", "setting", maintain_order=True)
         .agg(value=pl.mean("macro_f1"))
         .select(
             "dataset",
-            measure="macro F1 of " + pl.col("label"),
+            measure=_measure(),
             what=pl.col("setting").replace_strict(names, return_dtype=pl.String),
             value="value",
         )
     )
+
+
+def _measure() -> pl.Expr:
+    """What a classifier's score is called; one that is no transformer is named."""
+    other = pl.when(pl.col("kind") == TRANSFORMER).then(pl.lit("")).otherwise(", " + pl.col("kind"))
+    return "macro F1 of " + pl.col("label") + other
+
+
+def _of_each_kind(base: pl.DataFrame) -> pl.DataFrame:
+    """The rows, with those of the majority for every kind of classifier of their label."""
+    kinds = base.drop_nulls("kind").select("dataset", "label", "kind").unique(maintain_order=True)
+    majority = base.filter(pl.col("kind").is_null()).drop("kind").join(kinds, ["dataset", "label"])
+    return pl.concat([majority.select(base.columns), base.drop_nulls("kind")])
 
 
 def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str] = ()) -> str:
@@ -282,25 +296,11 @@ def _apart(levels: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=levels.schema)
 
 
-def learnt(downstream: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set: macro F1 of classifiers, baselines first."""
-    for (dataset,), table in downstream.group_by("dataset", maintain_order=True):
-        rows = []
-        for (mechanism, epsilon), cell in table.group_by(CELL[1:], maintain_order=True):
-            scores = {
-                f"{label}, {setting}": spread(seeds["macro_f1"])
-                for (label, setting), seeds in cell.group_by("label", "setting", maintain_order=True)
-            }
-            rows.append({"mechanism": mechanism or "baselines", "epsilon": budget(epsilon), **scores})
-        caption = "Macro F1: mean and standard deviation over seeds."
-        yield Table(f"What classifiers learn on {dataset}", caption, rows)
-
-
 def attribute_sentence(downstream: pl.DataFrame) -> str:
     """Against which attacker attributes are better hidden, over all cells."""
     mean = downstream.filter(role="attribute").drop_nulls("mechanism")
-    means = mean.group_by(*CELL, "label", "setting").agg(pl.mean("macro_f1"))
-    both = means.pivot("setting", index=[*CELL, "label"], values="macro_f1") if len(means) else means
+    means = mean.group_by(*CELL, "label", "kind", "setting").agg(pl.mean("macro_f1"))
+    both = means.pivot("setting", index=[*CELL, "label", "kind"], values="macro_f1") if len(means) else means
     if not len(both):
         return ""
     worse = int((both["adaptive"] > both["static"]).sum())
@@ -308,11 +308,3 @@ def attribute_sentence(downstream: pl.DataFrame) -> str:
         f"The adaptive attacker, trained on rewritten texts, beats the static one in {worse} of {len(both)} cases."
     )
     return sentence + (" What a classifier of clean texts no longer tells is not gone for that." if worse else "")
-
-
-def spread(values: pl.Series) -> str | None:
-    """Mean and standard deviation, `0.71 ± 0.02`; the mean alone of one value, None of none."""
-    scores = values.to_numpy()
-    if not len(scores):
-        return None
-    return f"{scores.mean():.2f}" + (f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else "")

@@ -171,15 +171,18 @@ def test_levels_that_are_alike_share_a_name() -> None:
         assert len({row["value"] for row in rows}) == 2  # both lines are drawn
 
 
-def test_attackers_stand_between_their_ends() -> None:
-    (table,) = worth.learnt(downstream())
-    ends, *rows = table.rows
-    assert ends["gender, clean"] == "0.70 ± 0.02"
-    assert ends["gender, majority"] == "0.33"
-    row = next(row for row in rows if row["mechanism"] == "mvc")
-    assert (row["gender, static"], row["gender, adaptive"]) == ("0.50 ± 0.02", "0.60 ± 0.02")
+def test_the_adaptive_attacker_is_compared_with_the_static_one() -> None:
     assert "beats the static one in 1 of 3 cases" in attribute_sentence(downstream())
     assert attribute_sentence(downstream().filter(role="task")) == ""
+
+
+def test_another_kind_of_classifier_has_a_measure_of_its_own() -> None:
+    linear = downstream().with_columns(kind=pl.when(pl.col("kind").is_null()).then(None).otherwise(pl.lit("linear")))
+    both = pl.concat([downstream(), linear.filter(pl.col("setting") != "majority")])
+    names = ["macro F1 of intent", "macro F1 of intent, linear"]
+    points = tradeoff_points(losses(estimates()), SIMILARITY, both)
+    assert points["measure"].unique(maintain_order=True).to_list() == [*names, "cosine"]
+    assert levels(both).group_by("measure").len().sort("measure").rows() == [(name, 2) for name in names]
 
 
 def test_without_utility_there_is_no_section() -> None:

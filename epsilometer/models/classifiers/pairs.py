@@ -1,0 +1,39 @@
+"""Features of a pair of texts, from those of its sides u and v: u, v, |u - v|, u * v, and their cosine.
+
+All but the cosine are those of Conneau et al., "Supervised Learning of Universal Sentence Representations from Natural
+Language Inference Data" (EMNLP 2017), section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from epsilometer.models.classifier import Text
+
+
+def single(texts: Sequence[Text]) -> list[str]:
+    """The texts one by one, the first sides of pairs before the second."""
+    sides = [(text,) if isinstance(text, str) else text for text in texts]
+    return [side[i] for i in range(max(map(len, sides), default=0)) for side in sides]
+
+
+def features(texts: Sequence[Text], of: Callable[[Sequence[str]], Any]) -> Any:
+    """Features of texts, or [n, 4 d + 1] of pairs.
+
+    of: gives [n, d] of single texts, dense or sparse, rows of length 1 or 0.
+    """
+    if not texts or isinstance(texts[0], str):
+        return of(single(texts))
+    both = of(single(texts))
+    u, v = both[: len(texts)], both[len(texts) :]
+    if isinstance(both, np.ndarray):
+        product = u * v
+        return np.concatenate([u, v, abs(u - v), product, product.sum(axis=1, keepdims=True)], axis=1)
+    from scipy.sparse import csr_array, hstack
+
+    product = u.multiply(v)
+    cosine = csr_array(np.asarray(product.sum(axis=1)).reshape(-1, 1))
+    return csr_array(hstack([u, v, abs(u - v), product, cosine]))

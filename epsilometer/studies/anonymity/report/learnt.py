@@ -1,0 +1,115 @@
+"""What classifiers and regressions learn from rewritten texts: all tasks beside each other, then a table a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.schemas import DOWNSTREAM
+from epsilometer.report.results import Results
+from epsilometer.report.section import Section
+from epsilometer.report.table import NONE, Table
+from epsilometer.report.wording import budget
+from epsilometer.studies.anonymity.params import AnonymityParams
+
+CELL = ["mechanism", "epsilon", "kind"]
+_TASK = ["dataset", "label"]
+_TESTED = {"private": "clean texts", "rewritten": "rewritten texts"}  # by setting
+_SCORE = pl.coalesce("accuracy", (pl.col("pearson") + pl.col("spearman")) / 2)
+
+
+def section(results: Results[AnonymityParams]) -> Section | None:
+    """Tables alone; absent where nothing is trained on rewrites."""
+    names = ("clean", *results.params.downstream) if results.params.downstream else ()
+    paths = filter(results.has, (f"data/downstream/{name}.parquet" for name in names))
+    trained = results.tables(paths, DOWNSTREAM)
+    if trained.is_empty():
+        return None
+    blocks = [*beside_each_other(trained), *of_datasets(trained)]
+    return Section("learnt", "Learnt", "What classifiers learn from rewrites", blocks=blocks, folded=True)
+
+
+def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
+    """Accuracy of every task, and the mean of both correlations of every number, in percent, and the mean drop."""
+    tasks = trained.filter(pl.col("role") != "attribute").with_columns(score=100 * _SCORE)
+    clean = tasks.filter(setting="clean").group_by(*_TASK, "kind").agg(clean=pl.mean("score"))
+    if clean.is_empty():
+        return
+    rows = [
+        _beside(clean.rename({"clean": "score"}).filter(kind=kind), kind=kind) for kind in clean["kind"].unique().sort()
+    ]
+    private = tasks.filter(pl.col("setting").is_in(list(_TESTED))).join(clean, [*_TASK, "kind"])
+    for (mechanism, epsilon, kind, setting), of in private.group_by(*CELL, "setting", maintain_order=True):
+        means = of.group_by(_TASK, maintain_order=True).agg(pl.mean("score"), pl.first("clean"))
+        named = {"mechanism": mechanism, "epsilon": budget(epsilon), "tested": _TESTED[setting]}
+        drop = np.mean((means["clean"] - means["score"]).to_numpy())
+        rows.append(_beside(means, **named, kind=kind) | {"mean drop": f"{drop:.2f}", "of tasks": len(means)})
+    caption = (
+        "Percent, mean over seeds: accuracy, and of a number the mean of Pearson's and Spearman's correlation. Learnt "
+        "from rewritten texts, tested on clean or on rewritten ones; the first rows are of clean texts throughout. The "
+        f"drop is from those, over the tasks that have run.{_undefined(tasks)}"
+    )
+    yield Table("All tasks beside each other", caption, rows)
+
+
+def _beside(
+    scores: pl.DataFrame, mechanism: str = "clean texts", epsilon: str = NONE, *, kind: str, tested: str = NONE
+) -> dict[str, Any]:
+    several = scores["dataset"].is_duplicated()
+    names = [
+        f"{d}, {label}" if many else d
+        for d, label, many in zip(scores["dataset"], scores["label"], several, strict=True)
+    ]
+    of_task = {name: f"{score:.2f}" for name, score in zip(names, scores["score"], strict=True)}
+    return {"mechanism": mechanism, "epsilon": epsilon, "classifier": kind, "tested on": tested, **of_task}
+
+
+def _undefined(tasks: pl.DataFrame) -> str:
+    """How many classifiers guess one class alone, or regressions one number: their coefficients are not defined."""
+    learnt = tasks.filter(pl.col("setting") != "majority")
+    constant = learnt.filter(pl.col("guessed") < 2)
+    if constant.is_empty():
+        return ""
+    return (
+        f" {len(constant)} of {len(learnt)} classifiers guess one class alone (or regressions one number): Matthews' "
+        "coefficient, or the correlation, is not defined there and counts as 0."
+    )
+
+
+def of_datasets(trained: pl.DataFrame) -> Iterator[Table]:
+    """A table a data set: macro F1 and Matthews' coefficient of classifiers, correlations of regressions."""
+    for (dataset,), table in trained.group_by("dataset", maintain_order=True):
+        rows = []
+        for (mechanism, epsilon, kind), cell in table.group_by(CELL, maintain_order=True):
+            scores: dict[str, str] = {}
+            for (label, setting), seeds in cell.group_by("label", "setting", maintain_order=True):
+                scores |= _scores(f"{label}, {setting}", seeds)
+            base = "baselines" if kind else "majority"
+            named = {"mechanism": mechanism or base, "epsilon": budget(epsilon), "classifier": kind or NONE}
+            rows.append(named | scores)
+        caption = (
+            "Macro F1, and Matthews' correlation coefficient (MCC); of a number Pearson's and Spearman's correlation: "
+            f"mean and standard deviation over seeds.{_undefined(table)}"
+        )
+        yield Table(f"What classifiers learn on {dataset}", caption, rows)
+
+
+def _scores(name: str, seeds: pl.DataFrame) -> Mapping[str, str]:
+    measures = {
+        "macro_f1": name,
+        "matthews": f"{name}, MCC",
+        "pearson": f"{name}, Pearson",
+        "spearman": f"{name}, Spearman",
+    }
+    return {heading: said for measure, heading in measures.items() if (said := spread(seeds[measure].drop_nulls()))}
+
+
+def spread(values: pl.Series) -> str | None:
+    """Mean and standard deviation, `0.71 ± 0.02`; the mean alone of one value, None of none."""
+    scores = values.to_numpy()
+    if not len(scores):
+        return None
+    return f"{scores.mean():.2f}" + (f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else "")
