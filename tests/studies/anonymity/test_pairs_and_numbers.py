@@ -17,7 +17,9 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import Params, read
 from epsilometer.pipeline.stages import prepare
+from epsilometer.report.results import Results
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, numbered
+from epsilometer.studies.anonymity.report.learnt import section
 from epsilometer.studies.anonymity.stages import classifiers, downstream, privatize
 from epsilometer.studies.anonymity.tables import PRIVATIZED
 from tests.support.places import ROOT
@@ -52,6 +54,7 @@ def settings(folder: Path) -> dict[str, Any]:
             "source": str(folder / "twos.parquet"),
             "text": ["asked", "answered"],
             "pair": True,
+            "public": True,
             "labels": ["same", "alike"],
         }
     }
@@ -108,6 +111,18 @@ def test_both_sides_are_rewritten_and_read_and_numbers_are_told(project: Path) -
         # A guess is right with probability 1/2, the correlation of independent numbers 0 ± 1 / √80: 4 sigma.
         assert abs(noise - (0.5 if role == "task" else 0)).max() < 0.45 + (role == "task") * -0.2
     assert results.filter(role="number")["macro_f1"].null_count() == 8
+    shown = section(Results(read()))
+    assert shown is not None
+    *_, text = shown.tables  # of the only pair that is shown, the first side
+    first = prepared["asked"][rewrites["row"].min()]
+    assert [row["text"] for row in text.rows] == [first, each[0][0], first]
+    assert text.texts, "and so in no Markdown file"
+    private = yaml.safe_load(Path("params.yaml").read_text())
+    private["datasets"]["twos"]["public"] = False
+    Path("params.yaml").write_text(yaml.safe_dump(private))
+    hidden = section(Results(read()))
+    assert hidden is not None
+    assert not any(table.texts for table in hidden.tables)
 
 
 def table(numbers: Sequence[str | None], test: Sequence[str]) -> pl.DataFrame:

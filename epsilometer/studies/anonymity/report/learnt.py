@@ -9,11 +9,13 @@ import numpy as np
 import polars as pl
 
 from epsilometer.auditing.schemas import DOWNSTREAM
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.report.table import NONE, Table
 from epsilometer.report.wording import budget
 from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.anonymity.tables import PRIVATIZED, privatized_path
 
 CELL = ["mechanism", "epsilon", "kind"]
 _TASK = ["dataset", "label"]
@@ -28,7 +30,7 @@ def section(results: Results[AnonymityParams]) -> Section | None:
     trained = results.tables(paths, DOWNSTREAM)
     if trained.is_empty():
         return None
-    blocks = [*beside_each_other(trained), *of_datasets(trained)]
+    blocks = [*beside_each_other(trained), *of_datasets(trained), *one_text(results)]
     return Section("learnt", "Learnt", "What classifiers learn from rewrites", blocks=blocks, folded=True)
 
 
@@ -77,6 +79,26 @@ def _undefined(tasks: pl.DataFrame) -> str:
         f" {len(constant)} of {len(learnt)} classifiers guess one class alone (or regressions one number): Matthews' "
         "coefficient, or the correlation, is not defined there and counts as 0."
     )
+
+
+def one_text(results: Results[AnonymityParams]) -> Iterator[Table]:
+    """The first text of the first public data set as every cell rewrites it, the first side of a pair."""
+    cells, datasets = results.params.downstream, results.params.datasets
+    dataset = next((cell.dataset for cell in cells.values() if datasets[cell.dataset].public), None)
+    budgets = ((name, cell, epsilon) for name, cell in cells.items() for epsilon in cell.budgets)
+    rows: list[dict[str, str]] = []
+    for name, cell, epsilon in budgets:
+        path = privatized_path(name, epsilon)
+        if cell.dataset != dataset or not results.has(path):
+            continue
+        first = results.table(path, PRIVATIZED).filter(seed=0, side=0).sort("row").row(0, named=True)
+        if not rows:
+            column = (*datasets[dataset].sides, "text")[0]
+            own = results.table(f"data/prepared/{dataset}.parquet", PREPARED)[column][first["row"]]
+            rows.append({"mechanism": "original", "epsilon": NONE, "text": own})
+        rows.append({"mechanism": cell.mechanism, "epsilon": budget(epsilon), "text": first["text"] or "(empty)"})
+    if rows:
+        yield Table(f"One text of {dataset}, rewritten", "With the noise of the first seed.", rows, texts=True)
 
 
 def of_datasets(trained: pl.DataFrame) -> Iterator[Table]:
