@@ -458,6 +458,8 @@ def test_it_says_what_the_mechanism_does_not_read(project, capsys) -> None:
 def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
     pytester.makepyfile(
         """
+        import polars as pl
+
         TEXTS = [f"{who} wants {what} at {when}" for who in "abcd" for what in ("tea", "milk") for when in "12345"]
 
         def test_it_hides(assert_leaks_at_most):
@@ -476,8 +478,27 @@ def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
 
         def test_it_names(assert_leaks_at_most):
             assert_leaks_at_most(lambda text, rng: text, TEXTS, identifiers=(0.1, ["name"]))
+
+        TABLE = pl.DataFrame({"text": [f"{i} of {g}" for i in range(400) for g in "MF"], "gender": ["M", "F"] * 400})
+
+        def test_nobody_infers(assert_leaks_at_most):
+            assert_leaks_at_most(lambda text, rng: "nothing", TABLE, attribute=(0.5, "gender"))
+
+        def test_it_is_inferred(assert_leaks_at_most):
+            assert_leaks_at_most(lambda text, rng: text, TABLE, attribute=(0.5, "gender"))
+
+        def test_there_is_no_such_column(assert_leaks_at_most):
+            assert_leaks_at_most(lambda text, rng: text, TABLE, attribute=(0.5, "age"))
         """
     )
     outcome = pytester.runpytest_inprocess()
-    outcome.assert_outcomes(passed=2, failed=3)
-    outcome.stdout.fnmatch_lines(["*LEAKS MORE*", "*a delta at 4 nats of*", "*identifiers: name*"])
+    outcome.assert_outcomes(passed=3, failed=5)
+    outcome.stdout.fnmatch_lines(
+        [
+            "*LEAKS MORE*",
+            "*a delta at 4 nats of*",
+            "*identifiers: name*",
+            "*was right in * 0.5*",
+            "*there is none called 'age'*",
+        ]
+    )

@@ -2,7 +2,8 @@
 
 An upper end is that of the thing itself, never of what one adversary reached: by the law of what is released, or of the
 latents that it is made from, over all pairs of texts that trials can draw; by a claim for any two texts that the law
-was checked against; or of a share that is counted where its identifiers are recorded. A law that the rewrites do not
+was checked against; or of a share that is counted where its identifiers are recorded, or whose identifiers stand in
+nothing that the mechanism can release (`worth.releases`). A law that the rewrites do not
 follow gives none, and neither does a mechanism without a law: that is a black box.
 """
 
@@ -10,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -23,8 +25,10 @@ from epsilometer.auditing.estimation.tail import TAIL, fewest_trials
 from epsilometer.auditing.exact_loss.rows import ALL, ALPHA
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.worth import leakage
+from epsilometer.auditing.worth.releases import STANDING
 
 ATTACKS, LAW, LATENTS, CLAIM, COUNT = "attacks", "law", "law of latents", "claim", "count"
+RELEASES = "all releases"
 NO_LAW = "no law of what is released is known"
 DEPARTED = "the rewrites do not follow the stated law"
 _CELL = ["dataset", "mechanism", "epsilon"]
@@ -66,7 +70,7 @@ class Cell:
 
     best: of `ESTIMATES`, the strongest attack on what is released; attacks: how many were tried. law: of `EXACT`, over
     all pairs. departs: whether rewrites depart from it. broken: whether the claim is violated. leaked: of `LEAKAGE`.
-    attributes: of `ATTRIBUTE_LOSSES`, by label.
+    standing: of `worth.releases.STANDING`, by kind. attributes: of `ATTRIBUTE_LOSSES`, by label.
     """
 
     best: Mapping[str, Any]
@@ -74,6 +78,7 @@ class Cell:
     departs: bool
     broken: bool
     leaked: Sequence[Mapping[str, Any]]
+    standing: Mapping[str, Mapping[str, Any]]
     attributes: Mapping[str, Mapping[str, Any]]
     alpha: float
 
@@ -99,8 +104,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Tables:
-    """What an audit measured: schemas `ESTIMATES`, `EXACT`, `LEAKAGE` and `ATTRIBUTE_LOSSES`; verdicts: on its claims
-    (`claims.verdicts.overall`). What was not measured has no rows.
+    """What an audit measured: schemas `ESTIMATES`, `EXACT`, `LEAKAGE`, `ATTRIBUTE_LOSSES` and `STANDING`; verdicts: on
+    its claims (`claims.verdicts.overall`). What was not measured has no rows.
     """
 
     estimates: pl.DataFrame
@@ -108,6 +113,7 @@ class Tables:
     verdicts: pl.DataFrame
     leaked: pl.DataFrame
     attribute_losses: pl.DataFrame
+    standing: pl.DataFrame = field(default_factory=partial(pl.DataFrame, schema=dict(STANDING)))
 
 
 def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Cell]]:
@@ -126,6 +132,7 @@ def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Cell]]
                 departs=key in departed,
                 broken=key[1:] in broken,
                 leaked=shares.get(key, []),
+                standing={row["kind"]: row for row in tables.standing.filter(**_family(best)).to_dicts()},
                 attributes={row["attribute"]: row for row in classes.get(key, [])},
                 alpha=alpha,
             ),
@@ -136,7 +143,7 @@ def evidence(cell: Cell, limits: Limits, attributes: Iterable[str]) -> Iterator[
     """Yield what is known of each limit; attributes: the labels of the data set that are to be hidden."""
     yield of_loss(cell, limits.loss)
     yield of_tail(cell, limits.delta_at_4)
-    yield from (of_kind(row, limits.identifiers, cell.alpha) for row in cell.leaked)
+    yield from (of_kind(row, limits.identifiers, cell.alpha, cell.standing.get(row["kind"])) for row in cell.leaked)
     yield from (of_attribute(cell, label, limits.attribute) for label in attributes)
 
 
@@ -185,9 +192,13 @@ def of_tail(cell: Cell, allowed: float) -> Evidence:
     return Evidence(DELTA, allowed, low, shown=True, **cell.no_law)
 
 
-def of_kind(row: Mapping[str, Any], allowed: float, alpha: float) -> Evidence:
-    """The share of the identifiers of a kind that survive. row: of `LEAKAGE`."""
+def of_kind(
+    row: Mapping[str, Any], allowed: float, alpha: float, standing: Mapping[str, Any] | None = None
+) -> Evidence:
+    """The share of the identifiers of a kind that survive. row: of `LEAKAGE`; standing: of `STANDING`, if any."""
     limit, low, high = f"{IDENTIFIERS}: {row['kind']}", (row["low"], COUNT), (row["high"], COUNT)
+    if standing is not None and standing["recorded"] == standing["identifiers"]:
+        high = min(high, (standing["standing"] / standing["identifiers"], RELEASES))
     if row["recorded"] < row["identifiers"]:  # by patterns: a masker that has the same ones leaves none of them
         why = "they were found by patterns, and not recorded"
         return Evidence(limit, allowed, low, why=why, settles="texts with recorded ones")
@@ -284,6 +295,10 @@ def _counted(number: float | None) -> int | None:
         return None
     unit = 10 ** max(0, math.floor(math.log10(number)) - 1)
     return int(-(-number // unit) * unit)
+
+
+def _family(cell: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: cell[name] for name in _CELL[:2]}
 
 
 def _by_cell(table: pl.DataFrame) -> dict[tuple[Any, ...], list[dict[str, Any]]]:

@@ -40,10 +40,11 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
+from scipy.fft import irfft, next_fast_len
 
 from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.grid import UnitLosses
+from epsilometer.auditing.exact_loss.spectrum import spectrum
 
 Array = NDArray[np.float64]
 _TAIL = 36.0  # nats: the mass beyond a window is at most 2 e^-36
@@ -290,12 +291,10 @@ class Product:
         if size > _WINDOW:
             return self._coarser(2 ** math.ceil(math.log2(size / _WINDOW)))._law(theta)
         size = next_fast_len(max(size, 2), real=True)
-        spectrum = np.ones(size // 2 + 1, np.complex128)
-        for unit, weights in self._by_unit(theta):
-            spectrum *= rfft(np.bincount(unit.places % size, weights, size))
-        shares = np.roll(irfft(spectrum, size), -(first % size))
-        noise = np.finfo(float).eps * (len(self.units) + 2) * math.log2(size) * float(np.linalg.norm(shares))
-        return self._as_law(theta, first, np.maximum(shares, 0.0), noise)
+        of_sum = spectrum([(unit.places, weights) for unit, weights in self._by_unit(theta)], size)
+        shares = np.roll(irfft(of_sum.values, size), -(first % size))
+        noise = np.finfo(float).eps * (len(self.units) + 2) * of_sum.terms * float(np.linalg.norm(shares))
+        return self._as_law(theta, first, np.maximum(shares, 0.0), noise + of_sum.left_out)
 
     def _directly(self, theta: float) -> _Law:
         """Returns what `_law` does, by sums of products alone, which are exact to their last digits however small."""

@@ -24,6 +24,11 @@ class Constant:
 
     text: str = "text"
 
+    @property
+    def public_releases(self) -> Sequence[str]:
+        """As `HasPublicReleases` of `auditing.worth.releases`."""
+        return [self.text]
+
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """The one text, as often as there are texts."""
         return Rewrites([self.text] * len(texts))

@@ -197,6 +197,11 @@ class Exemplars:
         texts = self.chosen.texts
         return [_BETWEEN.join(texts[i] for i in np.flatnonzero(shown)) for shown in self._law.shown]
 
+    @property
+    def public_releases(self) -> Sequence[str]:
+        """As `HasPublicReleases` of `auditing.worth.releases`."""
+        return self.output_texts
+
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for whole texts, any two; under the exponential law times their distance."""
         metric = "distance of sentence embeddings" if self.law == "exponential" else None

@@ -24,6 +24,7 @@ from epsilometer.auditing.decisions.limits import Limits
 from epsilometer.auditing.estimation.successes import clopper_pearson, estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import ATTRIBUTE_LOSSES, ESTIMATES, EXACT, LEAKAGE
+from epsilometer.auditing.worth.releases import STANDING
 from epsilometer.core.errors import UserError
 
 CELL = {"dataset": "letters", "mechanism": "mine", "epsilon": 1.0}
@@ -69,6 +70,7 @@ def decided(
     verdicts: pl.DataFrame = NO_VERDICT,
     alpha: float = 0.01,
     limits: Limits = Limits(),  # noqa: B008  it is frozen
+    standing: list[dict[str, Any]] | None = None,
 ) -> pl.DataFrame:
     tables = [
         pl.DataFrame(rows or [], schema=dict(schema))
@@ -77,11 +79,12 @@ def decided(
             (exact, EXACT),
             (leakage, LEAKAGE),
             (attributes, ATTRIBUTE_LOSSES),
+            (standing, STANDING),
         )
     ]
     return decide(
         limits,
-        Tables(tables[0], tables[1], verdicts, leaked=tables[2], attribute_losses=tables[3]),
+        Tables(tables[0], tables[1], verdicts, leaked=tables[2], attribute_losses=tables[3], standing=tables[4]),
         hidden or {},
         alpha,
     )
@@ -174,6 +177,25 @@ def test_identifiers_that_patterns_found_show_a_leak_and_never_that_there_is_non
     by_patterns = leaked(0, recorded=0)
     assert words(decided([attacked()], LAWFUL, [by_patterns]))["identifiers: name"] == NOT_SHOWN
     assert words(decided([attacked()], LAWFUL, [leaked(50, recorded=0)]))[ALL] == BEYOND
+
+
+def test_what_no_release_holds_cannot_survive() -> None:
+    """Of 20 identifiers none survived, which leaves 22 % open; none of the 60 in all texts stands in any release."""
+    few = leaked(0, 20)
+    assert words(decided([attacked()], LAWFUL, [few]))["identifiers: name"] == NOT_SHOWN
+
+    def by_releases(standing: int, recorded: int = 60, mechanism: str = str(CELL["mechanism"])) -> str:
+        of = {"dataset": CELL["dataset"], "mechanism": mechanism, "kind": "name"}
+        return words(decided([attacked()], LAWFUL, [few], standing=[of | counts(standing, recorded)]))[ALL]
+
+    def counts(standing: int, recorded: int) -> dict[str, int]:
+        return {"identifiers": 60, "recorded": recorded, "standing": standing}
+
+    assert by_releases(0) == WITHIN
+    assert by_releases(1) == NOT_SHOWN, "a sixtieth of them may survive"
+    assert by_releases(0, recorded=59) == NOT_SHOWN, "whom the corpus does not record nobody knows"
+    assert by_releases(0, mechanism="another") == NOT_SHOWN
+    assert words(decided([attacked()], LAWFUL, [leaked(20, 20)], standing=None))[ALL] == BEYOND
 
 
 def test_every_kind_of_identifier_counts() -> None:

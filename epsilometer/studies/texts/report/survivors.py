@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
@@ -10,7 +11,7 @@ from epsilometer.auditing.schemas import LEAKAGE
 from epsilometer.auditing.worth.leakage import ALL
 from epsilometer.report.rows import CELL
 from epsilometer.report.section import Section
-from epsilometer.report.table import Table, record, records
+from epsilometer.report.table import Table, record
 from epsilometer.report.wording import budget, plural, share
 from epsilometer.studies.texts.report.results import TextResults
 
@@ -27,7 +28,8 @@ def section(results: TextResults) -> Section | None:
 
 def matrices(leakage: pl.DataFrame) -> Iterator[Table]:
     """A table a data set: of the kind that survives most, its share by budget."""
-    worst = leakage.filter(pl.col("kind") != ALL).sort("share", descending=True, maintain_order=True)
+    by_patterns = pl.col("recorded") < pl.col("identifiers")
+    worst = leakage.filter(pl.col("kind") != ALL).sort(-pl.col("share"), by_patterns, maintain_order=True)
     most = worst.unique(CELL, keep="first", maintain_order=True).sort(CELL)
     for (dataset,), table in most.group_by("dataset", maintain_order=True):
         rows = []
@@ -35,9 +37,16 @@ def matrices(leakage: pl.DataFrame) -> Iterator[Table]:
             row = {"mechanism": str(mechanism)}
             for number, cell in enumerate(cells.to_dicts(), start=1):
                 at = "" if cell["epsilon"] is None else f"ε {budget(cell['epsilon'])}: "
-                row[f"budget {number}"] = f"{at}{share(cell['share'])} of {plural(cell['kind'])}"
+                row[f"budget {number}"] = f"{at}{_survived(cell)} {plural(cell['kind'])}"
             rows.append(row)
         yield Table(str(dataset), "", rows, page_only=True, stacked=True)
+
+
+def _survived(cell: Mapping[str, Any]) -> str:
+    """`3.1 % of`; of a kind that patterns found, of which a masker by the same ones leaves none: `not testable:`."""
+    if cell["recorded"] == cell["identifiers"]:
+        return f"{share(cell['share'])} of"
+    return f"at least {share(cell['share'])} of" if cell["survived"] else "not testable:"
 
 
 def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
@@ -46,17 +55,27 @@ def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
         rows = []
         for _, cell in table.group_by(CELL[1:], maintain_order=True):
             row = record(cell.row(0, named=True), "mechanism: {mechanism} | epsilon: {epsilon:budget}")
-            shares = records(cell, "of: {kind} ({identifiers}) | share: {share:.0%} ({low:.0%} to {high:.0%})")
-            rows.append(row | {each["of"]: each["share"] for each in shares})
+            rows.append(row | {f"{each['kind']} ({each['identifiers']})": _between(each) for each in cell.to_dicts()})
         yield Table(
             f"Identifiers that survive on {dataset}", "After each kind: how many there were.", rows, off_page=True
         )
 
 
+def _between(row: Mapping[str, Any]) -> str:
+    """A share and its interval; of what patterns found the lower end alone."""
+    if row["recorded"] == row["identifiers"]:
+        return f"{row['share']:.0%} ({row['low']:.0%} to {row['high']:.0%})"
+    return f"at least {row['low']:.0%}" if row["survived"] else "not testable"
+
+
 def leak_sentence(dataset: str, leakage: pl.DataFrame) -> str:
-    """How many identifiers there were, and of how many the corpus has a record."""
+    """How many identifiers there were, of how many the corpus has a record, and what the others cannot show."""
     every = leakage.filter(kind=ALL)
+    count, record = every["identifiers"][0], every["recorded"][0]
+    most = "the kind that survives most, as it was:"
+    if record == count:
+        return f"On {dataset}, of {count:,} identifiers, all on the corpus's record, {most}"
     return (
-        f"On {dataset}, of {every['identifiers'][0]:,} identifiers ({every['recorded'][0]:,} on the corpus's record, "
-        "the others by patterns), the kind that survives most, as it was:"
+        f"On {dataset}, of {count:,} identifiers ({record:,} on the corpus's record, the others by patterns, which do "
+        f"not show what a masker by the same patterns missed), {most}"
     )

@@ -8,6 +8,7 @@ from epsilometer.auditing.claims.verdicts import overall
 from epsilometer.auditing.decisions.decide import decide
 from epsilometer.auditing.decisions.evidence import Tables
 from epsilometer.auditing.schemas import ATTRIBUTE_LOSSES, CLAIMS, DECISIONS, ESTIMATES, EXACT, LEAKAGE
+from epsilometer.auditing.worth.releases import STANDING
 from epsilometer.core import tables
 from epsilometer.studies.texts.params import read
 from epsilometer.studies.texts.tables import attributes_path, decisions_path, exact_path
@@ -24,6 +25,7 @@ def main() -> None:
         exact,
         verdicts=overall(estimates, tables.read("data/claims.parquet", CLAIMS), exact),
         leaked=tables.read("data/leakage.parquet", LEAKAGE),
+        standing=tables.read("data/standing.parquet", STANDING),
         attribute_losses=pl.concat([pl.DataFrame(schema=dict(ATTRIBUTE_LOSSES)), *of_attributes]),
     )
     decided = decide(params.decide.limits, audited, params.decide.attributes, params.audit.alpha)

@@ -1,5 +1,6 @@
 """Stage similarity: how much of the texts the rewrites keep, for the first trials of every cell and epsilon (all where
-trials are of sets), and which identifiers stand in the rewrites as they were, for all trials.
+trials are of sets), and which identifiers stand in the rewrites as they were, for all trials; where the rewrites are
+certain public texts, which identifiers of the data set stand in any of these.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import polars as pl
 from epsilometer.auditing.schemas import LEAKAGE
 from epsilometer.auditing.worth.intervals import mean_interval
 from epsilometer.auditing.worth.leakage import Identifier, identifiers, leakage
+from epsilometer.auditing.worth.releases import STANDING, HasPublicReleases, check_released, standing
 from epsilometer.auditing.worth.similarity import measure, metric, say_unread
 from epsilometer.core import tables
 from epsilometer.metrics.bleu import corpus
 from epsilometer.project.paths import audited, audited_texts
 from epsilometer.runtime.progress import track
-from epsilometer.studies.texts.cells import rewrites, trials
+from epsilometer.studies.texts.cells import mechanism, rewrites, trials
 from epsilometer.studies.texts.params import TextsParams, read
 from epsilometer.studies.texts.tables import SIMILARITIES, SIMILARITY
 
@@ -25,7 +27,7 @@ CELL = ("dataset", "mechanism", "epsilon")
 
 
 def main() -> None:
-    """Write data/similarity.parquet, data/similarities.parquet and data/leakage.parquet."""
+    """Write data/similarity.parquet, data/similarities.parquet, data/leakage.parquet and data/standing.parquet."""
     params = read()
     alpha = params.audit.alpha
     metrics = {"cosine": metric("cosine", params.embedding.model_dump())}
@@ -44,6 +46,7 @@ def main() -> None:
     long = each.unpivot(list(metrics), index=[*CELL, "trial", "source"], variable_name="metric")
     tables.write(long, "data/similarities.parquet", SIMILARITIES)
     tables.write(pl.concat(_leaked(params), how="vertical"), "data/leakage.parquet", LEAKAGE)
+    tables.write(pl.concat(_standing(params), how="vertical"), "data/standing.parquet", STANDING)
 
 
 def _pairs(params: TextsParams) -> pl.DataFrame:
@@ -79,4 +82,16 @@ def _leaked(params: TextsParams) -> Iterator[pl.DataFrame]:
         for epsilon in cell.budgets:
             counted = leakage(of_data_set[cell.dataset], rewrites(name, epsilon)[0].texts, source, params.audit.alpha)
             named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
+            yield counted.select(*(pl.lit(v).alias(k) for k, v in named.items()), *counted.columns)
+
+
+def _standing(params: TextsParams) -> Iterator[pl.DataFrame]:
+    """The rows of STANDING of each cell whose mechanism releases certain public texts."""
+    yield pl.DataFrame(schema=dict(STANDING))
+    for name, cell in params.cells.items():
+        built = mechanism(params, name)
+        if isinstance(built, HasPublicReleases):
+            check_released(built, (text for epsilon in cell.budgets for text in rewrites(name, epsilon)[0].texts))
+            counted = standing(identifiers(audited(params, cell.dataset)), built.public_releases)
+            named = {"dataset": cell.dataset, "mechanism": cell.mechanism}
             yield counted.select(*(pl.lit(v).alias(k) for k, v in named.items()), *counted.columns)

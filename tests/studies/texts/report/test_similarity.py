@@ -67,6 +67,19 @@ def test_leaks_are_tables_by_data_set_and_the_worst_kind_is_in_the_matrix() -> N
     assert matrix.rows[0]["budget 2"].replace("\N{NO-BREAK SPACE}", " ") == "ε 5: 25.0 % of names"
 
 
+def test_what_patterns_found_is_a_lower_end_or_not_testable() -> None:
+    by_patterns = leakage().with_columns(recorded=pl.lit(0))
+    (table,), (matrix,) = survivors.identifiers(by_patterns), survivors.matrices(by_patterns)
+    assert [row["name (20)"] for row in table.rows] == ["not testable", "at least 6%", "at least 77%"]
+    cells = [matrix.rows[0]["budget 1"], matrix.rows[0]["budget 2"]]
+    assert [cell.replace("\N{NO-BREAK SPACE}", " ") for cell in cells] == [
+        "ε 0.5: not testable: names", "ε 5: at least 25.0 % of names",
+    ]  # fmt: skip
+    assert "what a masker by the same patterns missed" in survivors.leak_sentence("queries", by_patterns)
+    recorded = leakage().with_columns(recorded=pl.col("identifiers"))
+    assert "of 20 identifiers, all on the corpus's record" in survivors.leak_sentence("queries", recorded)
+
+
 def test_without_identifiers_there_is_no_section_on_them() -> None:
     assert survivors.section(audit()) is None
     assert survivors.section(audit(**similarity_tables())) is not None

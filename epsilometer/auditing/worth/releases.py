@@ -1,0 +1,64 @@
+"""Which identifiers of the audited texts stand in any text that a mechanism can release at all.
+
+A mechanism that chooses among texts which are fixed before it sees a private one lets no identifier survive that stands
+in none of them, whatever its noise. So the share of the audited texts' identifiers that stand in one of them is the
+most that can survive on average: a count, without draws and without an interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
+
+import polars as pl
+
+from epsilometer.auditing.worth.leakage import Identifier, survives
+from epsilometer.core.errors import UserError
+from epsilometer.core.tables import Schema
+
+STANDING: Schema = {  # a row a kind of identifier, of a mechanism whose releases are fixed public texts
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "kind": pl.String,
+    "identifiers": pl.Int64,  # of all audited texts
+    "recorded": pl.Int64,  # by the corpus; the others were found by patterns
+    "standing": pl.Int64,  # in one of the texts that can be released
+}
+_COUNTS: Schema = {name: STANDING[name] for name in list(STANDING)[2:]}
+
+
+@runtime_checkable
+class HasPublicReleases(Protocol):
+    """A mechanism that releases one of certain texts, which it has before it sees a private one."""
+
+    @property
+    def public_releases(self) -> Sequence[str]:
+        """All that it can release."""
+        ...
+
+
+def standing(identifiers: Iterable[Sequence[Identifier]], releases: Sequence[str]) -> pl.DataFrame:
+    """Returns a row a kind: how many identifiers there are, and how many stand in one of the releases.
+
+    identifiers: of each audited text.
+    """
+    every = [identifier for some in identifiers for identifier in some]
+    there = [False] * len(every)
+    for release in releases:
+        there = [seen or survives(each.text, release) for each, seen in zip(every, there, strict=True)]
+    counts: dict[str, list[int]] = {}
+    for each, seen in zip(every, there, strict=True):
+        of_kind = counts.setdefault(each.kind, [0, 0, 0])
+        of_kind[:] = [of_kind[0] + 1, of_kind[1] + each.recorded, of_kind[2] + seen]
+    return pl.DataFrame(
+        [(kind, *of_kind) for kind, of_kind in sorted(counts.items())], schema=dict(_COUNTS), orient="row"
+    )
+
+
+def check_released(mechanism: HasPublicReleases, rewrites: Iterable[str]) -> None:
+    """Raises UserError for a rewrite that is none of the texts which a mechanism says are all that it releases."""
+    if strange := len({*rewrites} - {*mechanism.public_releases}):
+        raise UserError(
+            f"{strange} rewrites are not among the `public_releases` of {type(mechanism).__name__}; list all that it "
+            "can release there, or leave it out"
+        )
