@@ -22,10 +22,11 @@ from epsilometer.auditing.schemas import DECISIONS
 from epsilometer.core.rounding import DOWN, UP, beside
 from epsilometer.report.section import Section
 from epsilometer.report.table import NONE, Table
-from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed, plural
+from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed, plural, share
 from epsilometer.studies.texts.report import known_loss
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import decisions_path
+from epsilometer.text.language import LEAST, function_words
 
 Budgets = Sequence[tuple[str, float | None]]  # mechanisms with their budgets
 
@@ -68,7 +69,8 @@ def section(results: TextResults) -> Section:
         words=[
             limits_sentence(limits, results),
             *left_out(table),
-            *[f"**Next.** {step}" for step in steps(table, every)],
+            *languages(results),
+            *[f"**Next.** {step}" for step in steps(table, every)[1:]],
         ],
         blocks=[*matrices(table), *reasons(table)],
         first_screen=[*first, *[("Next", step) for step in steps(table, every)[:1]]],
@@ -177,6 +179,21 @@ def left_out(table: pl.DataFrame) -> list[str]:
     )
     parts = [f"{row['limit']} on {listed(row['dataset'])} ({row['why']})" for row in rows.to_dicts()]
     return [f"**Left out**, as they do not apply: {'; '.join(parts)}."] if parts else []
+
+
+def languages(results: TextResults) -> list[str]:
+    """Which data sets are not in English, and what that does to figures by English parts."""
+    parts = []
+    for name in results.params.datasets:
+        english = function_words(results.audited(name)["text"])
+        if english is not None and english < LEAST:
+            parts.append(f"{name}, of whose words {share(english)} are English function words")
+    if not parts:
+        return []
+    return [
+        f"**Not English**, or no sentences: {listed(parts)}. The embedded encoder and all else that is English alone "
+        "see little of such texts, so that a low loss by `embedding` and a high cosine say little."
+    ]
 
 
 def matrices(table: pl.DataFrame) -> Iterator[Table]:

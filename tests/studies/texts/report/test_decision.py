@@ -143,6 +143,15 @@ def test_the_first_screen_has_a_sentence_a_data_set_and_says_a_fault_first() -> 
     assert ("queries", "No mechanism but controls was audited.") in section(controls).first_screen
 
 
+def test_data_sets_that_are_not_english_are_named() -> None:
+    german = "Der Zug nach Bonn war heute leider wieder sehr spät und alle Leute standen im Gang und warteten dort"
+    results = audit(texts=[f"{german} {i}" for i in range(6)])
+    assert "Not English, or no sentences: queries, of whose words" in text_of(section(results), results).replace(
+        "**", ""
+    )
+    assert "Not English" not in text_of(section(audit()), audit())
+
+
 def test_limits_and_what_does_not_apply_are_said() -> None:
     results = audit()
     text = text_of(section(results), results)
