@@ -7,8 +7,24 @@ def test_it_hides_who_wrote(assert_leaks_at_most):
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypedDict, Unpack
 
 import pytest
+
+
+class Leaks(TypedDict, total=False):
+    """The most that may leak; what is left out is not limited.
+
+    loss: of each attack, in nats; delta_at_4: the largest delta at 4 nats, the tail that an average loss hides;
+    identifiers: the largest share of those of each kind that may survive, planted or recorded
+    (`surviving_identifiers`), and if not all, of which kinds; attribute: the largest loss of who infers it from
+    rewrites, and its column in the texts, a table then.
+    """
+
+    loss: float
+    delta_at_4: float
+    identifiers: float | tuple[float, Sequence[str]]
+    attribute: tuple[float, str]
 
 
 @pytest.fixture
@@ -19,33 +35,34 @@ def assert_leaks_at_most() -> Callable[..., None]:
     from epsilometer.auditing.gate import PASSED, STANDARD
     from epsilometer.auditing.gating import Rules, gate, subject
     from epsilometer.auditing.text_audit import Named
-    from epsilometer.core.errors import UserError
+    from epsilometer.core.errors import UserError, unknown
     from epsilometer.report.gate import Decision, lines
     from epsilometer.runtime.withholding import withheld
     from epsilometer.studies.anonymity.gating import AttributeLimit
 
+    def attributes(texts: Sequence[str] | pl.DataFrame, most: float, column: str) -> AttributeLimit:
+        if not isinstance(texts, pl.DataFrame) or column not in texts.columns:
+            raise UserError(f"an attribute is a column of texts, and there is none called {column!r}")
+        return AttributeLimit(texts, column, most)
+
     def check(
         rewrite: Named,
         texts: Sequence[str] | pl.DataFrame,
-        loss: float | None = None,
         *,
-        delta_at_4: float | None = None,
-        identifiers: float | tuple[float, Sequence[str]] | None = None,
-        attribute: tuple[float, str] | None = None,
         epsilon: float | None = None,
         budget: int = 20_000,
+        **leaks: Unpack[Leaks],
     ) -> None:
-        """rewrite, texts: as in `epsilometer.audit`; delta_at_4: the largest delta at 4 nats, the tail that an average
-        loss hides; identifiers: the largest share of those of each kind that may survive, planted or recorded
-        (`surviving_identifiers`), and if not all, of which kinds; attribute: the largest loss of who infers it from
-        rewrites, and its column in texts, a table then; budget: rewrites at most.
-        """
+        """rewrite, texts, epsilon: as in `epsilometer.audit`; budget: rewrites at most; leaks: `Leaks`."""
+        for name in leaks.keys() - Leaks.__annotations__.keys():
+            raise unknown("limit", name, Leaks.__annotations__)
+        identifiers = leaks.get("identifiers")
         rate, kinds = identifiers if isinstance(identifiers, tuple) else (identifiers, None)
-        rules = Rules(loss, delta_at_4, max_identifiers=rate, identifiers=kinds, budget=budget)
-        of, table = subject(texts, rewrite, epsilon), texts if isinstance(texts, pl.DataFrame) else None
-        if attribute is not None and (table is None or attribute[1] not in table.columns):
-            raise UserError(f"an attribute is a column of texts, and there is none called {attribute[1]!r}")
-        counted = [] if attribute is None or table is None else [AttributeLimit(table, attribute[1], attribute[0])]
+        rules = Rules(
+            leaks.get("loss"), leaks.get("delta_at_4"), max_identifiers=rate, identifiers=kinds, budget=budget
+        )
+        counted = [attributes(texts, *leaks["attribute"])] if "attribute" in leaks else []
+        of = subject(texts, rewrite, epsilon)
         with withheld():
             verdict = gate(of, rules, counted=counted)
         decision = Decision.of(of, STANDARD, verdict)

@@ -487,18 +487,22 @@ def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
         def test_it_is_inferred(assert_leaks_at_most):
             assert_leaks_at_most(lambda text, rng: text, TABLE, attribute=(0.5, "gender"))
 
+        def test_there_is_no_such_limit(assert_leaks_at_most):
+            assert_leaks_at_most(lambda text, rng: "nothing", TEXTS, loss=1.0, identifier=0.1)
+
         def test_there_is_no_such_column(assert_leaks_at_most):
             assert_leaks_at_most(lambda text, rng: text, TABLE, attribute=(0.5, "age"))
         """
     )
     outcome = pytester.runpytest_inprocess()
-    outcome.assert_outcomes(passed=3, failed=5)
+    outcome.assert_outcomes(passed=3, failed=6)
     outcome.stdout.fnmatch_lines(
         [
             "*LEAKS MORE*",
             "*a delta at 4 nats of*",
             "*identifiers: name*",
             "*was right in * 0.5*",
+            "*unknown limit 'identifier'; did you mean 'identifiers'*",
             "*there is none called 'age'*",
         ]
     )
