@@ -3,7 +3,8 @@
 Every word mechanism rewrites the first texts of each file once at each epsilon of the paper (IWSPA 2024), all on the
 same word vectors; the lists of 1-Diffractor are five greedy ones of these vectors. Means over texts, then over files.
 The last row is what all mechanisms tend to: only words outside the vocabulary are replaced. The paper's mechanisms let
-these through, stop-words too, which in itself keeps texts alike.
+these through, stop-words too, which in itself keeps texts alike: rows `(published)`. Their TEM has gamma 5, as the
+reference code; other rows have the formula of TEM's paper, unless they say otherwise.
 
 usage: python -m benchmarks.similarity VECTORS FILE... [--texts N]     FILE: Parquet with a column `text` or `text_a`
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,18 +23,27 @@ import numpy as np
 import polars as pl
 
 from epsilometer.auditing.text_audit import ENCODER, mechanism
+from epsilometer.core import tables
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.diffractor import Geometric, Truncated
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.models.encoder import Encoder
+from epsilometer.report import origin
+from epsilometer.runtime.machine import hardware
 from epsilometer.text.vectors import WordVectors
 
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/results/similarity.md"
 EPSILONS = [0.1, 0.5, 1, 3, 5, 10, 25, 50]
 LISTS = 5
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {  # mechanism: module, settings; the paper's order, then the others
     "1-D geometric": ("diffractor", {}),
     "1-D TEM": ("diffractor", {"noise": "tem"}),
+    "1-D TEM (gamma 5)": ("diffractor", {"noise": "tem", "gamma": 5}),
+    "1-D geometric (published)": ("diffractor", {"as_published": True}),
+    "1-D TEM (published)": ("diffractor", {"noise": "tem", "as_published": True}),
     "MVC": ("mvc", {}),
     "truncated Gumbel": ("truncated_gumbel", {}),
     "Vickrey": ("vickrey", {}),
@@ -43,6 +54,24 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {  # mechanism: module, settings;
     "CusText": ("custext", {}),
     "exponential": ("exponential", {}),
 }
+
+
+STAYS_SAID = "By the law, in the middle of one list; several lists add what leads back on another."
+
+
+def noises(size: int) -> dict[str, Geometric | Truncated]:
+    """The noises of 1-Diffractor on lists of so many words."""
+    return {
+        "1-D geometric": Geometric(size),
+        "1-D TEM": Truncated(size),
+        "1-D TEM (gamma 5)": Truncated(size, 5),
+    }
+
+
+def stays(noise: Geometric | Truncated, epsilon: float) -> float:
+    """The probability that the word in the middle of a list comes out for itself."""
+    middle = np.array([noise.size // 2])
+    return float(np.exp(noise.log_law(middle, middle, epsilon))[0])
 
 
 def first(file: str, count: int) -> list[str]:
@@ -70,7 +99,7 @@ def rewritten(vectors: Path, texts: Sequence[str]) -> dict[str, list[Sequence[st
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print a Markdown table."""
+    """Write docs/results/similarity.md."""
     parser = ArgumentParser(prog="python -m benchmarks.similarity", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("vectors", metavar="VECTORS", type=Path)
     parser.add_argument("files", metavar="FILE", nargs="+")
@@ -92,11 +121,27 @@ def main(arguments: Sequence[str]) -> None:
         cosine = np.einsum("ij,ij->i", rows(texts), rows(rewrites), dtype=np.float64)
         return float(np.mean([part.mean() for part in np.split(cosine, ends)]))
 
-    print(f"{len(texts):,} texts of {len(parts)} files, {len(number):,} distinct texts encoded\n")
-    print("| epsilon | " + " | ".join(f"{epsilon:g}" for epsilon in EPSILONS) + " |")
-    print("|---" * (1 + len(EPSILONS)) + "|")
-    for case, grid in by_case.items():
-        print(f"| {case} | " + " | ".join(f"{mean(rewrites):.2f}" for rewrites in grid) + " |")
+    names = [Path(file).stem for file in options.files]
+    lines = [
+        "# Cosines of texts and rewrites, after 1-Diffractor's table 2",
+        "",
+        "Written by `python -m benchmarks.similarity`; do not edit. What the rows are is in its docstring.",
+        "",
+        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {len(texts):,} texts of "
+        f"{', '.join(names)}; vectors {options.vectors.stem}, {LISTS} lists; {len(number):,} distinct texts encoded.",
+        "",
+        "## Mean cosine by epsilon",
+        "",
+        "| mechanism | " + " | ".join(f"{epsilon:g}" for epsilon in EPSILONS) + " |",
+        "|---" * (1 + len(EPSILONS)) + "|",
+        *(f"| {case} | " + " | ".join(f"{mean(of):.2f}" for of in grid) + " |" for case, grid in by_case.items()),
+    ]
+    lines += ["", "## Probability that a word stays", "", STAYS_SAID, "", *lines[8:10]]
+    lines += [
+        f"| {case} | " + " | ".join(f"{stays(noise, epsilon):.2f}" for epsilon in EPSILONS) + " |"
+        for case, noise in noises(len(WordVectors.load(options.vectors).whole_words())).items()
+    ]
+    tables.write_text("\n".join(lines) + "\n", PAGE)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,24 @@
-"""What is worth a look besides losses: odd curves and outputs."""
+"""What is worth a look besides losses: odd curves and outputs, and what rewrites look like, in numbers."""
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
 from epsilometer.auditing.results.diagnostics import anomalies
 from epsilometer.auditing.schemas import OUTPUTS
+from epsilometer.report.rows import CELL, comparable
 from epsilometer.report.section import Section
+from epsilometer.report.table import NAMED, Table, records
+from epsilometer.report.wording import loss_between, unbounded
 from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.tables import latents_path
+
+_TEXTS = 512  # of whose latents the norms are taken, as many as of signal over noise
 
 
 def section(results: TextResults) -> Section | None:
@@ -21,5 +34,50 @@ def section(results: TextResults) -> Section | None:
         link="Oddities",
         heading="Worth a look",
         words=[some, *odd] if odd else [none],
+        blocks=[outputs_table(results, outputs)],
         folded=True,
     )
+
+
+def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
+    """A row a cell and epsilon: the claim composed in two ways beside the loss; sizes, norms and shares of rewrites."""
+    compared = comparable(results.estimates, results.exact, results.params.audit.alpha)
+    losses = {tuple(row[name] for name in CELL): row for row in compared.to_dicts()}
+    rows = []
+    for row in outputs.sort(CELL).to_dicts():
+        loss = losses.get(tuple(row[name] for name in CELL))
+        exact = f"exact, {unbounded(loss['point'])}" if loss is not None and loss["exact"] else loss_between(loss)
+        rows.append({**row, "by_words": _by_words(row), "loss": exact, **_norms(row)})
+    columns = (
+        f"{NAMED} | loss: {{loss}} | epsilon × mean words: {{by_words:number}} | composed: {{composed:number}} | "
+        "mean words: {words:.1f} | mean units: {units:.1f} | most units: {units_max:,} | norm: {norm:number} | "
+        "norm of noise: {noise:number} | signal over noise: {signal:number} | empty: {empty:share} | "
+        "unchanged: {unchanged:share} | commonest: {commonest:share}"
+    )
+    caption = (
+        "The claim for a whole text, in nats, by basic composition: over the mean number of words of the sources "
+        "(TeDA, figure 7), and, as `composed`, over the units that were privatised; of a claim for whole texts, or for "
+        "distances, the claimed loss of the median trial. Beside it the loss by which mechanisms are compared. Norms "
+        f"are L2, before the noise and of it, means over {_TEXTS} texts (TeDA, figure 10)."
+    )
+    return Table("What rewrites look like", caption, records(rows, columns), off_page=True)
+
+
+def _by_words(row: dict[str, Any]) -> float | None:
+    """The claim times the mean number of words, where that for a whole text is the claim times the units."""
+    if row["composed"] is None or not row["units"]:
+        return None
+    each = float(row["composed"] / row["units"])
+    stated = float(row["claim"].partition(" per ")[0])  # as `Guarantee.describe` writes it
+    return each * float(row["words"]) if math.isclose(each, stated, rel_tol=1e-5) else None
+
+
+def _norms(row: dict[str, Any]) -> dict[str, float | None]:
+    """The mean norm of latents before the noise, and of the noise; None without latents, or where no file is here."""
+    cell = f"{row['dataset']}-{row['mechanism']}"
+    paths = [Path(latents_path(cell, epsilon)) for epsilon in (None, row["epsilon"])]
+    if row["signal"] is None or not all(path.is_file() for path in paths):
+        return {"norm": None, "noise": None}
+    before, after = (np.load(path, mmap_mode="r")[:_TEXTS].astype(np.float64) for path in paths)
+    norm, noise = (float(np.linalg.norm(array, axis=1).mean()) for array in (before, after - before))
+    return {"norm": norm, "noise": noise}
