@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import listed
-from epsilometer.core.mechanism import Truths
+from epsilometer.core.mechanism import Mechanism, TakesTruths, Truths
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Examples, Text
 
@@ -91,6 +91,13 @@ def truths(rows: pl.DataFrame, labels: Sequence[str]) -> Truths:
         text: {label: of[i] for label, of in columns.items() if of[i] is not None}
         for i, text in enumerate(rows["text"].to_list())
     }
+
+
+def told(mechanism: Mechanism, true_labels: Truths) -> Mechanism:
+    """The mechanism, told the true labels where it asks classifiers and runs `as_published`: the papers' are told."""
+    if isinstance(mechanism, TakesTruths) and getattr(mechanism, "as_published", False):
+        return mechanism.with_truths(true_labels)
+    return mechanism
 
 
 def to_rewrite(

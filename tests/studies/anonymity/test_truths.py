@@ -12,7 +12,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Mechanism, Rewrites, Truths
 from epsilometer.studies.anonymity.anonymizing import with_truths
 from epsilometer.studies.anonymity.labelled import truths
-from epsilometer.studies.anonymity.stages import privatize
+from epsilometer.studies.anonymity.stages import anonymize, privatize
 
 
 class Asking:
@@ -41,11 +41,12 @@ def test_a_text_has_the_labels_that_its_row_has() -> None:
 
 
 @pytest.mark.parametrize("as_published", [True, False])
-def test_the_stage_tells_mechanisms_that_run_as_published(monkeypatch: pytest.MonkeyPatch, as_published: bool) -> None:
-    monkeypatch.setattr(privatize, "build", lambda params, cell: Asking(as_published))
-    params: Any = SimpleNamespace(downstream={"cell": None})
-    built: Any = privatize._mechanism(params, "cell", {"a": {"gender": "F"}})
-    assert built.truths == ({"a": {"gender": "F"}} if as_published else {})
+def test_stages_tell_mechanisms_that_run_as_published(monkeypatch: pytest.MonkeyPatch, as_published: bool) -> None:
+    params: Any = SimpleNamespace(downstream={"cell": None}, anonymity={"cell": None})
+    for stage in (privatize, anonymize):
+        monkeypatch.setattr(stage, "build", lambda params, cell: Asking(as_published))
+        built: Any = stage._mechanism(params, "cell", {"a": {"gender": "F"}})
+        assert built.truths == ({"a": {"gender": "F"}} if as_published else {})
 
 
 @pytest.mark.parametrize(

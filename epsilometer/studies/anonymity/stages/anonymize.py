@@ -1,7 +1,7 @@
 """Stage anonymize@cell: the texts by which a cell is measured, rewritten at every epsilon, with what became of each.
 
 Those are the test texts and, of the texts that victims were trained on, those from which attackers learn how rewrites
-look.
+look. Mechanisms that ask classifiers are told the true labels where they run `as_published`, as the papers' are.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import polars as pl
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Mechanism, Truths
 from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
 from epsilometer.runtime.resuming import parts
-from epsilometer.studies.anonymity.labelled import VALIDATION, to_anonymize
+from epsilometer.studies.anonymity.labelled import VALIDATION, to_anonymize, told, truths
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.parts import check_parts, parted
@@ -35,14 +36,20 @@ def main(name: str) -> None:
     texts, numbers = rows["text"].to_list(), rows["row"].to_numpy()
     stream = (params.audit.seed, params.audit.round, "anonymize", cell.dataset, cell.mechanism)
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
+    labels = params.classification.labels[cell.dataset]
+    true_labels = truths(rows, [*labels.attributes, *labels.tasks])
     job = Job(texts, np.arange(len(texts)), cell.budgets, streams)
     with parts() as begun:
-        privatize(partial(build, params, cell), job, begun.folder, params.runtime.engine)
+        privatize(partial(_mechanism, params, name, true_labels), job, begun.folder, params.runtime.engine)
         for epsilon in cell.budgets:
             table = rows.select("row", "split").hstack(collect(begun.folder, epsilon))
             if "status" not in table.columns:
                 table = table.with_columns(pl.lit(None, dtype).alias(column) for column, dtype in COLUMNS.items())
             tables.write(table, anonymized_path(name, epsilon), ANONYMIZED)
+
+
+def _mechanism(params: AnonymityParams, name: str, true_labels: Truths) -> Mechanism:
+    return told(build(params, params.anonymity[name]), true_labels)
 
 
 def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:

@@ -13,11 +13,11 @@ import polars as pl
 
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import tables
-from epsilometer.core.mechanism import Mechanism, TakesTruths, Truths
+from epsilometer.core.mechanism import Mechanism, Truths
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
 from epsilometer.runtime.resuming import parts
-from epsilometer.studies.anonymity.labelled import to_rewrite, truths
+from epsilometer.studies.anonymity.labelled import to_rewrite, told, truths
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.parts import parted
@@ -55,7 +55,4 @@ def main(name: str) -> None:
 
 
 def _mechanism(params: AnonymityParams, name: str, true_labels: Truths) -> Mechanism:
-    built = build(params, params.downstream[name])
-    if isinstance(built, TakesTruths) and getattr(built, "as_published", False):
-        return built.with_truths(true_labels)
-    return built
+    return told(build(params, params.downstream[name]), true_labels)
