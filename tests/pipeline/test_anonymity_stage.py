@@ -11,6 +11,7 @@ import yaml
 
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.corpora.parts import GROUP
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.calibrating import calibrate
@@ -19,7 +20,7 @@ from epsilometer.reaudit.drift import PAIRED, UNCHANGED, WORSE, judge
 from epsilometer.studies.anonymity import cells
 from epsilometer.studies.anonymity.measured import attribute_losses
 from epsilometer.studies.anonymity.stages import anonymity, anonymize, classifiers
-from epsilometer.studies.anonymity.tables import anonymity_path
+from epsilometer.studies.anonymity.tables import ANONYMIZED, anonymity_path, anonymized_path
 from epsilometer.studies.texts.calibrating.losses import Search
 from tests.support.marked import ByLetter, texts
 from tests.support.places import ROOT
@@ -51,9 +52,36 @@ class Answers:
     def guarantee(self, epsilon):
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
 """
+# Releases the label that it was told of a text.
+TOLD = """
+import copy
+from typing import ClassVar
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
+
+@component
+class Told:
+    as_published: bool = False
+    has_budget: ClassVar[bool] = False
+    truths: ClassVar[dict] = {}
+
+    def with_truths(self, truths):
+        other = copy.copy(self)
+        object.__setattr__(other, "truths", truths)
+        return other
+
+    def rewrite(self, texts, epsilon, noise):
+        labels = [self.truths.get(text, {}) for text in texts]
+        return Rewrites([f"{of_text.get('gender')} {of_text.get('rating')}" for of_text in labels])
+
+    def guarantee(self, epsilon):
+        return None
+"""
 CELLS = {
     "songs-swaps": {"dataset": "songs", "mechanism": "swaps", "file": "swaps.py"},
     "songs-answers": {"dataset": "songs", "mechanism": "answers", "file": "answers.py", "epsilons": [0.5, 1]},
+    "songs-told": {"dataset": "songs", "mechanism": "told", "file": "told.py", "settings": {"as_published": True}},
+    "songs-untold": {"dataset": "songs", "mechanism": "untold", "file": "told.py"},
     "songs-chosen": {"dataset": "songs", "mechanism": "chosen", "file": "swaps.py", "part": "validation"},
 }
 
@@ -77,6 +105,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tables.write(table, "data/prepared/songs.parquet", PREPARED)
     (tmp_path / "swaps.py").write_text(SWAPS)
     (tmp_path / "answers.py").write_text(ANSWERS)
+    (tmp_path / "told.py").write_text(TOLD)
     raw = yaml.safe_load((ROOT / "params.yaml").read_text())
     raw["datasets"] = {"songs": {"source": "songs.csv", "labels": ["gender", "rating"], "group": ["author"]}}
     raw["mechanisms"] = {cell["mechanism"]: {k: v for k, v in cell.items() if k not in ("dataset", "part")}
@@ -95,6 +124,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def measured(cell: str, what: str) -> pl.DataFrame:
     return tables.read(anonymity_path(cell, what), anonymity.SCHEMAS[what])
+
+
+@pytest.mark.usefixtures("project")
+def test_a_mechanism_that_runs_as_published_is_told_the_true_labels() -> None:
+    table = tables.read("data/prepared/songs.parquet", PREPARED)
+    labels = {f"{row['gender']} {row['rating']}" for row in table.to_dicts()}
+    released = {}
+    for cell in ("songs-told", "songs-untold"):
+        anonymize.main(cell)
+        released[cell] = tables.read(anonymized_path(cell, NO_BUDGET), ANONYMIZED)
+    told = released["songs-told"]
+    assert told["text"].to_list() == [f"{table['gender'][row]} {table['rating'][row]}" for row in told["row"]]
+    assert {*told["text"]} == labels
+    assert {*released["songs-untold"]["text"]} == {"None None"}
 
 
 def test_what_is_hidden_and_what_is_inferred(project: Path) -> None:
