@@ -134,9 +134,9 @@ def test_a_mechanism_that_runs_as_published_is_told_the_true_labels() -> None:
     for cell in ("songs-told", "songs-untold"):
         anonymize.main(cell)
         released[cell] = tables.read(anonymized_path(cell, NO_BUDGET), ANONYMIZED)
-    told = released["songs-told"]
-    assert told["text"].to_list() == [f"{table['gender'][row]} {table['rating'][row]}" for row in told["row"]]
-    assert {*told["text"]} == labels
+    published = released["songs-told"]
+    assert published["text"].to_list() == [f"{table['gender'][row]} {table['rating'][row]}" for row in published["row"]]
+    assert {*published["text"]} == labels
     assert {*released["songs-untold"]["text"]} == {"None None"}
 
 

@@ -93,7 +93,7 @@ def truths(rows: pl.DataFrame, labels: Sequence[str]) -> Truths:
     }
 
 
-def told(mechanism: Mechanism, true_labels: Truths) -> Mechanism:
+def with_true_labels(mechanism: Mechanism, true_labels: Truths) -> Mechanism:
     """The mechanism, told the true labels where it asks classifiers and runs `as_published`: the papers' are told."""
     if isinstance(mechanism, TakesTruths) and getattr(mechanism, "as_published", False):
         return mechanism.with_truths(true_labels)

@@ -19,7 +19,7 @@ from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
 from epsilometer.runtime.resuming import parts
-from epsilometer.studies.anonymity.labelled import VALIDATION, to_anonymize, told, truths
+from epsilometer.studies.anonymity.labelled import VALIDATION, to_anonymize, truths, with_true_labels
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.parts import check_parts, parted
@@ -49,7 +49,7 @@ def main(name: str) -> None:
 
 
 def _mechanism(params: AnonymityParams, name: str, true_labels: Truths) -> Mechanism:
-    return told(build(params, params.anonymity[name]), true_labels)
+    return with_true_labels(build(params, params.anonymity[name]), true_labels)
 
 
 def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:

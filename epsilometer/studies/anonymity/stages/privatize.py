@@ -17,7 +17,7 @@ from epsilometer.core.mechanism import Mechanism, Truths
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
 from epsilometer.runtime.resuming import parts
-from epsilometer.studies.anonymity.labelled import to_rewrite, told, truths
+from epsilometer.studies.anonymity.labelled import to_rewrite, truths, with_true_labels
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.parts import parted
@@ -55,4 +55,4 @@ def main(name: str) -> None:
 
 
 def _mechanism(params: AnonymityParams, name: str, true_labels: Truths) -> Mechanism:
-    return told(build(params, params.downstream[name]), true_labels)
+    return with_true_labels(build(params, params.downstream[name]), true_labels)
