@@ -433,8 +433,8 @@ DOWNSTREAM: Schema = {  # how well a classifier predicts a label, or a regressio
     "epsilon": pl.Float64,
     "label": pl.String,
     "role": pl.String,  # task, attribute or number
-    "setting": pl.String,  # majority, clean; of a task private, learnt from rewrites and tested on clean texts, and
-    # rewritten, tested on rewrites; of an attribute static, adaptive
+    "setting": pl.String,  # majority, clean; private, learnt from rewrites and tested on clean texts; tested on
+    # rewrites: rewritten, of a task; static, adaptive, of an attribute
     "kind": pl.String,  # of the classifier: "transformer", "linear", "encoder"; null of the majority
     "seed": pl.Int64,
     "macro_f1": pl.Float64,  # null of a number, as are all but the correlations

@@ -1,7 +1,8 @@
 """What rewritten texts are still good for: a classifier fine-tuned on them (TeDA, arXiv:2603.22968, section 4.1).
 
-The same classifier is an adversary where the label is a private attribute: *static*, trained on clean texts and tested
-on rewritten ones (1-Diffractor's setting), or *adaptive*, trained and tested on rewritten texts.
+TeDA tests on clean texts what it trains on rewritten ones, be the label a task or a private attribute. Where it is an
+attribute, the same classifier is an adversary here, who sees what is released: *static*, trained on clean texts and
+tested on rewritten ones (1-Diffractor's setting), or *adaptive*, trained and tested on rewritten texts.
 """
 
 from __future__ import annotations

@@ -463,8 +463,14 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     assert isinstance(good, float)
     assert good > 0.9
     # At 9 nothing is changed: what is trained on it is the clean classifier itself, and so is the static attacker.
-    for setting, label in (("private", "mood"), ("rewritten", "mood"), ("adaptive", "speaker"), ("static", "speaker")):
-        same = results.filter(epsilon=9, setting=setting).sort("seed")["macro_f1"]
+    for setting, label in (
+        ("private", "mood"),
+        ("private", "speaker"),
+        ("rewritten", "mood"),
+        ("adaptive", "speaker"),
+        ("static", "speaker"),
+    ):
+        same = results.filter(epsilon=9, setting=setting, label=label).sort("seed")["macro_f1"]
         assert same.to_list() == pytest.approx(
             clean.filter(setting="clean", label=label).sort("seed")["macro_f1"].to_list(), abs=0.03
         )
@@ -478,7 +484,7 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     assert 50 < counts[0] < 150
     assert rewrites.filter(seed=0)["text"].to_list() != rewrites.filter(seed=1)["text"].to_list()  # noise of its own
     assert rewrites.filter(seed=0)["row"].to_list() == rewrites.filter(seed=1)["row"].to_list()
-    ends = results.group_by("epsilon", "setting").agg(
+    ends = results.group_by("epsilon", "setting", "label").agg(
         pl.n_unique("low", "high"), mean=pl.mean("macro_f1"), below=pl.first("low"), above=pl.first("high")
     )
     assert ends["low"].max() == ends["high"].max() == 1  # one interval of the mean of both seeds

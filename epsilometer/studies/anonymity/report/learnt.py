@@ -37,7 +37,7 @@ def section(results: Results[AnonymityParams]) -> Section | None:
 def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
     """Accuracy of every task, and the mean of both correlations of every number, in percent, and the mean drop."""
     tasks = trained.filter(pl.col("role") != "attribute").with_columns(score=100 * _SCORE)
-    clean = tasks.filter(setting="clean").group_by(*_TASK, "kind").agg(clean=pl.mean("score"))
+    clean = tasks.filter(setting="clean").group_by(*_TASK, "kind", maintain_order=True).agg(clean=pl.mean("score"))
     if clean.is_empty():
         return
     rows = [

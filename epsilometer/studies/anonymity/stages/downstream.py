@@ -1,8 +1,9 @@
 """Stage downstream@cell: what classifiers learn and infer from a cell's rewritten texts.
 
-The classifier of a task, and the regression of a number, are trained on rewritten texts and tested on clean ones (TeDA)
-and on rewritten ones (1-Diffractor, which rewrites the texts that it tests on, too). The attackers of an attribute are
-tested on rewritten texts: the static one is trained on clean texts, the adaptive one on rewritten texts.
+Every classifier, and the regression of a number, is trained on rewritten texts and tested on clean ones (TeDA, of tasks
+and attributes alike). Those of tasks are tested on rewritten ones, too (1-Diffractor). So are the attackers of an
+attribute, since what is released is what they see: the static one is trained on clean texts (1-Diffractor), the
+adaptive one on rewritten texts.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ def _rows(params: AnonymityParams, name: str, epsilon: float, classifier: dict[s
         texts = _texts(rewrites.filter(seed=seed))
         train, test = (examples(of_label, label, split, texts) for split in (TRAIN, TEST))
         guess, empty = learnt(params, named, train, seed), _empty(train) + _empty(test)
-        if classifier["role"] != ATTRIBUTE:
-            tried.setdefault("private", []).append(Tried(guess(clean.texts), _empty(train)))
-            tried.setdefault("rewritten", []).append(Tried(guess(test.texts), empty))
+        attacks = classifier["role"] == ATTRIBUTE
+        tried.setdefault("private", []).append(Tried(guess(clean.texts), _empty(train)))
+        tried.setdefault("adaptive" if attacks else "rewritten", []).append(Tried(guess(test.texts), empty))
+        if not attacks:
             continue
-        tried.setdefault("adaptive", []).append(Tried(guess(test.texts), empty))
         victim = min(seed, seeds(params, classifier["kind"]) - 1)
         static = load(classifier_path(cell.dataset, label, classifier["kind"], victim))
         tried.setdefault("static", []).append(Tried(guesses(static, test.texts), _empty(test)))
