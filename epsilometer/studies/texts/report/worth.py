@@ -25,7 +25,7 @@ from epsilometer.report.figures import (
 )
 from epsilometer.report.rows import CELL, TAIL_ALLOWED, comparable, hardly_read, within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import at_budget, bounded, inflected, nats, proved, tail_words, unbounded
+from epsilometer.report.wording import at_budget, bounded, inflected, listed, nats, proved, tail_words, unbounded
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import SIMILARITY, ceilings_path
 
@@ -45,24 +45,25 @@ def section(results: TextResults) -> Section | None:
     points = tradeoff_points(losses, similarity, downstream)
     if points.is_empty():
         return None
+    drawn = judged(points, target)
     ceilings = results.table(ceilings_path(), CEILINGS)
     tradeoff = Figure(
         "tradeoff",
         "Utility against loss",
-        figure(points, levels(downstream), estimates["mechanism"], target, ceilings=ceilings),
+        figure(drawn, levels(downstream), estimates["mechanism"], target, ceilings=ceilings),
         caption="Up keeps more, left loses less; a line is a mechanism, its points are its budgets (hollow where "
         "trials prove the loss and no law does), and bars are intervals. Rings: of the points whose δ at 4 nats a law "
         f"shows to be at most {TAIL_ALLOWED:g}, none is worth more and leaks less; shaded: what no mechanism can have.",
     )
     hardly = hardly_read(results.table("data/outputs.parquet", OUTPUTS))
-    said = [tradeoff_sentence(points, target, hardly), attribute_sentence(downstream)]
+    said = [tradeoff_sentence(points, target, hardly), untold_sentence(points, target), attribute_sentence(downstream)]
     return Section(
         id="worth",
         link="Worth",
         heading="What a rewrite is worth at equal loss",
         words=[*filter(None, said)],
         folded=True,
-        blocks=[tradeoff],
+        blocks=[] if drawn.is_empty() else [tradeoff],
     )
 
 
@@ -183,6 +184,23 @@ def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str
     if sentence and points["exact"].any():
         sentence = f"between texts of equal length: {sentence}"
     return sentence[:1].upper() + sentence[1:] + "." if sentence else ""
+
+
+def judged(points: pl.DataFrame, target: float) -> pl.DataFrame:
+    """The points of which something is known: exact losses, and those whose trials could show a loss of the target."""
+    return points.filter(pl.col("exact") | (pl.col("ceiling") > target))
+
+
+def untold_sentence(points: pl.DataFrame, target: float) -> str:
+    """Which mechanisms are left out of the figure, because trials were too few to show a loss of the target."""
+    few = points.join(judged(points, target), on=[*CELL, "measure"], how="anti", nulls_equal=True)
+    names = few.select("mechanism", "dataset").unique().sort("mechanism", "dataset").rows()
+    if not names:
+        return ""
+    return (
+        f"Not in the figure, since too few trials compare what it compares to show a loss of {target:g} "
+        f"{inflected(target, 'nat', 'nats')}: {listed([f'{mechanism} on {dataset}' for mechanism, dataset in names])}."
+    )
 
 
 def figure(

@@ -159,6 +159,21 @@ def test_points_at_the_ceiling_come_apart_by_their_laws() -> None:
     )
 
 
+def test_whose_trials_could_show_nothing_does_not_stand_at_no_loss() -> None:
+    """`identity` keeps all, and a handful of trials between texts of equal length leaves its loss open."""
+    points = tradeoff_points(losses(estimates()), SIMILARITY, downstream())
+    few = points.with_columns(ceiling=pl.when(mechanism="identity").then(0.0).otherwise("ceiling"))
+    sentence = worth.untold_sentence(few, 1.0)
+    assert sentence.startswith("Not in the figure, since too few trials compare")
+    assert sentence.endswith("a loss of 1 nat: identity on queries.")
+    assert worth.untold_sentence(points, 1.0) == ""
+    shown = worth.figure(
+        worth.judged(few, 1.0), levels(downstream()), estimates()["mechanism"], 1.0, ceilings=NO_CEILINGS
+    )
+    drawn = {row["mechanism"] for row in shown["datasets"]["tradeoff queries cosine"]}
+    assert drawn == {*points.filter(dataset="queries", measure="cosine")["mechanism"]} - {"identity"}
+
+
 def test_levels_that_are_alike_share_a_name() -> None:
     points = tradeoff_points(losses(estimates()), SIMILARITY, downstream())
     for clean, named in ((0.8, ["clean texts", "majority"]), (0.03, ["clean texts, majority", ""])):
