@@ -85,17 +85,17 @@ class Source:
         """The epsilons; None where the mechanism says them."""
         return numbers(self.epsilons, "--epsilons must be numbers separated by commas")
 
-    def check(self) -> None:
-        """Refuse options of which one excludes or needs another."""
+    def check(self, linked: bool = False) -> None:
+        """Refuse options of which one excludes or needs another. linked: whether FILE says what is known of whom."""
         sources = (self.mechanism, self.command, self.rewrites, self.service.endpoint)
         if sum(option is not None for option in sources) != 1:
             raise UserError("give one of --mechanism, --command, --endpoint and --rewrites")
         self.service.check()
         if self.workers != 1 and self.command is None:
             raise UserError("--workers are processes of --command; give it, or leave them out")
-        if self.rewrites is None and self.file is None:
-            raise UserError("give a FILE of texts (only --rewrites needs none)")
-        if self.rewrites is not None and (self.file or self.epsilons):
+        if (self.rewrites is None or linked) and self.file is None:
+            raise UserError("give a FILE of texts (only --rewrites needs none, without --facts and --author)")
+        if self.rewrites is not None and ((self.file and not linked) or self.epsilons):
             raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
         if self.public is not None and self.mechanism is None:
             raise UserError("--public is for --mechanism")
@@ -134,10 +134,10 @@ class Game:
     ] = None
     seed: Seed = 0
 
-    def check(self, source: Source) -> None:
+    def check(self, source: Source, linked: bool) -> None:
         """Refuse two games at once, and one that cannot be played with this source or with a prior."""
         _size(self.candidates)
-        source.check()
+        source.check(linked)
         if self.units + self.worst + (self.identifiers is not None) > 1:
             raise UserError("--units, --worst and --identifiers are audits of their own; give one of them")
         if self.identifiers is not None and (source.rewrites is not None or self.prior or self.fpr):
@@ -247,7 +247,7 @@ def audit(
         )
         return
     probing.check_unused()
-    game.check(source)
+    game.check(source, linking.wanted)
     if linking.wanted:
         _check_linking(source, game, others=bool(attacks or attack_settings or columns))
         _linked(source, game, linking, reading, as_json=as_json)
@@ -302,25 +302,30 @@ def _survived(source: Source, game: Game, reading: TextOptions, *, as_json: bool
 
 def _linked(source: Source, game: Game, linking: LinkingOptions, reading: TextOptions, *, as_json: bool) -> None:
     """Print a row an epsilon and attack: how many people were linked to their rewrites, and what loss that shows."""
-    from epsilometer.auditing.linking.loss import LinkingDesign, linking_loss
+    from epsilometer.auditing.external import recorded
+    from epsilometer.auditing.linking.loss import LinkingDesign, linking_loss, recorded_linking_loss
 
     people = linking.people(reading.table(str(source.file), linking.columns))
-    settings, rewriter = source.chosen, source.rewriter
     sets = LinkingDesign.sets if game.trials is None else game.trials
     design = LinkingDesign(linking.among, sets, game.alpha, game.seed)
-    with told_if_dry(), withheld():
-        table = linking_loss(people, rewriter, source.budgets, linking.names, settings=settings, design=design)
+    if source.rewrites is not None:
+        rewrites = recorded(source.rewrites, reading.files.layout)
+        with withheld():
+            table = recorded_linking_loss(people, rewrites, linking.names, design)
+    else:
+        settings, rewriter = source.chosen, source.rewriter
+        with told_if_dry(), withheld():
+            table = linking_loss(people, rewriter, source.budgets, linking.names, settings=settings, design=design)
     rows = table.to_dicts()
     show(rows if as_json else [_named(row) for row in rows], as_json, None if as_json else _LINKED)
 
 
 def _check_linking(source: Source, game: Game, *, others: bool) -> None:
     """Refuse, beside facts, what is for other audits."""
-    if source.rewrites or game.units or game.worst or game.identifiers or game.fpr or game.prior or others:
+    if game.units or game.worst or game.identifiers or game.fpr or game.prior or others:
         raise UserError(
-            "--facts and --author draw sets of texts that are rewritten afresh, and have attacks of their own "
-            "(--linkers) and columns of their own; give --mechanism, --command or --endpoint, leave out --rewrites, "
-            "--units, --worst, --identifiers, --fpr, --prior, --attacks and --columns"
+            "--facts and --author draw sets of people, and have attacks of their own (--linkers) and columns of their "
+            "own; leave out --units, --worst, --identifiers, --fpr, --prior, --attacks and --columns"
         )
 
 

@@ -196,7 +196,7 @@ def test_calibrate_takes_public_texts(
 MISTAKES = {
     "": "give one of --mechanism, --command, --endpoint and --rewrites",
     "texts.csv --mechanism identity --command cat --epsilons 1": "give one of",
-    "--mechanism identity --epsilons 1": "give a FILE of texts (only --rewrites needs none)",
+    "--mechanism identity --epsilons 1": "give a FILE of texts (only --rewrites needs none, without",
     "texts.csv --text query --mechanism randomized_response": "epsilons must be given",
     "texts.csv --rewrites texts.csv": "leave out FILE and --epsilons",
     "texts.csv --mechanism identity --epsilons 1": "unknown text column 'text'; the file's names are shown on",

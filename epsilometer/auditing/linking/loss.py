@@ -36,10 +36,11 @@ from epsilometer.core.attack import choose
 from epsilometer.core.component import LINKING, build, by_name, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.extras import installed
-from epsilometer.core.guarantees import check_epsilons, stored
+from epsilometer.core.guarantees import NO_BUDGET, at_budget, check_epsilons, stored
 from epsilometer.core.linking import LinkingAttack
 from epsilometer.core.mechanism import Mechanism, budgets
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.reading import layout_free
 from epsilometer.runtime.progress import track
 
 
@@ -125,16 +126,62 @@ def linking_loss(
     sets = draw(people, design.sets, design.among, design.seed)
     chosen, built = chosen_attacks(attacks), as_mechanism(mechanism, settings, people.texts)
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
-    rows = []
+    tables = []
     for epsilon, rewrites in zip(at, rewritten(built, people, sets, at, seed=design.seed), strict=True):
         outcomes = linked(people, sets, rewrites, chosen, seed=design.seed)
-        shown: list[tuple[str, str | None, NDArray[np.bool_], float]]
-        shown = [(name, None, right, design.alpha) for name, right in outcomes.items()]
-        if len(outcomes) > 1:
-            best = max(outcomes, key=lambda name: outcomes[name].sum())
-            shown.append((STRONGEST, best, outcomes[best], design.alpha / len(outcomes)))
-        for name, best_attack, right, alpha in shown:
-            rows.append((stored(epsilon), name, best_attack, people.count, *_loss(right, alpha)))
+        tables.append(_rows(epsilon, people, outcomes, design.alpha))
+    return pl.concat(tables)
+
+
+def recorded_linking_loss(
+    people: People, rewrites: pl.DataFrame, attacks: Attacks | None = None, design: LinkingDesign = STANDARD
+) -> pl.DataFrame:
+    """Measure the same of recorded rewrites.
+
+    rewrites: columns original, rewrite and, if there are several budgets, epsilon (`external.recorded`). A person is in
+    one set alone, with one of their rewrites, so there are as many sets as people allow, `design.sets` at most; people
+    are taken for independent. Returns what `linking_loss` does. Raises UserError where rewrites of fewer people are
+    recorded than a set takes, before any model loads.
+    """
+    people.check(design.among)
+    chosen = chosen_attacks(attacks)
+    if "epsilon" not in rewrites.columns:
+        rewrites = rewrites.with_columns(epsilon=pl.lit(NO_BUDGET))
+    texts = pl.DataFrame({"text": people.texts, "person": people.person}).with_row_index("number")
+    of_people = rewrites.select("rewrite", "epsilon", key=layout_free("original")).join(
+        texts.select("number", "person", key=layout_free("text")), on="key", maintain_order="left_right"
+    )
+    of_sets = []
+    for epsilon in rewrites["epsilon"].unique().sort().to_list():
+        here = of_people.filter(epsilon=epsilon)
+        order = Noise.named(len(here), design.seed, "linking", "recorded", epsilon).uniforms()[:, 0].argsort()
+        once = here[order].unique("person", keep="first", maintain_order=True)
+        count = min(design.sets, len(once) // design.among)
+        if not count:
+            raise UserError(
+                f"rewrites of {len(once)} people with facts are recorded{at_budget(epsilon)}, and a set takes "
+                f"{design.among}; give rewrites of more of the texts, or a smaller number among which one is linked"
+            )
+        of_sets.append((epsilon, once[: count * design.among]))
+    tables = []
+    for epsilon, once in of_sets:
+        sets = once["number"].to_numpy().astype(np.int64).reshape(-1, design.among)
+        outcomes = linked(people, sets, once["rewrite"].to_list(), chosen, seed=design.seed)
+        tables.append(_rows(epsilon, people, outcomes, design.alpha))
+    return pl.concat(tables)
+
+
+def _rows(epsilon: float, people: People, outcomes: Mapping[str, NDArray[np.bool_]], of_each: float) -> pl.DataFrame:
+    """A row an attack, and one for the strongest of several. outcomes: of `linked`; of_each: the error of each."""
+    shown: list[tuple[str, str | None, NDArray[np.bool_], float]]
+    shown = [(name, None, right, of_each) for name, right in outcomes.items()]
+    if len(outcomes) > 1:
+        best = max(outcomes, key=lambda name: outcomes[name].sum())
+        shown.append((STRONGEST, best, outcomes[best], of_each / len(outcomes)))
+    rows = [
+        (stored(epsilon), name, best_attack, people.count, *_loss(right, alpha))
+        for name, best_attack, right, alpha in shown
+    ]
     return pl.DataFrame(rows, schema=dict(LINKS), orient="row")
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.stats import binom
 
 from epsilometer.auditing.estimation.betting import interval
-from epsilometer.auditing.linking.loss import LinkingDesign, linked, linking_loss
+from epsilometer.auditing.linking.loss import LinkingDesign, linked, linking_loss, recorded_linking_loss
 from epsilometer.auditing.linking.people import People, draw
 from epsilometer.core.errors import UserError
 
@@ -109,3 +110,24 @@ def test_bad_input() -> None:
         draw(People.by_claims(TEXTS, [None] * 40), 10, 2, seed=0)
     with pytest.raises(UserError, match="trials must be >= 1"):
         LinkingDesign(sets=0)
+
+
+def test_recorded_rewrites_are_linked_each_once() -> None:
+    people = People.by_claims(TEXTS, CLAIMS)
+    same = pl.DataFrame({"original": TEXTS, "rewrite": TEXTS, "epsilon": 1.0})
+    nothing = same.with_columns(rewrite=pl.lit("nothing"), epsilon=pl.lit(2.0))
+    table = recorded_linking_loss(people, pl.concat([same, nothing]), ["bm25"], DESIGN)
+    rows = {row["epsilon"]: row for row in table.to_dicts()}
+    assert (rows[1.0]["sets"], rows[1.0]["linked"], rows[1.0]["point"]) == (8, 40, math.inf)
+    assert rows[2.0]["low"] < 0.2 < rows[2.0]["high"]
+    few = recorded_linking_loss(people, same[:12].drop("epsilon"), ["bm25"], DESIGN).row(0, named=True)
+    assert (few["epsilon"], few["sets"], few["linked"]) == (None, 2, 10), "a person is in one set alone"
+    with pytest.raises(UserError, match="rewrites of 4 people with facts are recorded at epsilon 1, and a set takes 5"):
+        recorded_linking_loss(people, same[:4], ["bm25"], DESIGN)
+
+
+def test_of_an_author_one_rewrite_is_linked() -> None:
+    texts = [f"{word} {word} again, says number {i}" for i in range(4) for word in ("tea", "milk", "rum", "ale", "gin")]
+    people = People.by_author(texts, ["tea", "milk", "rum", "ale", "gin"] * 4)
+    table = recorded_linking_loss(people, pl.DataFrame({"original": texts, "rewrite": texts}), ["bm25"], DESIGN)
+    assert table.select("sets", "linked", "success_rate").row(0) == (1, 5, 1.0)

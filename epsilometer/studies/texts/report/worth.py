@@ -45,12 +45,12 @@ def section(results: TextResults) -> Section | None:
     points = tradeoff_points(losses, similarity, downstream)
     if points.is_empty():
         return None
-    drawn = judged(points, target)
+    points_shown = judged(points, target)
     ceilings = results.table(ceilings_path(), CEILINGS)
     tradeoff = Figure(
         "tradeoff",
         "Utility against loss",
-        figure(drawn, levels(downstream), estimates["mechanism"], target, ceilings=ceilings),
+        figure(points_shown, levels(downstream), estimates["mechanism"], target, ceilings=ceilings),
         caption="Up keeps more, left loses less; a line is a mechanism, its points are its budgets (hollow where "
         "trials prove the loss and no law does), and bars are intervals. Rings: of the points whose δ at 4 nats a law "
         f"shows to be at most {TAIL_ALLOWED:g}, none is worth more and leaks less; shaded: what no mechanism can have.",
@@ -63,7 +63,7 @@ def section(results: TextResults) -> Section | None:
         heading="What a rewrite is worth at equal loss",
         words=[*filter(None, said)],
         folded=True,
-        blocks=[] if drawn.is_empty() else [tradeoff],
+        blocks=[] if points_shown.is_empty() else [tradeoff],
     )
 
 

@@ -170,8 +170,8 @@ def test_whose_trials_could_show_nothing_does_not_stand_at_no_loss() -> None:
     shown = worth.figure(
         worth.judged(few, 1.0), levels(downstream()), estimates()["mechanism"], 1.0, ceilings=NO_CEILINGS
     )
-    drawn = {row["mechanism"] for row in shown["datasets"]["tradeoff queries cosine"]}
-    assert drawn == {*points.filter(dataset="queries", measure="cosine")["mechanism"]} - {"identity"}
+    names = {row["mechanism"] for row in shown["datasets"]["tradeoff queries cosine"]}
+    assert names == {*points.filter(dataset="queries", measure="cosine")["mechanism"]} - {"identity"}
 
 
 def test_levels_that_are_alike_share_a_name() -> None:
