@@ -56,6 +56,7 @@ from epsilometer.auditing.estimation.successes import Estimate, clopper_pearson,
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
 from epsilometer.core.errors import UserError
 
+MANY = 10_000_000_000  # rewrites, more than anybody makes
 PASSED, LEAKS_MORE, UNDECIDED = "passed", "leaks more", "undecided"
 BY_LAW = ": by law"  # after an attribute, whose limit the law shows kept
 _FIRST = 200  # trials before one looks
@@ -347,6 +348,16 @@ def least_found(trials: int, limit: float, candidates: int, attacks: int = 1, *,
     if power(1.0) < 0:
         return math.inf
     return loss_at(float(brentq(power, bound, 1.0, xtol=1e-9)), candidates)
+
+
+def fewest_rewrites(limit: float, candidates: int, errors: Errors) -> int | None:
+    """About how many rewrites show that an attack which guesses keeps a limit, in nats; None beyond MANY of them."""
+    bound, trials = success_bound(limit, candidates), 1
+    while log_wealth(trials // candidates, trials, bound, above=False) < math.log(1 / errors.beta):
+        trials += -(-trials // 10)
+        if trials > MANY:
+            return None
+    return trials
 
 
 def _wealth(limit: Limit | TailLimit, seen: Sure, trials: int, candidates: int, *, above: bool) -> float:

@@ -18,7 +18,9 @@ from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.gate import (
     BY_LAW,
     LEAKS_MORE,
+    MANY,
     PASSED,
+    UNDECIDED,
     Errors,
     InferenceLimit,
     Judged,
@@ -28,6 +30,7 @@ from epsilometer.auditing.gate import (
     TailLimit,
     Verdict,
     amount,
+    fewest_rewrites,
     least_found,
     least_rate_found,
     least_tail_found,
@@ -202,6 +205,11 @@ def lines(decision: Decision) -> list[str]:
         detectable = f"no loss would have been found by {first.attack}"
     else:
         detectable = passes if by_law(first) or isinstance(first.limit, LinkingLimit) else "too few trials"
+    if first.status == UNDECIDED and isinstance(first.limit, Limit):
+        needed = fewest_rewrites(first.limit.loss, decision.candidates, decision.errors)
+        detectable += f"; that {allowed_nats(first.limit.loss)} are kept takes "
+        detectable += f"more than {MANY:,} rewrites" if needed is None else f"about {_two_digits(needed):,} rewrites"
+        detectable += " to show even of an attack that guesses"
     return [
         f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
         _seen(first) + _alike(verdict),
@@ -371,13 +379,13 @@ def _seen(judged: Judged) -> str:
     if judged.limit is not None and by_law(judged):
         return (
             f"{judged.attack}: whoever infers gains {judged.point:.2f} nats at most, by {judged.trials:,} pairs of "
-            f"texts; at most {amount(judged.limit):.2f} nats are allowed ({judged.limit.source})"
+            f"texts; at most {allowed_nats(amount(judged.limit))} are allowed ({judged.limit.source})"
         )
     rate = f", {judged.point:.2f} nats at that rate" if math.isfinite(judged.point) else ""
     allowed = (
         _UNLIMITED
         if judged.limit is None
-        else f"at most {amount(judged.limit):.2f} nats are allowed ({judged.limit.source})"
+        else f"at most {allowed_nats(amount(judged.limit))} are allowed ({judged.limit.source})"
     )
     if isinstance(judged.limit, LinkingLimit):
         among = f"{judged.trials:,} people among {judged.limit.rewrites} rewrites"
@@ -399,6 +407,16 @@ def _amount(judged: Judged, value: float) -> str:
     if isinstance(judged.limit, RateLimit):
         return f"a share of {value:.3g}"
     return f"a delta at 4 nats of {value:.3g}" if isinstance(judged.limit, TailLimit) else f"a loss of {value:.2f} nats"
+
+
+def allowed_nats(loss: float) -> str:
+    """A limit, small ones with two digits: `1.00 nats`, `0.001 nats`."""
+    return f"{loss:.2f} nats" if loss >= 0.01 else f"{loss:.2g} nats"
+
+
+def _two_digits(count: int) -> int:
+    unit = 10 ** max(0, len(str(count)) - 2)
+    return -(-count // unit) * unit
 
 
 def _number(value: float) -> str:

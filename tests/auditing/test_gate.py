@@ -22,6 +22,7 @@ from epsilometer.auditing.gate import (
     TailLimit,
     decide,
     enough_texts,
+    fewest_rewrites,
     fewest_texts,
     judge_links,
     judge_rate,
@@ -289,3 +290,14 @@ def test_inferences_and_links_far_from_their_limit_are_decided() -> None:
     for share, status in ((0.1, PASSED), (0.23, UNDECIDED), (0.9, LEAKS_MORE)):
         judged = judge_links("a", [share] * 100, linking, tests=2, errors=Errors())
         assert (judged.status, judged.trials) == (status, 1000)
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.5, 1.0])
+def test_so_many_rewrites_show_that_who_guesses_keeps_a_limit(limit: float) -> None:
+    """And hardly fewer do; a limit that nobody could show kept has no number."""
+    needed, bound = fewest_rewrites(limit, 2, Errors()), success_bound(limit, 2)
+    assert needed is not None
+    enough = math.log(1 / Errors().beta)
+    assert log_wealth(needed // 2, needed, bound, above=False) >= enough
+    assert log_wealth(int(needed * 0.42), int(needed * 0.84), bound, above=False) < enough
+    assert fewest_rewrites(1e-7, 2, Errors()) is None

@@ -68,6 +68,10 @@ def test_it_passes_accuses_or_leaves_it_open(project, capsys) -> None:
     assert "LEAKS MORE" in capsys.readouterr().out
     assert gate("--set", "share=0.46", "--max-loss", "1.0", "--budget", "300") == 3  # half of .54 and .46 right: 1 nat
     assert "UNDECIDED" in capsys.readouterr().out
+    assert gate("--set", "share=0", "--max-loss", "0.001", "--budget", "300") == 3
+    out = capsys.readouterr().out
+    assert "at most 0.001 nats are allowed" in out
+    assert re.search(r"that 0.001 nats are kept takes about [\d,]{9,} rewrites to show", out)
 
 
 def test_a_mechanism_that_publishes_a_tenth_passes_by_its_loss_and_not_by_its_tail(project, capsys) -> None:
