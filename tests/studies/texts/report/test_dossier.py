@@ -11,6 +11,7 @@ import pytest
 
 from epsilometer.auditing.decisions.decide import ALL, BEYOND, NOT_EXCEEDED, NOT_SHOWN, WITHIN
 from epsilometer.auditing.schemas import DECISIONS, EXACT, EXACT_CURVES, LEAKAGE
+from epsilometer.auditing.worth.releases import STANDING
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import composing, params
@@ -35,6 +36,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             tables.write(pl.DataFrame(schema=dict(EXACT)), exact_path(cell), EXACT)
             tables.write(pl.DataFrame(schema=dict(EXACT_CURVES)), curves_path(cell), EXACT_CURVES)
         tables.write(pl.DataFrame(schema=dict(LEAKAGE)), "data/leakage.parquet", LEAKAGE)
+        tables.write(pl.DataFrame(schema=dict(STANDING)), "data/standing.parquet", STANDING)
         decide.main()
         composing.write(params.read())
     return folder
