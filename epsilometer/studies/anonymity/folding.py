@@ -46,15 +46,20 @@ class Folding:
         return "".join(gap + self._corrected(word) for gap, word in zip(gaps, read, strict=True)) + text[end:]
 
     def _is_one(self, first: str, second: str) -> bool:
-        first, second = first.lower(), second.lower()
+        first, second = _counted_as(first), _counted_as(second)
         return self._counts[first + second] > min(self._counts[first], self._counts[second])
 
     def _corrected(self, word: str) -> str:
-        lowered = word.lower()
+        lowered = _counted_as(word)
         if lowered in self._counts:
             return word
         best = max(_neighbours(lowered), key=lambda other: self._counts[other], default=lowered)
         return in_case_of(best, word) if self._counts[best] else word
+
+
+def _counted_as(word: str) -> str:
+    """Returns a word as `text.words` has it."""
+    return word.lower().replace("’", "'")
 
 
 def _neighbours(word: str) -> Iterator[str]:

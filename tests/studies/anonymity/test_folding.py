@@ -11,7 +11,10 @@ from epsilometer.studies.anonymity.folding import Folding
 from epsilometer.text.words import places
 
 KNOWN = Folding(
-    ["The room was really lovely, and a way to sleep; we went away.", "In Rome, away from work, it was away"]
+    [
+        "The room was really lovely, and a way to sleep; we went away.",
+        "In Rome, away from work, it was away; you're right, isn't it?",
+    ]
 )
 
 
@@ -23,6 +26,7 @@ KNOWN = Folding(
         ("The room was lvoely.", "The room was lovely."),
         ("The room was Lovly!", "The room was Lovely!"),
         ("ROME, a room", "ROME, a room"),
+        ("Yo u\u2019re away, isn\u2019t it", "You\u2019re away, isn\u2019t it"),
         ("It was a way to sleep", "It was away to sleep"),  # the price: a commoner word is taken for it
         ("went  aw  ay", "went  aw  ay"),  # two spaces are none that TextBugger puts in
         ("The cat sat.", "The cat sat."),
