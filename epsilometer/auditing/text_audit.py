@@ -344,15 +344,16 @@ def attacked(
 
 def _by_text(guesses: Mapping[float, Mapping[str, Guesses]], trials: Trials) -> pl.DataFrame:
     """How often each text that was rewritten was named, by epsilon and attack."""
-    numbers, place = np.unique(trials.source, return_inverse=True)
-    shown = np.bincount(place)
+    shown = np.bincount(trials.source)
+    numbers = np.flatnonzero(shown)
     rows = []
     for epsilon, by_attack in guesses.items():
         for name, guess in by_attack.items():
-            right = np.bincount(place, guess.slots == trials.target).astype(int)
+            right = np.bincount(trials.source[guess.slots == trials.target], minlength=len(shown))
+            counts = (counted[numbers].tolist() for counted in (shown, right))
             rows += [
                 (number, stored(epsilon), name, count, named)
-                for number, count, named in zip(numbers.tolist(), shown.tolist(), right.tolist(), strict=True)
+                for number, count, named in zip(numbers.tolist(), *counts, strict=True)
             ]
     return pl.DataFrame(rows, schema=dict(BY_TEXT), orient="row")
 
