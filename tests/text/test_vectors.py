@@ -456,3 +456,15 @@ def test_equal_vectors_are_no_distance_apart() -> None:
     """Where the first two neighbours of a word are two others."""
     rows = np.array([[1.0, 2.0], [1.0, 2.0], [4.0, 6.0], [1.0, 2.0]])
     assert WordVectors(["a", "b", "c", "d"], rows).survey(2)[2:] == (0.0, 5.0)
+
+
+class Shared(Vocabulary):
+    """A vocabulary that another thread uses as soon as a text is read."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        elsewhere = (["others"], Ragged.of([[7]]))
+        super().__setattr__(name, elsewhere if name == "_last" and value is not None else value)
+
+
+def test_a_vocabulary_that_threads_share_gives_each_its_own_texts() -> None:
+    assert Shared(["a", "b"]).encode(["b a b"]).values.tolist() == [1, 0, 1]

@@ -38,15 +38,17 @@ class Vocabulary:
 
     def _read(self, distinct: list[str]) -> Ragged:
         """As `encode`; the same texts are read once, however often an audit asks for them in turn."""
-        if self._last is None or self._last[0] != distinct:
+        last = self._last  # once: another thread may replace it
+        if last is None or last[0] != distinct:
             numbers: list[int] = []
             lengths = np.empty(len(distinct), np.int64)
             for place, text in enumerate(distinct):
                 text_words = words_of(text)
                 lengths[place] = len(text_words)
                 numbers.extend(map(self.index.get, text_words, repeat(self.unknown)))
-            self._last = distinct, Ragged.from_lengths(np.array(numbers, np.int64), lengths)
-        return self._last[1]
+            last = distinct, Ragged.from_lengths(np.array(numbers, np.int64), lengths)
+            self._last = last
+        return last[1]
 
     def decode(self, rows: Ragged) -> list[str]:
         """Each row as a text, as `epsilometer.text.words.write` writes it."""
