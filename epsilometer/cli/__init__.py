@@ -25,11 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(words: Sequence[str]) -> int:
     """The exit code of a command. 2 for every error, of ours, the user's or what is audited: 1 and 3 are findings."""
     try:
-        code = _call(words)
-        if code == INTERRUPTED:  # typer's for Ctrl-C
-            print("interrupted", file=sys.stderr)
+        if (code := _call(words)) == INTERRUPTED:  # typer's for Ctrl-C
+            raise KeyboardInterrupt
         return code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # which may come before and after typer, too
+        print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BaseException as error:
         if isinstance(error, SystemExit):

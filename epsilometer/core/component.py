@@ -12,8 +12,9 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, TypeVar, cast, dataclass_transform
 
 from pydantic import ConfigDict, ValidationError
@@ -31,6 +32,13 @@ EMBEDDED = (_IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGE.parent / "data" / "embe
 # Kinds of attacks, by the folder of the package that their names are looked for in.
 IDENTIFICATION, LINKING = "attacks/identification", "attacks/linking"
 MEMBERSHIP, RECONSTRUCTION = "attacks/membership", "attacks/reconstruction"
+
+
+class _FromSource(SourceFileLoader):
+    """Reads a user's file as it is now: its compiled copy is told by second and size, which an edit may both leave."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -86,16 +94,15 @@ def module(kind: str, name: str) -> ModuleType:
     loaded = getattr(sys.modules.get(own_name), "__file__", None)
     if loaded is not None and Path(loaded).resolve() != path.resolve():
         raise UserError(f"two files of one name would replace each other: {loaded} and {name}; rename one of them")
-    spec = importlib.util.spec_from_file_location(own_name, path)
-    if spec is None or spec.loader is None:
-        raise UserError(f"{name} is not a Python file that can be imported")
+    spec = ModuleSpec(own_name, loader := _FromSource(own_name, str(path)), origin=str(path))
+    spec.has_location = True
     if (folder := str(path.parent.resolve())) not in sys.path:
         sys.path.append(folder)  # for the helpers beside it; last, so that none shadows a library
     _check_helpers(path)
     own = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = own
     try:
-        spec.loader.exec_module(own)
+        loader.exec_module(own)
     except Exception as error:
         raise UserError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
     return own

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,10 +26,13 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     assert first("", 1.0, None) == "one"
 
 
-def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
+def test_an_edited_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after an edit that leaves its size and its second, by which Python takes a compiled copy for current."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     own = tmp_path / "mine.py"
-    for word in ("before", "after-wards"):
+    for word in ("before", "after-wards", "after-words"):
         own.write_text(OWN.format(repr(word)))
+        os.utime(own, (1, 1))
         assert find("mechanisms", str(own), "rewrite")("", 1.0, None) == word
 
 
