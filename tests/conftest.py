@@ -81,5 +81,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{running.server_address[1]}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setattr("epsilometer.models.endpoint.PAUSE", 0.01)
         yield running
         running.shutdown()

@@ -460,6 +460,8 @@ def test_the_command_of_the_attack_has_the_options_that_it_is_shown_with() -> No
 NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot be
     "EPSILOMETER_WEBHOOK": "changes a Prefect server; tests/reaudit/test_reaudit.py has one",
     "HF_HUB_OFFLINE=1 make audit PROFILE=paper": "days of a large GPU",
+    "epsilometer audit texts.txt --mechanism privrewrite --epsilons 20 --set endpoint": "needs an endpoint; "
+    "tests/mechanisms/selection/test_privrewrite.py has a server",
     "epsilometer audit reviews.csv --mechanism mine.py --author": "needs authors; tests/cli/test_gate.py has some",
     "epsilometer bench": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
     "epsilometer claims": "above, with what it prints",

@@ -335,11 +335,9 @@ class TakesTruths(Protocol):
         ...
 
 
-@runtime_checkable
-class WantsAll(Protocol):
-    """A mechanism to which every call costs much, such as the start of a program: it is given all texts at once."""
-
-    wants_all: bool
+def wants_all(mechanism: Mechanism) -> bool:
+    """Returns whether it is given all texts at once, since every call costs much, such as the start of a program."""
+    return bool(getattr(mechanism, "wants_all", False))
 
 
 def releases(mechanism: Mechanism | None) -> frozenset[str]:

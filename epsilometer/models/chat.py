@@ -114,10 +114,11 @@ class Chat:
         conversations: Sequence[Sequence[Message]],
         max_tokens: int,
         temperature: float | None = 0.0,
+        seeds: Sequence[int] | None = None,
         draws: Sequence[int] | None = None,
     ) -> Forecast:
         """What `complete` would take; nothing is sent."""
-        keys = self._keys(self._requests(conversations, max_tokens, temperature, None), draws)
+        keys = self._keys(self._requests(conversations, max_tokens, temperature, seeds), draws)
         sizes = {
             key: sum(len(message["content"]) for message in messages)
             for key, messages in zip(keys, conversations, strict=True)

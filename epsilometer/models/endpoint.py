@@ -38,6 +38,7 @@ CONNECT = 5.0  # seconds to connect in
 FIRST_RETRIES = 1  # of the first request: an endpoint that cannot be reached is named within 20 seconds
 RETRIES = 6  # of the others: with their waits about 24 s, longer than a server takes to restart
 WHOLE = 3  # requests, the last of which must be answered properly
+PAUSE = 1.0  # seconds before the second of them, and before each further one as much more
 
 BASE_URL, API_KEY = "OPENAI_BASE_URL", "OPENAI_API_KEY"
 
@@ -194,7 +195,7 @@ class Endpoint:
 
         what = ""
         for attempt in range(WHOLE):
-            time.sleep(attempt)
+            time.sleep(attempt * PAUSE)
             try:
                 return send(client, request)
             except UserError:  # about the answer

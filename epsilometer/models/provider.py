@@ -17,6 +17,7 @@ import numpy as np
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.chat import Chat
+from epsilometer.models.spending import Spending, Spends
 
 INSTRUCTION = (
     "Rewrite the text below as one fluent, coherent English text of about the same length. Some of its words may have "
@@ -51,26 +52,32 @@ class Provider(ABC):
 class Remote(Provider):
     """A model behind an OpenAI-compatible endpoint (`chat` says how it is found). It sees the texts that it is given.
 
-    store: a file of the answers; workers: requests at a time.
+    store: a file of the answers; spends: bounds of what is asked, and how many requests at a time.
     """
 
     def __init__(
-        self, model: str, store: Path, prompt: str | None, temperature: float, longest: int, workers: int = 8
+        self, model: str, store: Path, prompt: str | None, temperature: float, longest: int, spends: Spends
     ) -> None:
         super().__init__(prompt, temperature, longest)
-        self._model, self._store, self._workers = model, store, workers
+        self._model, self._store, self._spends = model, store, spends
+
+    @cached_property
+    def spending(self) -> Spending:
+        """What was sent so far, and its bounds."""
+        return self._spends.account(self._longest)
 
     @cached_property
     def _chat(self) -> Chat:
-        return Chat(self._model, self._store, self._workers)
+        return Chat(self._model, self._store, self._spends.workers, spending=self.spending)
 
     def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
         if not wanted:
             return []
         fill = (self._prompt or INSTRUCTION).replace
         conversations = [[{"role": "user", "content": fill("{}", text)}] for text, _ in wanted]
-        seeds = [i for _, i in wanted]
-        return [answer.text for answer in self._chat.complete(conversations, self._longest, self._temperature, seeds)]
+        question = conversations, self._longest, self._temperature, [i for _, i in wanted]
+        self.spending.check(self._chat.forecast(*question))
+        return [answer.text for answer in self._chat.complete(*question)]
 
 
 class Local(Provider):

@@ -12,8 +12,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from pydantic import Field, PositiveInt, model_validator
+
+from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 
 TOKEN = 4  # characters of an English text that make a token, for estimates
@@ -117,6 +120,39 @@ class Dry(UserError):
         return f"{self}; that is the first round, and all rounds are at most {every.said(self._prices)}"
 
 
+Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@component
+class Spends:
+    """Settings of a mechanism that asks an endpoint.
+
+    max_requests, max_tokens, max_cost: bounds of a run, repeated attempts included.
+    prices:         of a million tokens read, of a million written, and of a request, in any currency.
+    dry:            say what would be sent, and raise `Dry` instead of sending it.
+    workers:        requests at a time.
+    """
+
+    max_requests: PositiveInt | None = None
+    max_tokens: PositiveInt | None = None
+    max_cost: Money | None = None
+    prices: tuple[Money, Money, Money] = (0.0, 0.0, 0.0)
+    dry: bool = False
+    workers: PositiveInt = 8
+
+    @model_validator(mode="after")
+    def _has_prices(self) -> Spends:
+        if self.max_cost is not None and not any(self.prices):
+            raise UserError("max_cost needs prices: of a million tokens read, of a million written, and of a request")
+        return self
+
+    def account(self, longest: int) -> Spending:
+        """An account with nothing spent. longest: most tokens of an answer."""
+        return Spending(
+            longest, Caps(self.max_requests, self.max_tokens, self.max_cost), Prices(*self.prices), self.dry
+        )
+
+
 class Bill:
     """What one attempt is counted as; the most that it can cost until `used` says better."""
 
@@ -132,10 +168,10 @@ class Bill:
 
 
 class Spending:
-    """Counts what is sent, for several threads. longest: most tokens of an answer."""
+    """Counts what is sent, for several threads. longest: most tokens of an answer; dry: nothing is to be sent."""
 
-    def __init__(self, longest: int, caps: Caps = _BOUNDLESS, prices: Prices = _FREE) -> None:
-        self._longest, self._caps, self._prices = longest, caps, prices
+    def __init__(self, longest: int, caps: Caps = _BOUNDLESS, prices: Prices = _FREE, dry: bool = False) -> None:
+        self._longest, self._caps, self._prices, self._dry = longest, caps, prices, dry
         self._spent, self._open = Amount(), 0
         self._changed = threading.Condition()
 
@@ -165,7 +201,12 @@ class Spending:
                 self._changed.notify_all()
 
     def check(self, forecast: Forecast) -> None:
-        """Raise UserError where the questions exceed a bound whatever is answered, before any of them is sent."""
+        """Raise UserError where the questions exceed a bound whatever is answered, before any of them is sent.
+
+        Raises Dry in a dry run.
+        """
+        if self._dry:
+            raise Dry(forecast, self._prices)
         if (bound := (self._spent + forecast.least).beyond(self._caps, self._prices)) is not None:
             raise UserError(
                 f"these texts exceed {bound}, so nothing was sent: {forecast.said(self._prices)}; ask for fewer trials "

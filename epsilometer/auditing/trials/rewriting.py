@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.mechanism import Latents, Mechanism, Repeated, Rewrites, RewritesGrid, TakesRepeated, WantsAll
+from epsilometer.core.mechanism import Latents, Mechanism, Repeated, Rewrites, RewritesGrid, TakesRepeated, wants_all
 from epsilometer.core.outcomes import FOUND, Outcomes
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
@@ -84,7 +84,7 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
     if isinstance(mechanism, TakesRepeated):  # which is done before its time could be told
         parts = (slice(start, start + BLOCK) for start in range(0, len(job.source), BLOCK))
         return _by_epsilon([job.rewrites(mechanism, part) for part in parts])
-    if paced and not isinstance(mechanism, WantsAll):
+    if paced and not wants_all(mechanism):
         blocks = list(_paced(mechanism, job))
     else:
         blocks = list(rewrite_blocks(lambda: mechanism, job))

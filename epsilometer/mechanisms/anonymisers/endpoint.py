@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import PositiveInt, field_validator, model_validator
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
@@ -25,17 +25,15 @@ from epsilometer.models.answers import store_path
 from epsilometer.models.chat import Chat
 from epsilometer.models.endpoint import API_KEY, Address, api_key
 from epsilometer.models.service import EPSILON, TEXT, Service, Template
-from epsilometer.models.spending import Caps, Dry, Forecast, Prices, Spending
+from epsilometer.models.spending import Forecast, Money, Spending, Spends
 from epsilometer.runtime.progress import note
 
 if TYPE_CHECKING:
     import httpx2
 
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
 
 @component
-class Endpoint:
+class Endpoint(Spends):
     """A service that rewrites; it sees the texts, so it is asked only where they are public or it may see them.
 
     url:            of an OpenAI-compatible endpoint, as http://localhost:8000/v1, whose key is OPENAI_API_KEY; with a
@@ -48,10 +46,7 @@ class Endpoint:
     longest:        most tokens of an answer: sent to a chat, and set aside before each request.
     revision:       what the user calls the service's present state; with another, everything is asked anew.
     private_texts:  whether the service may see texts that are not public.
-    max_requests, max_tokens, max_cost: bounds of a run, repeated attempts included (`models.spending`).
-    prices:         of a million tokens read, of a million written, and of a request, in any currency.
-    dry:            say what would be sent, and raise `Dry` instead of sending it.
-    workers:        requests at a time.
+    max_requests, max_tokens, max_cost, prices, dry, workers: as in `Spends`.
     """
 
     wants_all: ClassVar[bool] = True
@@ -61,16 +56,10 @@ class Endpoint:
     model: str | None = None
     prompt: str = TEXT
     stream: bool = False
-    temperature: Amount | None = None
+    temperature: Money | None = None
     longest: PositiveInt = 1024
     revision: str = ""
     private_texts: bool = False
-    max_requests: PositiveInt | None = None
-    max_tokens: PositiveInt | None = None
-    max_cost: Amount | None = None
-    prices: tuple[Amount, Amount, Amount] = (0.0, 0.0, 0.0)
-    dry: bool = False
-    workers: PositiveInt = 8
 
     @field_validator("revision", mode="before")
     @classmethod
@@ -88,8 +77,6 @@ class Endpoint:
             raise UserError("a chat needs the name of its model (model); any other service a template (resource)")
         if TEXT not in self.prompt:
             raise UserError(f"prompt must hold {TEXT}, where the text goes")
-        if self.max_cost is not None and not any(self.prices):
-            raise UserError("max_cost needs prices: of a million tokens read, of a million written, and of a request")
         return self
 
     @property
@@ -127,8 +114,6 @@ class Endpoint:
         draws = [int(u * 2**53) for noise in noises for u in noise.uniforms()[:, 0]]
         every = [*texts] * len(epsilons)
         forecast = self._forecast(every, budgets, draws)
-        if self.dry:
-            raise Dry(forecast, Prices(*self.prices))
         self.spending.check(forecast)
         if forecast.stored:
             note(
@@ -186,7 +171,7 @@ class Endpoint:
     @cached_property
     def spending(self) -> Spending:
         """What was sent so far, and its bounds."""
-        return Spending(self.longest, Caps(self.max_requests, self.max_tokens, self.max_cost), Prices(*self.prices))
+        return self.account(self.longest)
 
     @cached_property
     def _service(self) -> Service | Chat:

@@ -68,6 +68,7 @@ from epsilometer.models.encoder import Encoder
 from epsilometer.models.endpoint import check_environment
 from epsilometer.models.locate import ENCODER, locate
 from epsilometer.models.provider import Provider, Remote, local
+from epsilometer.models.spending import Spends
 from epsilometer.text.words import words
 
 SANITISED = -1  # in the place of the chosen candidate's number: the sanitised text was released
@@ -76,7 +77,7 @@ _CHOICE = 1 << 32  # the number of a trial's uniform for phase 2, behind all tho
 
 
 @component
-class PrivRewrite:
+class PrivRewrite(Spends):
     """resource: the local provider, a language model by id or folder; with `endpoint`, a model's name there, not read.
 
     variant:      full, or naive (Delta = 1); as_published: averages are scaled to length 1.
@@ -85,7 +86,7 @@ class PrivRewrite:
     beta:         smoothing of the utility.
     split:        share of epsilon that phase 1 gets.
     encoder:      a public sentence encoder: its token embeddings are the word vectors, its sentence embeddings prune.
-    workers:      requests to the endpoint at a time.
+    max_requests, max_tokens, max_cost, prices, dry, workers: of an endpoint, as in `Spends`.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
@@ -103,7 +104,6 @@ class PrivRewrite:
     max_new_tokens: PositiveInt = 64
     prompt: str | None = None
     encoder: str = ENCODER
-    workers: PositiveInt = 8
 
     @field_validator("variant", mode="before")
     @classmethod
@@ -119,7 +119,15 @@ class PrivRewrite:
     def _has_provider(self) -> PrivRewrite:
         if self.resource is None and self.endpoint is None:
             raise ValueError("give resource, a language model by id or folder, or endpoint, the name of a model there")
+        bounds = self.max_requests, self.max_tokens, self.max_cost
+        if self.endpoint is None and (self.dry or any(bound is not None for bound in bounds)):
+            raise ValueError("dry, max_requests, max_tokens and max_cost are for an endpoint; leave them out")
         return self
+
+    @property
+    def wants_all(self) -> bool:
+        """As `wants_all`: an endpoint is told of all texts at once, so that their cost is known before any is sent."""
+        return self.endpoint is not None
 
     @cached_property
     def sanitiser(self) -> CosineMechanism:
@@ -135,9 +143,7 @@ class PrivRewrite:
         """Who writes the candidates; sees sanitised texts alone."""
         if self.endpoint is not None:
             store = store_path("candidates.sqlite")
-            return Remote(
-                self.endpoint, store, self.prompt, self.temperature, longest=self.max_new_tokens, workers=self.workers
-            )
+            return Remote(self.endpoint, store, self.prompt, self.temperature, longest=self.max_new_tokens, spends=self)
         assert self.resource is not None
         return local(self.resource, self.prompt, self.temperature, self.max_new_tokens)
 

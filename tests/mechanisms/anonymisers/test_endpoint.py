@@ -33,6 +33,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Deployed
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.setenv("ANONYMISER_TOKEN", SECRET)
     monkeypatch.setattr(endpoints, "RETRIES", 2)
+    monkeypatch.setattr(endpoints, "PAUSE", 0.01)
     with deployed() as running:
         yield running
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from epsilometer.models import chat
 from epsilometer.models import endpoint as endpoints
 from epsilometer.models.locate import locate
 from epsilometer.models.provider import DOCUMENT, INSTRUCTION, Local, Provider, local
+from epsilometer.models.spending import Dry
 from epsilometer.text.vectors import WordVectors
 from tests.support import tiny_models
 from tests.support.endpoint import FAULTS, KEY, Server
@@ -455,7 +457,7 @@ def test_after_every_fault_nothing_is_lost_and_nothing_is_asked_twice(
     """429, 500, time-out, reset, malformed answers and the rest, each met once on the way to an answer."""
     from epsilometer.models import provider as candidates
 
-    monkeypatch.setattr(candidates, "Chat", lambda model, store, workers: chat.Chat(model, store, workers, timeout=0.8))
+    monkeypatch.setattr(candidates, "Chat", partial(chat.Chat, timeout=0.8))
     met: dict[str, str] = {}  # the first request about a sanitised text meets a fault, each text another
     server.fault = lambda message, attempt: (
         met.setdefault(message, FAULTS[len(met) % len(FAULTS)]) if attempt == 0 else None
@@ -489,6 +491,24 @@ def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
     rewrites = endpoint().rewrite(texts, 3.0, noise)
     assert len(rewrites.texts) == 8
     assert 5 <= before < sum(server.answered.values()) == 3 * len(server.answered)
+
+
+def test_what_it_costs_is_said_before_anything_is_sent_and_bounded(server: Server, remote: PrivRewrite) -> None:
+    """Three candidates of one sanitised text at one a request; what is stored costs nothing."""
+    texts, noise = ["good bad fine poor"], Noise.named(1, "cost")
+    with pytest.raises(
+        Dry, match=r"nothing was sent: 3 requests \(0 of 3 answers are stored.* cost 3.00 to 3.00"
+    ) as dry:
+        endpoint(dry=True, prices=(0.0, 0.0, 1.0)).rewrite(texts, 1.0, noise)
+    assert not any(word in str(dry.value) for word in WORDS)
+    with pytest.raises(UserError, match=r"exceed max_requests \(2\), so nothing was sent"):
+        endpoint(max_requests=2).rewrite(texts, 1.0, noise)
+    assert not server.requests
+    endpoint(max_requests=3).rewrite(texts, 1.0, noise)
+    with pytest.raises(Dry, match=r"nothing was sent: 1 requests \(3 of 4 answers are stored"):
+        endpoint(k=4, dry=True).rewrite(texts, 1.0, noise)
+    with pytest.raises(ValueError, match="are for an endpoint; leave them out"):
+        PrivRewrite(resource="none", dry=True)
 
 
 def test_an_endpoint_is_checked_and_takes_private_data_sets(

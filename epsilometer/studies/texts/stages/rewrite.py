@@ -17,7 +17,7 @@ from epsilometer.auditing.schemas import REWRITES, TOKENS
 from epsilometer.auditing.trials.rewriting import Job, rewrite_blocks
 from epsilometer.auditing.trials.unread import unread
 from epsilometer.core import tables
-from epsilometer.core.mechanism import HasLatents, HasTokens, WantsAll
+from epsilometer.core.mechanism import HasLatents, HasTokens, wants_all
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import audited_texts
 from epsilometer.runtime.scaling import HERE
@@ -44,10 +44,10 @@ def main(name: str) -> None:
     job = Job(texts, cell_trials.source, cell.budgets, streams)
     built = mechanism(params, name)
     claims = [trial_claims(built, epsilon, texts, cell_trials.candidates) for epsilon in cell.budgets]
-    engine = HERE if isinstance(built, WantsAll) else params.runtime.engine
+    engine = HERE if wants_all(built) else params.runtime.engine
     build = (lambda: built) if engine.here else partial(mechanism, params, name)
     count = len(cell_trials.target)
-    size = count if isinstance(built, WantsAll) else params.runtime.block
+    size = count if wants_all(built) else params.runtime.block
     if isinstance(built, HasLatents):  # a latent is thousands of numbers
         size = min(size, LATENT_BLOCK)
     with ExitStack() as files:
