@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -240,9 +241,23 @@ def test_tasks_hold_one_file_a_stage() -> None:
     assert {path.stem for path in sources("tasks")} == {"__init__", *stages}
 
 
+LONGEST = 60  # lines of a function, its signature and docstring included
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    long = [
+        f"{file}:{node.lineno}: {node.name}"
+        for file, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= LONGEST
+    ]
+    assert not long, "\n".join(long)
+
+
 PARAMETERS, BY_POSITION = 7, 4  # of a public function at most; of a call at most
 
 
+@cache
 def trees(folder: str = "epsilometer") -> dict[Path, ast.Module]:
     return {file: ast.parse(file.read_text(encoding="utf-8")) for file in sources(folder)}
 

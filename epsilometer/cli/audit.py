@@ -178,6 +178,50 @@ class Game:
         return measure if self.trials is None else partial(measure, trials=self.trials)
 
 
+@dataclass(frozen=True)
+class Guessing:
+    """Who guesses, and what is printed of it."""
+
+    attacks: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Attacks, separated by commas: shipped ones ({shipped('attacks/identification')}) and paths of "
+            ".py files. All that need no large model by default.",
+        ),
+    ] = None
+    attack_settings: Annotated[
+        list[str], typer.Option("--attack-set", metavar="ATTACK.KEY=VALUE", help="A setting of an attack.")
+    ] = field(default_factory=list)
+    columns: Columns = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything of it is said, which other audits do without."""
+        return bool(self.attacks or self.attack_settings or self.columns)
+
+    @property
+    def chosen(self) -> dict[str, dict[str, Any]] | None:
+        """The attacks and their settings as `epsilometer.audit` takes them; None for its default."""
+        if self.attacks is None and not self.attack_settings:
+            return None
+        if self.attacks is None:
+            raise UserError("--attack-set needs --attacks, which names the attacks to run")
+        chosen: dict[str, dict[str, Any]] = {}
+        for name in self.attacks.split(","):
+            if name in chosen:
+                raise UserError(f"--attacks names {name!r} twice")
+            chosen[name] = {}
+        for key, value in read_settings(self.attack_settings, "--attack-set").items():
+            attack, dot, setting = key.rpartition(".")
+            if not dot or attack not in chosen:
+                raise UserError(
+                    f"--attack-set takes ATTACK.KEY=VALUE for one of {', '.join(chosen)}, got {key!r}; name the attack "
+                    "in --attacks too"
+                )
+            chosen[attack][setting] = value
+        return chosen
+
+
 def audit(
     source: Source,
     game: Game,
@@ -186,17 +230,7 @@ def audit(
     out: PerText,
     reading: TextOptions,
     probing: Probing,
-    attacks: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Attacks, separated by commas: shipped ones ({shipped('attacks/identification')}) and paths of "
-            ".py files. All that need no large model by default.",
-        ),
-    ] = None,
-    attack_settings: Annotated[
-        list[str], typer.Option("--attack-set", metavar="ATTACK.KEY=VALUE", help="A setting of an attack.")
-    ] = [],  # noqa: B006 - typer copies it
-    columns: Columns = None,
+    guessing: Guessing,
     as_json: Json = False,
 ) -> None:
     """Measure a mechanism's empirical privacy loss.
@@ -218,9 +252,6 @@ def audit(
     With --attribute it measures rewrites of labelled texts: how many deceive a classifier of the attribute and not one
     of the label to keep (rs_all of those that both read right), and what attackers who learned from rewrites infer.
     """
-    from epsilometer.auditing.results.losses import Losses
-
-    layout = reading.files.layout
     out.check()
     others = (labels.attribute, linking.wanted, game.units, game.worst, game.identifiers, probing.probe_failures)
     if out.out and (any(others) or source.rewrites):
@@ -229,41 +260,38 @@ def audit(
             "--attribute, --facts, --author, --units, --worst, --identifiers, --probe-failures and --rewrites"
         )
     if labels.attribute is not None:
-        _check_alone(source, game, others=bool(attacks or attack_settings or columns))
+        _check_alone(source, game, others=guessing.wanted)
         files = (source.file, source.rewrites)
-        audit_attribute(labels, *files, reading, alpha=game.alpha, seed=game.seed, as_json=as_json)
-        return
+        return audit_attribute(labels, *files, reading, alpha=game.alpha, seed=game.seed, as_json=as_json)
     labels.check_unused()
     if probing.probe_failures:
-        _check_probe(source, game, others=bool(attacks or attack_settings or columns or linking.wanted))
-        audit_failures(
-            probing,
-            source.service,
-            source.settings,
-            game.identifiers,
-            seed=game.seed,
-            alpha=game.alpha,
-            as_json=as_json,
-        )
-        return
+        _check_probe(source, game, others=guessing.wanted or linking.wanted)
+        of = (source.service, source.settings, game.identifiers)
+        return audit_failures(probing, *of, seed=game.seed, alpha=game.alpha, as_json=as_json)
     probing.check_unused()
     game.check(source, linking.wanted)
     if linking.wanted:
-        _check_linking(source, game, others=bool(attacks or attack_settings or columns))
-        _linked(source, game, linking, reading, as_json=as_json)
-        return
+        _check_linking(source, game, others=guessing.wanted)
+        return _linked(source, game, linking, reading, as_json=as_json)
     if game.identifiers is not None:
-        if attacks or attack_settings or columns:
+        if guessing.wanted:
             raise UserError("--identifiers runs no attacks and has columns of its own; leave out --attacks, --columns")
-        _survived(source, game, reading, as_json=as_json)
-        return
-    design, chosen = game.design, _attacks(attacks, attack_settings)
-    shown = _shown(columns, game)
+        return _survived(source, game, reading, as_json=as_json)
+    return _attacked(source, game, guessing, out, reading=reading, as_json=as_json)
+
+
+def _attacked(
+    source: Source, game: Game, guessing: Guessing, out: PerText, *, reading: TextOptions, as_json: bool
+) -> None:
+    """Print a row an epsilon and attack: how often it was right, and what loss that proves."""
+    from epsilometer.auditing.results.losses import Losses
+
+    design, chosen, shown = game.design, guessing.chosen, _shown(guessing.columns, game)
     if source.rewrites is not None:
         from epsilometer.auditing.external import audit_recorded, recorded
 
         with withheld():
-            losses = audit_recorded(recorded(source.rewrites, layout), chosen, game.trials, design)
+            losses = audit_recorded(recorded(source.rewrites, reading.files.layout), chosen, game.trials, design)
     else:
         budgets, measure = source.budgets, game.measure
         texts, settings, rewriter = reading.distinct(str(source.file)), source.chosen, source.rewriter
@@ -272,7 +300,7 @@ def audit(
         if out.out and isinstance(losses, Losses):
             out.write(losses.by_text, str(source.mechanism or source.command or "endpoint"), texts)
     if as_json:
-        show(losses.to_dicts(), as_json, shown if columns else None)
+        show(losses.to_dicts(), as_json, shown if guessing.columns else None)
     else:
         show([_named(row) for row in losses.iter_rows(named=True)], as_json, shown)
 
@@ -387,25 +415,3 @@ def _named(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row whose `strongest` attack is named."""
     best = row.get("best_attack")
     return {**row, "attack": row["attack"] if best is None else f"{row['attack']}: {best}"}
-
-
-def _attacks(names: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]] | None:
-    """The attacks and their settings as `api.audit` takes them; None for its default."""
-    if names is None and not settings:
-        return None
-    if names is None:
-        raise UserError("--attack-set needs --attacks, which names the attacks to run")
-    chosen: dict[str, dict[str, Any]] = {}
-    for name in names.split(","):
-        if name in chosen:
-            raise UserError(f"--attacks names {name!r} twice")
-        chosen[name] = {}
-    for key, value in read_settings(settings, "--attack-set").items():
-        attack, dot, setting = key.rpartition(".")
-        if not dot or attack not in chosen:
-            raise UserError(
-                f"--attack-set takes ATTACK.KEY=VALUE for one of {', '.join(chosen)}, got {key!r}; name the attack in "
-                "--attacks too"
-            )
-        chosen[attack][setting] = value
-    return chosen

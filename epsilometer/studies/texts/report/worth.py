@@ -34,6 +34,14 @@ SEEDS = 5  # at least, to rank mechanisms by what was trained
 _GROUP = ["dataset", "measure"]
 _TOP = 1.12  # of the axis of utility
 _LABEL_HEIGHT = 0.06  # on the axis of utility
+_TOOLTIP = [
+    alt.Tooltip("mechanism:N"),
+    alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
+    alt.Tooltip("attack:N", title="strongest attack"),
+    alt.Tooltip("interval:N", title="loss"),
+    alt.Tooltip("tails:N", title="δ at 4 nats"),
+    alt.Tooltip("utility:Q", format=".2f"),
+]
 
 
 def section(results: TextResults) -> Section | None:
@@ -221,14 +229,6 @@ def figure(
     width = min(460, (WIDTH - 140) // columns - 60)
     rows, x, top = _rows_and_axis(points)
     colour, shape = by_name(style, names, controls)
-    tooltip = [
-        alt.Tooltip("mechanism:N"),
-        alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
-        alt.Tooltip("attack:N", title="strongest attack"),
-        alt.Tooltip("interval:N", title="loss"),
-        alt.Tooltip("tails:N", title="δ at 4 nats"),
-        alt.Tooltip("utility:Q", format=".2f"),
-    ]
     datasets: dict[str, list[dict[str, Any]]] = {"target": [{"target": target}]}
 
     def panel(name: str, measure: str) -> alt.LayerChart | alt.FacetChart:
@@ -262,10 +262,10 @@ def figure(
             base.transform_filter("datum.best").mark_point(size=190, color=INK, strokeWidth=1.1).encode(x, y),
             base.transform_filter("datum.solid")
             .mark_point(filled=True, size=46, opacity=1)
-            .encode(x, y, colour, shape, tooltip=tooltip),
+            .encode(x, y, colour, shape, tooltip=_TOOLTIP),
             base.transform_filter("!datum.solid")
             .mark_point(size=46, opacity=1, strokeWidth=1.4)
-            .encode(x, y, colour, shape, tooltip=tooltip),
+            .encode(x, y, colour, shape, tooltip=_TOOLTIP),
         ).properties(width=width, height=280, title=name)
 
     return joined((panel(*of_panel) for of_panel in panels), datasets, columns=columns, spacing=40)
