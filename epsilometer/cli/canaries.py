@@ -45,7 +45,7 @@ def canaries(
     """
     from epsilometer.core.randomness import Noise
     from epsilometer.corpora import files
-    from epsilometer.training.canaries import CanaryRequest, plant
+    from epsilometer.studies.training.planting import CanaryRequest, plant
 
     layout = laid_out.layout
     out = out or file.with_name(f"{file.name.split('.')[0]}.planted{files.suffix(file)}")

@@ -117,6 +117,18 @@ class Corpus:
     counts: dict[str, int]
 
 
+def check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
+    """Raises UserError for a pair of which a side is missing or has no word."""
+    for side in sides:
+        lacking = [row for row, text in enumerate(raw[side], start=1) if not words(text or "")]
+        if lacking:
+            raise UserError(
+                f"{place}: {listed(lacking[:3], 'row')}{' and more' if len(lacking) > 3 else ''} of {len(raw)} "
+                f"{'has' if len(lacking) == 1 else 'have'} no word in {side!r}, and a pair needs both sides; leave "
+                "them out, or fill them in"
+            )
+
+
 def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
     """Drop texts without a word, merge duplicates, number the words and give every text its stable id.
 

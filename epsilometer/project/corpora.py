@@ -8,12 +8,11 @@ from dataclasses import replace
 import polars as pl
 
 from epsilometer.core.errors import UserError, unknown
-from epsilometer.core.file_names import absent, listed
+from epsilometer.core.file_names import absent
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.parts import GROUP, PUBLIC, groups, hashed, resplit
-from epsilometer.corpora.reading import Corpus, GeneratorRequest, prepare, read
+from epsilometer.corpora.reading import Corpus, GeneratorRequest, check_sides, prepare, read
 from epsilometer.project.params import ProjectParams
-from epsilometer.text.words import words
 
 
 def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus:
@@ -34,7 +33,7 @@ def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus
         layout=Layout(**dataset.layout.model_dump()),
         request=GeneratorRequest(params.audit.seed, count or dataset.count, dataset.part),
     )
-    _check_sides(raw, dataset.sides, f"datasets.{name}")
+    check_sides(raw, dataset.sides, f"datasets.{name}")
     texts = prepare(raw, columns)
     for label, merged in dataset.merge.items():
         texts = replace(texts, table=_merged(texts.table, label, merged, f"datasets.{name}.merge"))
@@ -49,18 +48,6 @@ def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus
     if dataset.public_part is not None:
         table = _with_public(table, dataset.public_part, f"datasets.{name}.public_part")
     return replace(texts, table=table)
-
-
-def _check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
-    """Raises UserError for a pair of which a side is missing or has no word."""
-    for side in sides:
-        lacking = [row for row, text in enumerate(raw[side], start=1) if not words(text or "")]
-        if lacking:
-            raise UserError(
-                f"{place}: {listed(lacking[:3], 'row')}{' and more' if len(lacking) > 3 else ''} of {len(raw)} "
-                f"{'has' if len(lacking) == 1 else 'have'} no word in {side!r}, and a pair needs both sides; leave "
-                "them out, or fill them in"
-            )
 
 
 def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:

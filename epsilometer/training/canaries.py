@@ -1,33 +1,17 @@
-"""Texts planted in a training set by fair coins, to see afterwards what the training reveals about the coins.
-
-- `mislabelled`: texts taken from the training set and put back with a wrong label.
-- `random`: words of the training set in random order, with a random label.
+"""The coins and labels of canaries in a training set.
 
 Each canary takes part or does not (neighbours added or removed); or, where neighbours are replaced and the number of
 texts is public, it always takes part, with one of two labels. Coins are independent, so the number of canaries that
 take part is random, as the bounds of `auditing.one_run.coins` require. For canaries that are gradients see
 `gradient_canaries`: those would ruin a model, texts do not.
-
-A planted training set is as private as the training set. The key lists the coins and quotes texts, so it removes
-whatever privacy the canaries have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
-
-from epsilometer.core.errors import UserError
-from epsilometer.text.words import words
-
-Kind = Literal["mislabelled", "random"]
-KINDS = ("mislabelled", "random")
-CANARY, TEXT, VERSIONS, INCLUDED = "canary", "text", ("label", "other_label"), "included"
 
 
 @dataclass(frozen=True)
@@ -52,104 +36,3 @@ def random_labels(count: int, classes: int, generator: np.random.Generator) -> C
     """Returns two different labels for each of `count` canaries, uniform."""
     other = generator.integers(classes, size=count)
     return CanaryLabels(wrong_labels(other, classes, generator).first, other)
-
-
-def random_texts(texts: Sequence[str], count: int, generator: np.random.Generator) -> list[str]:
-    """Returns texts of random words: each as long as a text of the training set, of words uniform among its words."""
-    split = [words(text) for text in texts]
-    vocabulary = sorted({word for words in split for word in words})
-    lengths = np.array([len(words) for words in split if words])
-    if not vocabulary:
-        raise UserError("the texts have no words to make canaries of; give texts with words")
-    picked = generator.choice(lengths, count)
-    return [" ".join(vocabulary[i] for i in generator.integers(len(vocabulary), size=size)) for size in picked]
-
-
-@dataclass(frozen=True)
-class Planted:
-    """training: the table to train on; key: a row a canary, `canary`, `kind`, the text and its label columns,
-    `other_label` (null where a canary is left out instead) and `included`.
-    """
-
-    training: pl.DataFrame
-    key: pl.DataFrame
-
-
-@dataclass(frozen=True)
-class CanaryRequest:
-    """text, label: columns; count: of canaries; kind: one of KINDS; replaced: whether each has two versions."""
-
-    text: str
-    label: str
-    count: int
-    kind: Kind = "mislabelled"
-    replaced: bool = False
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UserError(
-                f"kind must be mislabelled or random, got {self.kind!r}; canaries that are gradients spoil a model and "
-                "are for audits without one (one_run in params.yaml)"
-            )
-        if self.count < 2:
-            raise UserError(f"count must be >= 2, got {self.count}; a thousand canaries show up to some 5 nats")
-
-
-def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Generator) -> Planted:
-    """Plant canaries in a table of labelled texts, in random places; canaries of random words have no other columns.
-
-    Raises UserError for a column that is missing or has gaps, for one class, and for more canaries than texts.
-    """
-    classes = _classes(table, request)
-    numbers = {value: i for i, value in enumerate(classes)}
-    if request.kind == "mislabelled":
-        rows = generator.choice(len(table), request.count, replace=False)
-        right = np.array([numbers[value] for value in table[request.label].gather(rows)])
-        labels = wrong_labels(right, len(classes), generator)
-        texts, others = table.gather(rows), table.filter(~pl.int_range(pl.len()).is_in(rows.tolist()))
-    else:
-        labels = random_labels(request.count, len(classes), generator)
-        made_up = random_texts(table[request.text].to_list(), request.count, generator)
-        texts = pl.DataFrame({request.text: made_up}).select(
-            pl.col(name) if name == request.text else pl.lit(None, kind).alias(name)
-            for name, kind in table.schema.items()
-        )
-        others = table
-    included = coins(request.count, generator)
-    first, second = ([classes[i] for i in column] for column in (labels.first, labels.second))
-    shown = [a if takes or not request.replaced else b for a, b, takes in zip(first, second, included, strict=True)]
-    canaries = texts.with_columns(pl.Series(request.label, shown, dtype=table.schema[request.label]))
-    there = canaries if request.replaced else canaries.filter(pl.Series(included))
-    training = pl.concat([others, there])
-    key = pl.DataFrame(
-        {
-            CANARY: np.arange(request.count),
-            "kind": [request.kind] * request.count,
-            TEXT: texts[request.text],
-            VERSIONS[0]: pl.Series(first, dtype=table.schema[request.label]),
-            VERSIONS[1]: pl.Series(
-                second if request.replaced else [None] * request.count, dtype=table.schema[request.label]
-            ),
-            INCLUDED: included.astype(np.int64),
-        }
-    )
-    return Planted(training[generator.permutation(len(training))], key)
-
-
-def _classes(table: pl.DataFrame, request: CanaryRequest) -> list[object]:
-    """The classes, in order. Raises UserError where canaries cannot be planted."""
-    if request.text == request.label:
-        raise UserError(f"text and label must be two columns, got {request.text!r} for both; name another one")
-    for name in (request.text, request.label):
-        # A gap is an empty string in a table whose cells are all strings.
-        if missing := (table[name].is_null() | (table[name].cast(pl.String).str.strip_chars() == "")).sum():
-            raise UserError(f"{missing} rows have no value in the column {name!r}; leave them out")
-    classes = sorted(table[request.label].unique())
-    if len(classes) < 2:
-        raise UserError(
-            f"the column {request.label!r} must have at least 2 classes, got {len(classes)}: a canary needs another "
-            "label to be mislabelled with"
-        )
-    if request.kind == "mislabelled" and request.count > len(table):
-        raise UserError(f"{request.count} texts cannot be mislabelled, as there are {len(table)}; plant fewer")
-    return classes

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 from epsilometer.core.errors import UserError
+from epsilometer.studies.training.planting import CanaryRequest, plant, random_texts
 from epsilometer.text.words import words
-from epsilometer.training.canaries import CanaryRequest, plant, random_texts
 
 TABLE = pl.DataFrame(
     {
