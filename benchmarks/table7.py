@@ -16,7 +16,7 @@ import time
 
 from scipy.optimize import brentq
 
-from epsilometer.accounting.loss_distribution import Bracket, bracket
+from epsilometer.accounting.loss_distribution import EpsilonBracket, bracket
 from epsilometer.accounting.releases import Gaussian
 from epsilometer.accounting.renyi import RELEASED, renyi, renyi_on
 from epsilometer.accounting.schedule import Poisson
@@ -67,7 +67,7 @@ def released(cell: Cell, sigma: float) -> float:
     return renyi_on(RELEASED, steps.directions[:1], steps.count, delta)
 
 
-def exact(cell: Cell, sigma: float) -> Bracket:
+def exact(cell: Cell, sigma: float) -> EpsilonBracket:
     """Returns the bracket of the exact epsilon."""
     steps, delta = steps_at(cell, sigma)
     return bracket(steps.directions, steps.count, delta)

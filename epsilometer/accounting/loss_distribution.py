@@ -51,14 +51,14 @@ _LARGEST = 1 << 23  # points of a window
 
 
 @dataclass(frozen=True)
-class Bracket:
+class EpsilonBracket:
     """lower <= the exact epsilon <= upper, in nats."""
 
     lower: float
     upper: float
 
 
-def bracket(directions: Sequence[Step], steps: int, delta: float, width: float = WIDTH) -> Bracket:
+def bracket(directions: Sequence[Step], steps: int, delta: float, width: float = WIDTH) -> EpsilonBracket:
     """Returns the epsilon at `delta`, 0 < delta < 1, of so many equal steps: the larger one of all directions.
 
     width: what the bracket is to be at most, relative to epsilon, and absolutely below epsilon 1.
@@ -71,17 +71,17 @@ def bracket(directions: Sequence[Step], steps: int, delta: float, width: float =
             continue
         end = _one_direction(spread, width)
         lower, upper = max(lower, end.lower), max(upper, end.upper)
-    return Bracket(lower, upper)
+    return EpsilonBracket(lower, upper)
 
 
-def _one_direction(spread: _Spread, width: float) -> Bracket:
+def _one_direction(spread: _Spread, width: float) -> EpsilonBracket:
     share = 0.4  # of the width that the lower end may cost, at first
     while True:
         result = _composed(spread, spread.grid(share * width * max(1.0, spread.chernoff)))
         narrow = result.upper - result.lower <= width * max(1.0, result.upper)
         if spread.log_factor(result.upper) > _DIGITS or not (narrow or result.lower):
             if spread.tilt * spread.chernoff < 1:  # losses end so close to epsilon that no tilt resolves them
-                return Bracket(0.0, min(spread.chernoff, spread.largest))
+                return EpsilonBracket(0.0, min(spread.chernoff, spread.largest))
             spread.tilt_less()
         elif narrow or share < 0.03:
             return result
@@ -204,7 +204,7 @@ class _Spread:
         return max(min(allowed / spread, math.sqrt(0.8 * allowed / max(raised, 1)), self.deviation / 32), finest)
 
 
-def _composed(spread: _Spread, h: float) -> Bracket:
+def _composed(spread: _Spread, h: float) -> EpsilonBracket:
     """The bracket by a grid of step h."""
     below, above = spread.reaches
     first = math.floor((spread.centre - below) / h) - 1
@@ -233,7 +233,7 @@ def _composed(spread: _Spread, h: float) -> Bracket:
     return _ends(spread, composed, steps * mean, (steps * variance, len(spread.step.pairs) * h))
 
 
-def _ends(spread: _Spread, composed: _Composed, raised: float, spread_of: tuple[float, float]) -> Bracket:
+def _ends(spread: _Spread, composed: _Composed, raised: float, spread_of: tuple[float, float]) -> EpsilonBracket:
     """The bracket; raised: T E D; spread_of: the variance of the sum of D and the most that one step adds to it."""
     delta = spread.delta
     variance, most = spread_of
@@ -242,7 +242,7 @@ def _ends(spread: _Spread, composed: _Composed, raised: float, spread_of: tuple[
     left_out = 2 * spread.tail * spread.draws
     upper = min(composed.epsilon(delta * (1 - _ROUNDING) - left_out, 1.0), spread.largest)
     lower = composed.epsilon(delta * (1 + _ROUNDING + _FAILURE) + left_out, -1.0) - raised - late
-    return Bracket(max(0.0, min(lower, upper)), upper)
+    return EpsilonBracket(max(0.0, min(lower, upper)), upper)
 
 
 @dataclass(frozen=True)

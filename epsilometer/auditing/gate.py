@@ -84,7 +84,7 @@ STANDARD = Errors()
 
 
 @dataclass(frozen=True)
-class Limit:
+class LossLimit:
     """The largest loss that an attack may show, in nats, and in words where it comes from."""
 
     loss: float
@@ -109,7 +109,7 @@ class RateLimit:
 
 @dataclass(frozen=True)
 class InferenceLimit:
-    """The largest loss that who infers one of so many equally likely classes may show, and where it comes from."""
+    """The largest loss that an attacker of one of so many equally likely classes may show, and where it comes from."""
 
     loss: float
     classes: int
@@ -135,7 +135,7 @@ class LinkingLimit:
         return success_bound(self.loss, self.rewrites)
 
 
-AnyLimit = Limit | TailLimit | RateLimit | InferenceLimit | LinkingLimit
+AnyLimit = LossLimit | TailLimit | RateLimit | InferenceLimit | LinkingLimit
 
 
 class Sure(NamedTuple):
@@ -185,7 +185,7 @@ Of one with a TailLimit its sure guesses, by a threshold that depends on none of
 
 def decide(
     measure: Measure,
-    limits: Mapping[str, Limit | TailLimit | None],
+    limits: Mapping[str, LossLimit | TailLimit | None],
     budget: int,
     candidates: int,
     *,
@@ -202,7 +202,7 @@ def decide(
         raise UserError(f"the budget must be at least one rewrite, got {budget}")
     limited = {name: limit for name, limit in limits.items() if limit is not None}
     for name, limit in limited.items():
-        if isinstance(limit, Limit) and not 0 < success_bound(limit.loss, candidates) < 1:
+        if isinstance(limit, LossLimit) and not 0 < success_bound(limit.loss, candidates) < 1:
             raise UserError(f"no success rate exceeds a loss of {limit.loss:g} nats ({name}); give a lower limit")
     counts, trials, each = dict.fromkeys(limits, Sure(0, 0)), 0, dict.fromkeys(limits, UNDECIDED)
     settled = False
@@ -299,12 +299,12 @@ def _most_survivors(texts: int, rate: float, errors: Errors) -> int:
     return survivors if binom.cdf(survivors, texts, rate) <= errors.beta else survivors - 1
 
 
-def limit_of_increase(baseline: Estimate, increase: float) -> Limit:
+def limit_of_increase(baseline: Estimate, increase: float) -> LossLimit:
     """The limit that tells a baseline's loss from one that is larger by `increase` nats."""
     middle = baseline.point + increase / 2
     if baseline.upper > middle:
-        return Limit(baseline.upper, f"the baseline's upper end, at {baseline.trials:,} trials")
-    return Limit(middle, f"the baseline's {baseline.point:.2f} and half of {increase:g}")
+        return LossLimit(baseline.upper, f"the baseline's upper end, at {baseline.trials:,} trials")
+    return LossLimit(middle, f"the baseline's {baseline.point:.2f} and half of {increase:g}")
 
 
 def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
@@ -360,13 +360,13 @@ def fewest_rewrites(limit: float, candidates: int, errors: Errors) -> int | None
     return trials
 
 
-def _wealth(limit: Limit | TailLimit, seen: Sure, trials: int, candidates: int, *, above: bool) -> float:
+def _wealth(limit: LossLimit | TailLimit, seen: Sure, trials: int, candidates: int, *, above: bool) -> float:
     if isinstance(limit, TailLimit):
         return log_wealth_of_tail(seen, trials, limit.delta, candidates, above=above)
     return log_wealth(seen.hits, trials, success_bound(limit.loss, candidates), above)
 
 
-def _point(limit: Limit | TailLimit | None, seen: Sure, trials: int, candidates: int) -> float:
+def _point(limit: LossLimit | TailLimit | None, seen: Sure, trials: int, candidates: int) -> float:
     if isinstance(limit, TailLimit):
         return difference(seen.hits, seen.misses, trials, candidates)
     return loss_at(seen.hits / trials, candidates)

@@ -21,7 +21,7 @@ from epsilometer.auditing.gate import STANDARD as STANDARD_ERRORS
 from epsilometer.auditing.gate import (
     Errors,
     Judged,
-    Limit,
+    LossLimit,
     Sure,
     TailLimit,
     Verdict,
@@ -165,7 +165,7 @@ def gate(
         )
     if accepted is not None:
         _check_attacks(accepted, of.attacks)
-    limits: dict[str, Limit | TailLimit | None] = {}
+    limits: dict[str, LossLimit | TailLimit | None] = {}
     if on_loss:
         limits |= {name: _limit(name, rules, accepted) for name in of.attacks}
     if rules.max_delta_at_4 is not None:
@@ -186,7 +186,7 @@ def gate(
 
 
 def _attacked(
-    of: Subject, rules: Rules, limits: Mapping[str, Limit | TailLimit | None], budget: int, *, beside: int
+    of: Subject, rules: Rules, limits: Mapping[str, LossLimit | TailLimit | None], budget: int, *, beside: int
 ) -> Verdict:
     """The verdict on the attacks, by so many rewrites at most. beside: limits that are judged elsewhere."""
     on_loss, on_tail = any(name in of.attacks for name in limits), rules.max_delta_at_4 is not None
@@ -285,9 +285,9 @@ def _check_attacks(accepted: Mapping[str, Estimate], attacks: Mapping[str, Any])
         raise UserError(f"the baseline has other attacks ({said}); name the same ones, or accept what is measured now")
 
 
-def _limit(name: str, rules: Rules, accepted: Mapping[str, Estimate] | None) -> Limit | None:
+def _limit(name: str, rules: Rules, accepted: Mapping[str, Estimate] | None) -> LossLimit | None:
     """The lowest limit of an attack; None where its baseline has no upper end and nothing else limits it."""
-    limits = [] if rules.max_loss is None else [Limit(rules.max_loss, "the largest loss allowed")]
+    limits = [] if rules.max_loss is None else [LossLimit(rules.max_loss, "the largest loss allowed")]
     if accepted is not None and np.isfinite(accepted[name].upper):
         limits.append(limit_of_increase(accepted[name], rules.max_increase))
     return min(limits, key=lambda limit: limit.loss, default=None)

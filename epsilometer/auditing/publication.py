@@ -30,7 +30,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.corpora import files
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.reading import check_strings
-from epsilometer.runtime.progress import Pace, note, span
+from epsilometer.runtime.progress import PacedWork, note, span
 from epsilometer.runtime.withholding import withheld
 
 _LINES = 10_000  # rewritten at a time, at most
@@ -127,7 +127,7 @@ def _paced(publisher: Publisher, texts: Iterator[str], length: float, count: int
         return f" for {count} texts; shorter: --rows {fewer}: about {span(seconds * fewer / count)}"
 
     done, units, block = 0, 0, list[str]()
-    with Pace("rewrite", length, shorter) as pace:
+    with PacedWork("rewrite", length, shorter) as pace:
         while True:
             text = next(texts, None)
             if text is not None:

@@ -11,7 +11,7 @@ left. Pairs come from three groups, each searched by itself:
 
 Where the law of what a mechanism releases is known, the losses of the pairs are computed as well (`exact_loss`): a row
 `exact`, whose `loss` is that of the best guess, rounded down, and whose verdict compares the pure loss with a claim
-without delta, and delta at the claimed loss with another (`Losses.room`). It believes the law that the mechanism
+without delta, and delta at the claimed loss with another (`PairLosses.room`). It believes the law that the mechanism
 states; the row `sampled` believes nothing.
 
 The result is a lower bound on the loss of the mechanism's worst pair: another pair may lose more.
@@ -61,7 +61,7 @@ SAMPLED, EXACT = "sampled", f"exact, {verdicts.BY_LAW}"
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PairGroup:
     """Pairs of texts, some of which are audited texts and some of which are made of them.
 
     of: the group; texts: the audited ones, then canaries; numbers: [n, 2], into these. x, other: [n], numbers of the
@@ -83,7 +83,7 @@ class Pairs:
         return {name: None if number < 0 else number for name, number in parts.items()}
 
 
-def whole(of: str, texts: Sequence[str], count: int, seed: int) -> Pairs:
+def whole(of: str, texts: Sequence[str], count: int, seed: int) -> PairGroup:
     """Up to `count` distinct pairs of the texts, uniformly drawn; of equally many words where `of` says so."""
     lengths = np.array([len(words(text)) if of == EQUAL else 0 for text in texts])
     order = np.argsort(lengths, kind="stable")
@@ -98,10 +98,10 @@ def whole(of: str, texts: Sequence[str], count: int, seed: int) -> Pairs:
     _, at = np.unique(pairs, axis=0, return_index=True)
     pairs = pairs[np.sort(at)[:count]]
     nowhere = np.full(len(pairs), -1)
-    return Pairs(of, texts, pairs, x=pairs[:, 0], other=pairs[:, 1], place=nowhere, other_place=nowhere)
+    return PairGroup(of, texts, pairs, x=pairs[:, 0], other=pairs[:, 1], place=nowhere, other_place=nowhere)
 
 
-def exchanged(texts: Sequence[str], count: int, seed: int) -> Pairs:
+def exchanged(texts: Sequence[str], count: int, seed: int) -> PairGroup:
     """Up to `count` pairs of a text and itself with one word exchanged; words are normalised.
 
     Every distinct word is lent once, in random order, to a random place of a random text: rare words as often as
@@ -123,7 +123,9 @@ def exchanged(texts: Sequence[str], count: int, seed: int) -> Pairs:
         parts.append((x, first[word][0], place, first[word][1]))
     columns = np.array(parts, np.int64).reshape(-1, 4).T
     pairs = np.array(numbers, np.int64).reshape(-1, 2)
-    return Pairs(ONE_WORD, list(index), pairs, x=columns[0], other=columns[1], place=columns[2], other_place=columns[3])
+    return PairGroup(
+        ONE_WORD, list(index), pairs, x=columns[0], other=columns[1], place=columns[2], other_place=columns[3]
+    )
 
 
 def audit_worst(
@@ -178,7 +180,7 @@ def audit_worst(
 class _Trials:
     """Trials of pairs at one epsilon: in each a fair coin says which of the two texts is rewritten."""
 
-    pairs: Pairs
+    pairs: PairGroup
     mechanism: Mechanism
     epsilon: float
     attacks: Mapping[str, Attack]
@@ -209,7 +211,13 @@ class _Trials:
 
 
 def _proved(
-    pairs: Pairs, mechanism: Mechanism, epsilon: float, attacks: Mapping[str, Attack], *, trials: int, design: Design
+    pairs: PairGroup,
+    mechanism: Mechanism,
+    epsilon: float,
+    attacks: Mapping[str, Attack],
+    *,
+    trials: int,
+    design: Design,
 ) -> dict[str, Any]:
     tried = _Trials(pairs, mechanism, epsilon, attacks, seed=design.seed)
     best = search(tried.pull, len(pairs.x), trials)
@@ -243,7 +251,7 @@ def _proved(
     }
 
 
-def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> list[dict[str, Any]]:
+def _computed(pairs: PairGroup, mechanism: Mechanism, epsilons: Sequence[float]) -> list[dict[str, Any]]:
     """The rows of a group whose losses are computed, each about one pair.
 
     It is the pair of the largest loss; of several such pairs, the one with the worst output. Where a claim is violated,

@@ -27,7 +27,7 @@ class Labels:
 
     attribute: Annotated[
         str | None,
-        typer.Option(help="A label that recorded rewrites are to hide: measure who infers it all the same."),
+        typer.Option(help="A label that recorded rewrites are to hide: measure how well attackers infer it."),
     ] = None
     keep: Annotated[str | None, typer.Option(help="With --attribute: the label that they are to keep, if any.")] = None
     labelled: Annotated[

@@ -51,7 +51,7 @@ _LINKED = ("epsilon", "attack", "rewrites", "sets", "success_rate", "low", "high
 
 
 @dataclass(frozen=True)
-class Source:
+class RewriteSource:
     """Where rewrites come from: a mechanism, program or service that is given a file's texts, or a file of rewrites."""
 
     file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None
@@ -134,7 +134,7 @@ class Game:
     ] = None
     seed: Seed = 0
 
-    def check(self, source: Source, linked: bool) -> None:
+    def check(self, source: RewriteSource, linked: bool) -> None:
         """Refuse two games at once, and one that cannot be played with this source or with a prior."""
         _size(self.candidates)
         source.check(linked)
@@ -223,7 +223,7 @@ class Guessing:
 
 
 def audit(
-    source: Source,
+    source: RewriteSource,
     game: Game,
     labels: Labels,
     linking: LinkingOptions,
@@ -281,7 +281,7 @@ def audit(
 
 
 def _attacked(
-    source: Source, game: Game, guessing: Guessing, out: PerText, *, reading: TextOptions, as_json: bool
+    source: RewriteSource, game: Game, guessing: Guessing, out: PerText, *, reading: TextOptions, as_json: bool
 ) -> None:
     """Print a row an epsilon and attack: how often it was right, and what loss that proves."""
     from epsilometer.auditing.results.losses import Losses
@@ -305,7 +305,7 @@ def _attacked(
         show([_named(row) for row in losses.iter_rows(named=True)], as_json, shown)
 
 
-def _survived(source: Source, game: Game, reading: TextOptions, *, as_json: bool) -> None:
+def _survived(source: RewriteSource, game: Game, reading: TextOptions, *, as_json: bool) -> None:
     """Print a row an epsilon and kind of identifier: how many stood in the rewrites, and what else was masked."""
     from epsilometer.auditing.identifiers.surviving import TRIALS, surviving_identifiers
 
@@ -328,7 +328,7 @@ def _survived(source: Source, game: Game, reading: TextOptions, *, as_json: bool
     )
 
 
-def _linked(source: Source, game: Game, linking: LinkingOptions, reading: TextOptions, *, as_json: bool) -> None:
+def _linked(source: RewriteSource, game: Game, linking: LinkingOptions, reading: TextOptions, *, as_json: bool) -> None:
     """Print a row an epsilon and attack: how many people were linked to their rewrites, and what loss that shows."""
     from epsilometer.auditing.external import recorded
     from epsilometer.auditing.linking.loss import LinkingDesign, linking_loss, recorded_linking_loss
@@ -348,7 +348,7 @@ def _linked(source: Source, game: Game, linking: LinkingOptions, reading: TextOp
     show(rows if as_json else [_named(row) for row in rows], as_json, None if as_json else _LINKED)
 
 
-def _check_linking(source: Source, game: Game, *, others: bool) -> None:
+def _check_linking(source: RewriteSource, game: Game, *, others: bool) -> None:
     """Refuse, beside facts, what is for other audits."""
     if game.units or game.worst or game.identifiers or game.fpr or game.prior or others:
         raise UserError(
@@ -357,7 +357,7 @@ def _check_linking(source: Source, game: Game, *, others: bool) -> None:
         )
 
 
-def _check_alone(source: Source, game: Game, *, others: bool) -> None:
+def _check_alone(source: RewriteSource, game: Game, *, others: bool) -> None:
     """Refuse, beside an attribute, what is for other audits."""
     if (
         source.mechanism
@@ -376,7 +376,7 @@ def _check_alone(source: Source, game: Game, *, others: bool) -> None:
         )
 
 
-def _check_probe(source: Source, game: Game, *, others: bool) -> None:
+def _check_probe(source: RewriteSource, game: Game, *, others: bool) -> None:
     """Refuse, beside a probe of failures, what is for other audits."""
     if source.file or source.mechanism or source.command or source.rewrites or source.epsilons or source.public:
         raise UserError("--probe-failures sends planted texts to an --endpoint; leave out FILE and other sources")

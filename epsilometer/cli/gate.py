@@ -91,7 +91,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Limits:
+class GateLimits:
     """What a mechanism may leak, and how many rewrites may be spent on it."""
 
     max_loss: Annotated[float | None, typer.Option(help="The largest loss allowed, in nats.")] = None
@@ -104,7 +104,7 @@ class Limits:
     ] = None
     identifiers: Identifiers = None
     max_attribute_loss: Annotated[
-        float | None, typer.Option(help="The largest loss, in nats, of who infers --attribute from rewrites.")
+        float | None, typer.Option(help="The largest loss, in nats, by attackers who infer --attribute from rewrites.")
     ] = None
     max_linking_loss: Annotated[
         float | None,
@@ -137,7 +137,7 @@ class Inference:
         str | None, typer.Option(help="With --attribute: kinds of classifiers, linear,encoder,transformer.")
     ] = None
 
-    def check(self, limits: Limits, linking: LinkingOptions, cell: str | None) -> None:
+    def check(self, limits: GateLimits, linking: LinkingOptions, cell: str | None) -> None:
         """Refuse what has no limit, a limit of nothing, and labels of a cell."""
         if (self.attribute is None) != (limits.max_attribute_loss is None):
             raise UserError("--attribute is limited by --max-attribute-loss; give both, or neither")
@@ -153,7 +153,7 @@ class Inference:
         names = (self.attribute, self.group, *linking.columns)
         return list(dict.fromkeys(name for name in names if name is not None))
 
-    def counted(self, table: pl.DataFrame, limits: Limits, linking: LinkingOptions) -> list[Counted]:
+    def counted(self, table: pl.DataFrame, limits: GateLimits, linking: LinkingOptions) -> list[Counted]:
         """What is limited beside the attacks and identifiers. table: the texts, with these columns."""
         counted: list[Counted] = []
         if self.attribute is not None and limits.max_attribute_loss is not None:
@@ -185,7 +185,7 @@ class Written:
 
 def gate(
     texts: Texts,
-    limits: Limits,
+    limits: GateLimits,
     inference: Inference,
     linking: LinkingOptions,
     written: Written,

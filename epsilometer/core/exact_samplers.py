@@ -89,7 +89,7 @@ class Weights:
         return self.outputs.nbytes + self.ends.nbytes
 
 
-class Table:
+class WeightCache:
     """The most recently used weights, within `limit` bytes (a few hundred more for each entry)."""
 
     def __init__(self, limit: int = 1 << 28) -> None:

@@ -3,7 +3,7 @@
 A text is a sequence of units; each unit is governed by one law row, a distribution over the mechanism's outputs. For
 context-free mechanisms a row belongs to a word, for contextual ones to a (text, position) pair. Rows are computed on
 demand in chunks and not kept: at a vocabulary of 30,000 they would be gigabytes. Of the rows that a publication draws
-from, the integer weights are kept within bounds (`epsilometer.core.exact_samplers.Table`).
+from, the integer weights are kept within bounds (`epsilometer.core.exact_samplers.WeightCache`).
 
 A row sums to one, or a LawError is raised: losses computed from weights that are no law would be wrong and still look
 exact.
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import LawError
-from epsilometer.core.exact_samplers import Table, Weights
+from epsilometer.core.exact_samplers import WeightCache, Weights
 from epsilometer.core.guarantees import at_budget
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
@@ -62,7 +62,7 @@ class Laws:
     log_probabilities: Rows
     entries: Entries | None = None
     draw: Draw | None = None
-    table: Table | None = None
+    table: WeightCache | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "log_probabilities", partial(self._checked_rows, self.log_probabilities))
@@ -172,7 +172,7 @@ def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequ
 
 def _weights(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[dict[int, Weights]]:
     """For each epsilon the weights of these rows; what the table lacks is computed and entered."""
-    numbers, table = rows.tolist(), Table(0) if laws.table is None else laws.table
+    numbers, table = rows.tolist(), WeightCache(0) if laws.table is None else laws.table
     entries = [{row: table.get((row, epsilon)) for row in numbers} for epsilon in epsilons]
     weights = [{row: entry for row, entry in each.items() if entry is not None} for each in entries]
     new = [row for row in numbers if not all(row in each for each in weights)]

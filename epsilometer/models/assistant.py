@@ -68,7 +68,7 @@ class Assistant(ABC):
         return answers
 
 
-class Remote(Assistant):
+class RemoteAssistant(Assistant):
     """A model behind an OpenAI-compatible endpoint (`chat` says how it is found), which sees the texts.
 
     store: a file of the answers; workers: requests at a time.
@@ -95,7 +95,7 @@ class Remote(Assistant):
         return [completion.text for completion in completions]
 
 
-class Local(Assistant):
+class LocalAssistant(Assistant):
     """An instruction-tuned causal model by id or folder; instruction and text are one message, as not all know two."""
 
     def __init__(self, model: str | Path, temperature: float, longest: int) -> None:
@@ -219,6 +219,6 @@ class AsksModel:
     @cached_property
     def _assistant(self) -> Assistant:
         if not self.endpoint:
-            return Local(self.model, self.temperature, self.longest)
+            return LocalAssistant(self.model, self.temperature, self.longest)
         store = store_path("answers.sqlite")
-        return Remote(self.model, store, self.temperature, self.longest, workers=self.workers)
+        return RemoteAssistant(self.model, store, self.temperature, self.longest, workers=self.workers)

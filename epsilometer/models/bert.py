@@ -38,7 +38,7 @@ HEAD_SLICE = {"cpu": 64, "cuda": 1024}  # rows of every product with the vocabul
 BLOCK = {"cpu": 1024, "cuda": 65536}  # tokens at a time, where memory holds them; cannot change a result
 
 
-class Dense(NamedTuple):
+class Affine(NamedTuple):
     """An affine map: weight [outputs, inputs], bias [outputs]."""
 
     weight: Tensor
@@ -62,20 +62,20 @@ class Norm(NamedTuple):
 class Layer(NamedTuple):
     """One transformer layer; `inputs` gives queries, keys and values in one product."""
 
-    inputs: Dense
-    mixed: Dense
+    inputs: Affine
+    mixed: Affine
     mixed_norm: Norm
-    up: Dense
-    down: Dense
+    up: Affine
+    down: Affine
     norm: Norm
 
 
-class Head(NamedTuple):
+class VocabularyHead(NamedTuple):
     """The masked-language-model head; `decoder` holds only the vocabulary entries asked for."""
 
-    transform: Dense
+    transform: Affine
     norm: Norm
-    decoder: Dense
+    decoder: Affine
 
 
 def readable(folder: Path) -> bool:
@@ -204,7 +204,7 @@ class Bert:
             for _ in track(pool.map(work, blocks), len(blocks), label):
                 pass
 
-    def head(self, entries: np.ndarray) -> Head:
+    def head(self, entries: np.ndarray) -> VocabularyHead:
         """The masked-language-model head over the vocabulary ids `entries`. Raises UserError where there is none.
 
         It is kept in float32: at bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
@@ -214,14 +214,14 @@ class Bert:
         tied = self._weights["embeddings.word_embeddings.weight"]
         weight = self._weights.get("cls.predictions.decoder.weight", tied)
         chosen = torch.from_numpy(entries).to(weight.device)
-        return Head(
+        return VocabularyHead(
             self._dense("cls.predictions.transform.dense", torch.float32),
             self._norm("cls.predictions.transform.LayerNorm", torch.float32),
-            Dense(weight[chosen].float(), self._weights["cls.predictions.bias"][chosen].float()),
+            Affine(weight[chosen].float(), self._weights["cls.predictions.bias"][chosen].float()),
         )
 
     @torch.inference_mode()
-    def logits(self, head: Head, states: Tensor) -> Iterator[Tensor]:
+    def logits(self, head: VocabularyHead, states: Tensor) -> Iterator[Tensor]:
         """The head's logits for hidden states [n, width], in parts: float32 [rows, entries] each, n rows in all."""
 
         def first(rest: Tensor) -> Tensor:
@@ -313,7 +313,7 @@ class Bert:
     def _layer(self, name: str) -> Layer:
         parts = [self._dense(f"{name}.attention.self.{part}", self._type) for part in ("query", "key", "value")]
         return Layer(
-            Dense(torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])),
+            Affine(torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])),
             self._dense(f"{name}.attention.output.dense", self._type),
             self._norm(f"{name}.attention.output.LayerNorm", self._type),
             self._dense(f"{name}.intermediate.dense", self._type),
@@ -321,8 +321,8 @@ class Bert:
             norm=self._norm(f"{name}.output.LayerNorm", self._type),
         )
 
-    def _dense(self, name: str, kind: torch.dtype) -> Dense:
-        return Dense(self._weights[f"{name}.weight"].to(kind), self._weights[f"{name}.bias"].to(kind))
+    def _dense(self, name: str, kind: torch.dtype) -> Affine:
+        return Affine(self._weights[f"{name}.weight"].to(kind), self._weights[f"{name}.bias"].to(kind))
 
     def _norm(self, name: str, kind: torch.dtype) -> Norm:
         return Norm(self._weights[f"{name}.weight"].to(kind), self._weights[f"{name}.bias"].to(kind), self._epsilon)

@@ -209,7 +209,7 @@ def places(model: Generator, tokens: Tokens) -> tuple[NDArray[np.int64], NDArray
     return at, model.outputs[at] == ids
 
 
-class Shape(NamedTuple):
+class BatchShape(NamedTuple):
     """How many run at a time: prompts in every batch, continuations in every batch, continuations in all batches."""
 
     prompts: int
@@ -217,11 +217,11 @@ class Shape(NamedTuple):
     size: int
 
 
-def shape_of(model: Generator, prompt: int, new: int) -> Shape:
+def shape_of(model: Generator, prompt: int, new: int) -> BatchShape:
     """The shape of the batches that go on from prompts of so many tokens by at most so many."""
     rows = ROWS[model.device]
     size = model.memory.rows(model.row_bytes(prompt, new), BATCHES * rows, rows)
-    return Shape(min(EQUAL_ROWS[model.device], size), min(rows, size), size)
+    return BatchShape(min(EQUAL_ROWS[model.device], size), min(rows, size), size)
 
 
 def _by_length(prompts: Sequence[Tokens], source: NDArray[np.integer]) -> Iterator[tuple[int, NDArray[np.int64]]]:
@@ -324,7 +324,7 @@ def _go_on(state: _DrawnTokens, rows: NDArray[np.integer], prefixes: Prefixes) -
         position += 1
 
 
-def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer], shape: Shape) -> Prefixes:
+def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer], shape: BatchShape) -> Prefixes:
     """Rows that have read their prompts, source [n], all of one length, and drawn nothing."""
     readings = list(_read(model, prompts, np.unique(source), shape.prompts))
     slots, logits, caches = _side_by_side(readings, len(prompts), shape.prompts)
@@ -338,7 +338,7 @@ class Prefixes:
     """
 
     def __init__(
-        self, model: Generator, logits: Tensor, caches: list[Any], slots: NDArray[np.int64], *, shape: Shape
+        self, model: Generator, logits: Tensor, caches: list[Any], slots: NDArray[np.int64], *, shape: BatchShape
     ) -> None:
         self.logits, self.slots, self.shape = logits, slots, shape
         self._model, self._caches, self._held, self._read_alone = model, caches, shape.prompts, True

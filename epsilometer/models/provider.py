@@ -49,7 +49,7 @@ class Provider(ABC):
         """Candidate number i of a text, for each pair of them."""
 
 
-class Remote(Provider):
+class RemoteProvider(Provider):
     """A model behind an OpenAI-compatible endpoint (`chat` says how it is found). It sees the texts that it is given.
 
     store: a file of the answers; spends: bounds of what is asked, and how many requests at a time.
@@ -80,7 +80,7 @@ class Remote(Provider):
         return [answer.text for answer in self._chat.complete(*question)]
 
 
-class Local(Provider):
+class LocalProvider(Provider):
     """An encoder-decoder or a decoder-only model by id or folder; a chat template is used where there is one."""
 
     def __init__(self, model: str | Path, prompt: str | None, temperature: float, longest: int) -> None:
@@ -138,6 +138,6 @@ class Local(Provider):
 
 
 @lru_cache(maxsize=1)
-def local(model: str | Path, prompt: str | None, temperature: float, longest: int) -> Local:
+def local(model: str | Path, prompt: str | None, temperature: float, longest: int) -> LocalProvider:
     """The local provider of these settings: loaded once, its candidates shared by the mechanisms that use it."""
-    return Local(model, prompt, temperature, longest)
+    return LocalProvider(model, prompt, temperature, longest)

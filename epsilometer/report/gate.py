@@ -24,8 +24,8 @@ from epsilometer.auditing.gate import (
     Errors,
     InferenceLimit,
     Judged,
-    Limit,
     LinkingLimit,
+    LossLimit,
     RateLimit,
     TailLimit,
     Verdict,
@@ -50,7 +50,7 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 Measure = Literal["loss", "delta_at_4", "identifiers", "attribute", "linking"]
 _MEASURES: dict[type, Measure] = {
-    Limit: "loss",
+    LossLimit: "loss",
     TailLimit: "delta_at_4",
     RateLimit: "identifiers",
     InferenceLimit: "attribute",
@@ -205,7 +205,7 @@ def lines(decision: Decision) -> list[str]:
         detectable = f"no loss would have been found by {first.attack}"
     else:
         detectable = passes if by_law(first) or isinstance(first.limit, LinkingLimit) else "too few trials"
-    if first.status == UNDECIDED and isinstance(first.limit, Limit):
+    if first.status == UNDECIDED and isinstance(first.limit, LossLimit):
         needed = fewest_rewrites(first.limit.loss, decision.candidates, decision.errors)
         detectable += f"; that {allowed_nats(first.limit.loss)} are kept takes "
         detectable += f"more than {MANY:,} rewrites" if needed is None else f"about {_two_digits(needed):,} rewrites"

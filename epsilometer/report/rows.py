@@ -22,11 +22,10 @@ REACH = 10_000_000  # trials that nobody runs more of
 TAIL_ALLOWED = 0.01  # delta at 4 nats up to which mechanisms are ranked: an average loss can be won by publishing some
 
 
-def strongest(estimates: pl.DataFrame, over: str = STRONGEST) -> pl.DataFrame:
-    """A row a data set, mechanism and epsilon: the numbers of the row `over`, and the attack that they are of.
+def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
+    """A row a data set, mechanism and epsilon: the strongest attack on what is released, and its numbers.
 
-    over: STRONGEST, of what is released, or STRONGEST_INSIDE, of everything. optimal: False where the optimal adversary
-    is not among the attacks on what is released, but among those on other mechanisms.
+    optimal: False where the optimal adversary is not among those attacks, but among those on other mechanisms.
     """
     optimal = pl.col("released") & (pl.col("attack") == OPTIMAL)
     met = (
@@ -35,7 +34,7 @@ def strongest(estimates: pl.DataFrame, over: str = STRONGEST) -> pl.DataFrame:
         .select(*CELL, "optimal")
         .unique()
     )
-    rows = estimates.filter(attack=over).drop("attack").rename({"best_attack": "attack"})
+    rows = estimates.filter(attack=STRONGEST).drop("attack").rename({"best_attack": "attack"})
     return rows.join(met, on=CELL, nulls_equal=True).sort(CELL)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from epsilometer.core.rounding import DOWN, NEAREST, UP, rounded
 
 _NAMED = 6  # names in one sentence before the rest is counted
-_LARGE = 10.0  # metrics beyond this have no decimals
 
 
 def nats(value: float, ceiling: float = math.inf, way: str = NEAREST) -> str:
@@ -88,13 +87,6 @@ def _digits(part: float, way: str) -> str:
     """A probability with three digits, whose last bits do not count."""
     slack = {DOWN: 1 + 1e-9, UP: 1 - 1e-9}[way]
     return f"{float(Context(3, way).create_decimal_from_float(part * slack)):.3g}"
-
-
-def metric_value(value: float | None) -> str:
-    """A metric's value: two decimals, none where it is large, `–` where there is none."""
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if value > _LARGE else f"{value:.2f}"
 
 
 def p_value(p: float) -> str:

@@ -102,7 +102,7 @@ def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
         say(str(Progress(label, total, total, 0)))
 
 
-class Pace:
+class PacedWork:
     """Work of unknown speed, cut into parts of some seconds: says how far it is, and early on how long it will take.
 
     label: of the progress; total: the size of the work, in units of about equal effort (characters), infinite where it
@@ -122,7 +122,7 @@ class Pace:
         hidden = self.silent or not stream().isatty()
         self._bar = tqdm(total=1.0, desc=label, leave=False, bar_format=_BAR, delay=1, disable=hidden, file=stream())
 
-    def __enter__(self) -> Pace:
+    def __enter__(self) -> PacedWork:
         global _pace
         _pace = self
         return self
@@ -176,7 +176,7 @@ class Pace:
         return left
 
 
-_pace: Pace | None = None  # the work of which a `track` may be a part
+_pace: PacedWork | None = None  # the work of which a `track` may be a part
 
 
 def span(seconds: float) -> str:

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from epsilometer.accounting.loss_distribution import Bracket, bracket
+from epsilometer.accounting.loss_distribution import EpsilonBracket, bracket
 from epsilometer.accounting.pairs import Added, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
 from epsilometer.accounting.steps import Step
 from epsilometer.core.von_mises_fisher import quadrature
@@ -166,7 +166,7 @@ def test_what_losses_end_at_bounds_the_bracket() -> None:
     step = Step((Opposite(5.0, 3),))
     result = bracket([step], 2, 1e-12)
     assert 19.999 < result.lower <= result.upper < 20
-    assert bracket([step], 2, 1e-200) == Bracket(0.0, pytest.approx(20, abs=1e-9))
+    assert bracket([step], 2, 1e-200) == EpsilonBracket(0.0, pytest.approx(20, abs=1e-9))
 
 
 def test_a_coin_that_shows_hides_in_one_step_only_its_share() -> None:

@@ -15,8 +15,8 @@ from epsilometer.auditing.gate import (
     UNDECIDED,
     Errors,
     InferenceLimit,
-    Limit,
     LinkingLimit,
+    LossLimit,
     RateLimit,
     Sure,
     TailLimit,
@@ -43,8 +43,8 @@ def coins(losses: list[float], seed: int, k: int = 2):
     return lambda first, count: [int(generator.binomial(count, success_bound(loss, k))) for loss in losses]
 
 
-def limits(*losses: float) -> dict[str, Limit]:
-    return {f"attack {i}": Limit(loss, "asked for") for i, loss in enumerate(losses)}
+def limits(*losses: float) -> dict[str, LossLimit]:
+    return {f"attack {i}": LossLimit(loss, "asked for") for i, loss in enumerate(losses)}
 
 
 @pytest.mark.parametrize("above", [True, False])
@@ -187,7 +187,7 @@ def test_the_attack_that_decides_comes_first() -> None:
 @pytest.mark.parametrize(("loss", "status"), [(0.1, UNDECIDED), (3.0, LEAKS_MORE)])
 def test_an_attack_without_a_limit_is_undecided_and_accuses_nobody(loss: float, status: str) -> None:
     """Whatever it does; the others are still judged. Errors: .05 and .001 of the gate."""
-    verdict = decide(coins([30.0, loss], 0), {"unlimited": None, "limited": Limit(1.0, "asked for")}, 5000, 2)
+    verdict = decide(coins([30.0, loss], 0), {"unlimited": None, "limited": LossLimit(1.0, "asked for")}, 5000, 2)
     assert verdict.status == status
     assert {of.attack: of.status for of in verdict.attacks}["unlimited"] == UNDECIDED
     assert verdict.trials < 1000, "no budget is spent on what cannot be decided"

@@ -18,7 +18,7 @@ from scipy.special import gammainccinv, logsumexp, softmax
 
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
-from epsilometer.core.exact_samplers import SLACK, Exact, Table, Weights, Words, _bits, system_words, weight_error
+from epsilometer.core.exact_samplers import SLACK, Exact, WeightCache, Weights, Words, _bits, system_words, weight_error
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, add, gaussian_log_delta, gaussian_scale
 from epsilometer.mechanisms.words.diffractor import Geometric, Truncated
@@ -324,7 +324,7 @@ def test_what_was_met_is_not_computed_again(folder: Path, monkeypatch: pytest.Mo
 
 def test_a_table_of_weights_keeps_within_its_bound_what_was_used_last() -> None:
     weights = Weights.of(np.zeros(8))
-    table = Table(3 * weights.bytes)
+    table = WeightCache(3 * weights.bytes)
     for key in "abc":
         table.put(key, weights)
     assert table.get("a") is weights  # and so it is the last that was used

@@ -13,9 +13,9 @@ from epsilometer.core.randomness import Noise
 from epsilometer.models.assistant import (
     REMINDER,
     AsksModel,
-    Local,
+    LocalAssistant,
     Question,
-    Remote,
+    RemoteAssistant,
     read_class,
     read_object,
     read_text,
@@ -73,20 +73,20 @@ def test_a_class_is_named_whatever_its_case_where_one_alone_is_meant() -> None:
 
 def test_what_has_another_form_is_asked_once_more_and_nothing_is_asked_twice(server: Server, tmp_path: Path) -> None:
     server.reply = lambda message: '{"text": "yes"}' if message == "a b" else "no"
-    remote = Remote("m", tmp_path / "s", temperature=0, longest=9, workers=1)
+    remote = RemoteAssistant("m", tmp_path / "s", temperature=0, longest=9, workers=1)
     noise = Noise.named(5, "x")
     assert remote.ask(QUESTIONS, read, noise) == ["yes", None, "yes", None, None]
     system = [body["messages"][0]["content"] for _, _, body in server.requests]
     assert [message for message, _, _ in server.requests] == ["a b", "c", "d e f g h", "h", "c", "d e f g h", "h"]
     assert system == ["say"] * 4 + [f"say {REMINDER}"] * 3
     assert not any("seed" in body for _, _, body in server.requests)
-    again = Remote("m", tmp_path / "s", temperature=0, longest=9)
+    again = RemoteAssistant("m", tmp_path / "s", temperature=0, longest=9)
     assert again.ask(QUESTIONS[::-1], read, noise) == [None, None, "yes", None, "yes"]
     assert len(server.requests) == 7  # a stopped run asks nothing twice
 
 
 def test_above_temperature_0_each_stream_has_answers_of_its_own(server: Server, tmp_path: Path) -> None:
-    remote = Remote("m", tmp_path / "s", temperature=0.1, longest=9, workers=1)
+    remote = RemoteAssistant("m", tmp_path / "s", temperature=0.1, longest=9, workers=1)
     noise = Noise.named(5, "x")
     remote.ask(QUESTIONS, lambda answer: answer, noise)
     seeds = {body["seed"] for _, _, body in server.requests}
@@ -100,7 +100,7 @@ def test_above_temperature_0_each_stream_has_answers_of_its_own(server: Server, 
 
 @pytest.mark.parametrize("temperature", [0.0, 2.0])
 def test_a_local_answer_depends_on_its_question_and_stream_alone(tmp_path: Path, temperature: float) -> None:
-    model = Local(tiny_models.save_gpt2(tmp_path / "gpt2", chat=tiny_models.CHAT), temperature, longest=6)
+    model = LocalAssistant(tiny_models.save_gpt2(tmp_path / "gpt2", chat=tiny_models.CHAT), temperature, longest=6)
     noise = Noise.named(5, "x")
     together = model.answers(QUESTIONS, noise, 0)
     assert len(set(together)) > 2
@@ -114,7 +114,7 @@ def test_a_local_answer_depends_on_its_question_and_stream_alone(tmp_path: Path,
 
 def test_a_model_without_a_chat_template_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no chat template; give an instruction-tuned model"):
-        Local(tiny_models.save_gpt2(tmp_path / "gpt2"), 0, longest=6)
+        LocalAssistant(tiny_models.save_gpt2(tmp_path / "gpt2"), 0, longest=6)
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,4 @@ def test_texts_that_are_not_public_reach_no_endpoint(server: Server, show: Calla
     with pytest.raises(UserError, match=r"must not reach an endpoint; set public: true .*, or private_texts: true"):
         show(AsksModel(model="m", endpoint=True))
     assert not server.requests
-    assert isinstance(AsksModel(model="m", endpoint=True, private_texts=True).assistant, Remote)
+    assert isinstance(AsksModel(model="m", endpoint=True, private_texts=True).assistant, RemoteAssistant)

@@ -241,7 +241,7 @@ def test_attacks_on_gradients(attack: str, tmp_path: Path, on_gpu: Callable[[], 
 
 def test_autoencoder(tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
     texts = [f"{a} {b} {c}" for a in "abc" for b in "def" for c in "gh"] * 2
-    how = autoencoder.Training(steps=5, batch=8)
+    how = autoencoder.AutoencoderTraining(steps=5, batch=8)
 
     def work() -> tuple[Any, ...]:
         model, record = autoencoder.train(texts, autoencoder.Shape(hidden=8, dimensions=6, longest=4), how)
@@ -275,7 +275,7 @@ def attribute(folder: Path) -> Any:
 def write_again(folder: Path) -> Any:
     texts = [f"{a} {b} {c}" for a in "abc" for b in "def" for c in "gh"] * 2
     model, record = autoencoder.train(
-        texts, autoencoder.Shape(hidden=8, dimensions=6, longest=4), autoencoder.Training(steps=2, batch=18)
+        texts, autoencoder.Shape(hidden=8, dimensions=6, longest=4), autoencoder.AutoencoderTraining(steps=2, batch=18)
     )
     latents = model.encode(TEXTS)
     return latents, model.decode(latents), record

@@ -13,7 +13,7 @@ from epsilometer.auditing.claims.stated import read as read_stated
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.parts import PUBLIC
 from epsilometer.corpora.synthetic import generate
-from epsilometer.mechanisms.selection.shared.public_exemplars import Exemplars
+from epsilometer.mechanisms.selection.shared.public_exemplars import ExemplarSet
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.pipeline.stages import prepare
 from epsilometer.project.corpora import corpus
@@ -96,7 +96,7 @@ def test_exemplars_are_of_the_public_part_and_no_audited_text_is(project: Path) 
     with inside(project):
         params = read_params()
         public = set(prepared("requests").filter(split=PUBLIC)["text"])
-        chosen = Exemplars.load(Path("data/exemplars/requests"))
+        chosen = ExemplarSet.load(Path("data/exemplars/requests"))
         assert set(chosen.public) == public
         assert set(chosen.texts) <= public
         assert 0.2 < len(public) / len(prepared("requests")) < 0.4

@@ -39,7 +39,9 @@ class LengthAttack(ByScore):
         """All epsilons at once: the candidates' texts are measured once."""
         used, place = np.unique(candidates, return_inverse=True)
         texts = [contexts[0].texts[i] for i in used]
-        lengths = np.stack([_lengths(texts)[0], _lengths([_bare(text) for text in texts])[0]])  # [2, candidates, 5]
+        lengths = np.stack(
+            [_lengths(texts)[0], _lengths([write(words(text)) for text in texts])[0]]
+        )  # [2, candidates, 5]
         place = place.reshape(candidates.shape)
         scores = []
         for output in rewrites:
@@ -49,10 +51,6 @@ class LengthAttack(ByScore):
                 score -= np.log(np.abs(length[place, bare[:, None]] - of[:, None]) + _CLOSE)
             scores.append(score)
         return scores
-
-
-def _bare(text: str) -> str:
-    return write(words(text))
 
 
 def _lengths(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

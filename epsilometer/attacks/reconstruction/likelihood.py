@@ -26,7 +26,7 @@ from pydantic import Field
 from torch import Tensor
 
 from epsilometer.attacks.reconstruction.shared.attack import Knowledge, Reconstruction
-from epsilometer.attacks.reconstruction.shared.law import Law, law_of
+from epsilometer.attacks.reconstruction.shared.law import ConditionalLaw, law_of
 from epsilometer.attacks.reconstruction.shared.prior import Prior
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
@@ -138,7 +138,7 @@ class Climber:
             tuple(reached[best]), {**explanations[best], "start": float(best), "exact": float(law.exact)}
         )
 
-    def _climb_all(self, law: Law, sent: Sent, texts: list[Ids]) -> list[Ids]:
+    def _climb_all(self, law: ConditionalLaw, sent: Sent, texts: list[Ids]) -> list[Ids]:
         """Returns the texts after each has climbed in turn, given the others, until none changes; at most three rounds.
 
         A text alone in its batch climbs once.
@@ -155,7 +155,7 @@ class Climber:
                 break
         return texts
 
-    def _climb(self, law: Law, target: list[Tensor], ids: Ids, label: int) -> Ids:
+    def _climb(self, law: ConditionalLaw, target: list[Tensor], ids: Ids, label: int) -> Ids:
         seen: set[Ids] = set()
         best, most = ids, -np.inf
         for _ in range(self.settings.steps):
@@ -203,7 +203,7 @@ class Climber:
             allowed[list(self.model.special)] = False
         return allowed
 
-    def _slope(self, law: Law, target: list[Tensor], ids: Ids, label: int) -> tuple[float, Tensor]:
+    def _slope(self, law: ConditionalLaw, target: list[Tensor], ids: Ids, label: int) -> tuple[float, Tensor]:
         """Returns a text's log-likelihood, and its derivative [T, width] by the embeddings of the plain tokens."""
         framed = self.model.framed(ids)
         at = self.model.words[framed].detach()[None].requires_grad_()
@@ -216,17 +216,17 @@ class Climber:
         """The number of special tokens before a text."""
         return self.model.framed([-1]).index(-1)
 
-    def _values(self, law: Law, target: list[Tensor], texts: Sequence[Ids], label: int) -> np.ndarray:
+    def _values(self, law: ConditionalLaw, target: list[Tensor], texts: Sequence[Ids], label: int) -> np.ndarray:
         """Returns the log-likelihoods [n] of texts of one length."""
         if not texts:
             return np.empty(0)
         ids = torch.tensor([self.model.framed(text) for text in texts], device=self.model.device)
         return law.log_likelihood(products(self.model, ids, [label] * len(texts), target)).double().cpu().numpy()
 
-    def _value(self, law: Law, target: list[Tensor], ids: Sequence[int], label: int) -> float:
+    def _value(self, law: ConditionalLaw, target: list[Tensor], ids: Sequence[int], label: int) -> float:
         return float(self._values(law, target, [tuple(ids)], label)[0])
 
-    def _less(self, law: Law, target: list[Tensor], ids: Sequence[int], label: int) -> list[Tensor]:
+    def _less(self, law: ConditionalLaw, target: list[Tensor], ids: Sequence[int], label: int) -> list[Tensor]:
         """Returns the sum without one text's gradient, clipped or scaled as it was before noise."""
         gradient = self.model.gradient(self.model.framed(ids), label)
         length = torch.sqrt(sum((grad.double() ** 2).sum() for grad in gradient)).float()  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from epsilometer.attacks.reconstruction.shared.attack import Attack, Knowledge, Prepared, Reconstruction
+from epsilometer.attacks.reconstruction.shared.attack import Knowledge, Prepared, Reconstruction, ReconstructionAttack
 from epsilometer.auditing.conformance.rules import TEXTS, Check, Rule, checked, refuses
 from epsilometer.training.noise import GaussianNoise
 from epsilometer.training.sent import Sent, send
@@ -19,7 +19,9 @@ _SIGMA = 0.01
 _BATCHES = (1, 2)  # texts of a client
 
 
-def check_reconstruction(attack: Attack, model: SharedModel, texts: tuple[str, ...] = TEXTS) -> list[Check]:
+def check_reconstruction(
+    attack: ReconstructionAttack, model: SharedModel, texts: tuple[str, ...] = TEXTS
+) -> list[Check]:
     """Returns the checks of a reconstruction attack.
 
     model: that the server has; texts: two of a client, and others that are public.
@@ -29,7 +31,7 @@ def check_reconstruction(attack: Attack, model: SharedModel, texts: tuple[str, .
 
 @dataclass(frozen=True)
 class _Checks:
-    attack: Attack
+    attack: ReconstructionAttack
     model: SharedModel
     texts: tuple[str, ...]
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.decisions.evidence import Evidence, Tables, cells, evidence
+from epsilometer.auditing.decisions.evidence import LimitEvidence, Tables, cells, evidence
 from epsilometer.auditing.decisions.limits import ATTRIBUTE, IDENTIFIERS, Limits
 from epsilometer.auditing.schemas import DECISIONS
 
@@ -51,7 +51,7 @@ def decide(limits: Limits, tables: Tables, attributes: Mapping[str, Sequence[str
     return pl.DataFrame(rows, schema=dict(DECISIONS))
 
 
-def decision(every: Sequence[Evidence], smaller_are_within: bool = True) -> list[dict[str, Any]]:
+def decision(every: Sequence[LimitEvidence], smaller_are_within: bool = True) -> list[dict[str, Any]]:
     """The rows of `DECISIONS` of one cell, without its name: of each limit, and `all` as the last.
 
     smaller_are_within: whether the mechanism is within at all smaller budgets.
@@ -65,7 +65,7 @@ def decision(every: Sequence[Evidence], smaller_are_within: bool = True) -> list
     return [*rows, _of_all(rows, smaller_are_within)]
 
 
-def _row(each: Evidence) -> dict[str, Any]:
+def _row(each: LimitEvidence) -> dict[str, Any]:
     word = BEYOND if each.exceeds else WITHIN if each.stays else NOT_EXCEEDED if each.shown else NOT_SHOWN
     settled = word in (BEYOND, WITHIN)
     return {

@@ -37,7 +37,7 @@ _SAME = 1e-9  # by how much the floating-point numbers of one figure differ
 
 
 @dataclass(frozen=True)
-class Evidence:
+class LimitEvidence:
     """What is known of a limit of a cell.
 
     low, high: between what it lies, and what says so; None where nothing is known. shown: of a black box, whether its
@@ -65,7 +65,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Cell:
+class AuditedCell:
     """The rows of an audit that are of one mechanism, budget and data set.
 
     best: of `ESTIMATES`, the strongest attack on what is released; attacks: how many were tried. law: of `EXACT`, over
@@ -116,7 +116,7 @@ class Tables:
     standing: pl.DataFrame = field(default_factory=partial(pl.DataFrame, schema=dict(STANDING)))
 
 
-def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Cell]]:
+def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], AuditedCell]]:
     """Yield what names each cell (data set, mechanism, epsilon, control), and its rows."""
     broken = set(tables.verdicts.filter(verdict=VIOLATED).select("mechanism", "epsilon").iter_rows())
     departed = set(tables.estimates.filter("departs").select(_CELL).iter_rows())
@@ -126,7 +126,7 @@ def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Cell]]
         key = tuple(best[name] for name in _CELL)
         yield (
             {name: best[name] for name in (*_CELL, "control")},
-            Cell(
+            AuditedCell(
                 best=best,
                 law=next(iter(law.get(key, [])), None),
                 departs=key in departed,
@@ -139,7 +139,7 @@ def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Cell]]
         )
 
 
-def evidence(cell: Cell, limits: Limits, attributes: Iterable[str]) -> Iterator[Evidence]:
+def evidence(cell: AuditedCell, limits: Limits, attributes: Iterable[str]) -> Iterator[LimitEvidence]:
     """Yield what is known of each limit; attributes: the labels of the data set that are to be hidden."""
     yield of_loss(cell, limits.loss)
     yield of_tail(cell, limits.delta_at_4)
@@ -147,7 +147,7 @@ def evidence(cell: Cell, limits: Limits, attributes: Iterable[str]) -> Iterator[
     yield from (of_attribute(cell, label, limits.attribute) for label in attributes)
 
 
-def of_loss(cell: Cell, allowed: float) -> Evidence:
+def of_loss(cell: AuditedCell, allowed: float) -> LimitEvidence:
     """The average loss of guessing the source among the candidates of a trial."""
     best, law, ends = cell.best, cell.lawful, []
     lows = [(best["loss"], ATTACKS)]
@@ -158,18 +158,18 @@ def of_loss(cell: Cell, allowed: float) -> Evidence:
         ends.append((loss_at(success_bound(claim[0], best["candidates"], claim[1]), best["candidates"]), CLAIM))
     low, high = max(lows), min(ends, default=None)
     if law is not None:
-        both = Evidence(LOSS, allowed, low, high)
-        return both if both.exceeds or both.stays else Evidence(LOSS, allowed, low, high, **_pairs(law, allowed))
+        both = LimitEvidence(LOSS, allowed, low, high)
+        return both if both.exceeds or both.stays else LimitEvidence(LOSS, allowed, low, high, **_pairs(law, allowed))
     if best["ceiling"] <= allowed:
         why = f"an adversary who is always right would show {best['ceiling']:.2f} nats"
-        return Evidence(LOSS, allowed, low, why=why, **_trials(best, allowed, 1.0))
+        return LimitEvidence(LOSS, allowed, low, why=why, **_trials(best, allowed, 1.0))
     if best["upper"] <= allowed or best["loss"] > allowed:
-        return Evidence(LOSS, allowed, low, shown=True, **cell.no_law)
+        return LimitEvidence(LOSS, allowed, low, shown=True, **cell.no_law)
     why = "the strongest attack may lie on either side"
-    return Evidence(LOSS, allowed, low, why=why, **_trials(best, allowed, best["success_rate"]))
+    return LimitEvidence(LOSS, allowed, low, why=why, **_trials(best, allowed, best["success_rate"]))
 
 
-def of_tail(cell: Cell, allowed: float) -> Evidence:
+def of_tail(cell: AuditedCell, allowed: float) -> LimitEvidence:
     """Delta at 4 nats, the mean over pairs of texts: what few outputs give away, which an average hides."""
     best, law, ends = cell.best, cell.lawful, []
     lows = [] if best["delta_at_4_low"] is None else [(best["delta_at_4_low"], ATTACKS)]
@@ -179,51 +179,51 @@ def of_tail(cell: Cell, allowed: float) -> Evidence:
     if (claim := cell.claimed()) is not None:
         ends.append((_claimed_tail(*claim), CLAIM))
     low, high = max(lows, default=None), min(ends, default=None)
-    both = Evidence(DELTA, allowed, low, high)
+    both = LimitEvidence(DELTA, allowed, low, high)
     if both.exceeds or both.stays:
         return both
     if law is not None:
         mean, end = law["delta_at_4"] or 0.0, 1.0 if high is None else high[0]
         needed = _more_pairs(law, 1 - mean, 1 - end, 1 - allowed)
-        return Evidence(DELTA, allowed, low, high, why=_OPEN, needed=needed, settles=_PAIRS)
+        return LimitEvidence(DELTA, allowed, low, high, why=_OPEN, needed=needed, settles=_PAIRS)
     if best["trials"] < (needed := fewest_trials(allowed, best["candidates"], cell.alpha)):
         why = "no guess of so few trials could show it"
-        return Evidence(DELTA, allowed, low, why=why, needed=_counted(needed), settles=_TRIALS)
-    return Evidence(DELTA, allowed, low, shown=True, **cell.no_law)
+        return LimitEvidence(DELTA, allowed, low, why=why, needed=_counted(needed), settles=_TRIALS)
+    return LimitEvidence(DELTA, allowed, low, shown=True, **cell.no_law)
 
 
 def of_kind(
     row: Mapping[str, Any], allowed: float, alpha: float, standing: Mapping[str, Any] | None = None
-) -> Evidence:
+) -> LimitEvidence:
     """The share of the identifiers of a kind that survive. row: of `LEAKAGE`; standing: of `STANDING`, if any."""
     limit, low, high = f"{IDENTIFIERS}: {row['kind']}", (row["low"], COUNT), (row["high"], COUNT)
     if standing is not None and standing["recorded"] == standing["identifiers"]:
         high = min(high, (standing["standing"] / standing["identifiers"], RELEASES))
     if row["recorded"] < row["identifiers"]:  # by patterns: a masker that has the same ones leaves none of them
         why = "they were found by patterns, and not recorded"
-        return Evidence(limit, allowed, low, why=why, settles="texts with recorded ones")
-    both = Evidence(limit, allowed, low, high)
+        return LimitEvidence(limit, allowed, low, why=why, settles="texts with recorded ones")
+    both = LimitEvidence(limit, allowed, low, high)
     if both.exceeds or both.stays:
         return both
     share, needed = row["share"], None
     if share < allowed:
         needed = _first(lambda n: clopper_pearson(math.ceil(share * n), n, alpha)[1] <= allowed)
-    return Evidence(limit, allowed, low, high, why=_OPEN, needed=needed, settles="texts with such identifiers")
+    return LimitEvidence(limit, allowed, low, high, why=_OPEN, needed=needed, settles="texts with such identifiers")
 
 
-def of_attribute(cell: Cell, label: str, allowed: float) -> Evidence:
+def of_attribute(cell: AuditedCell, label: str, allowed: float) -> LimitEvidence:
     """The loss of an attribute, which a law bounds from above alone."""
     limit, ends = f"{ATTRIBUTE}: {label}", []
     if cell.lawful is not None and (row := cell.attributes.get(label)) is not None:
         ends.append((row["upper"], _by(cell.lawful)))
     if (claim := cell.claimed()) is not None:
         ends.append((loss_at(success_bound(claim[0], 2, claim[1]), 2), CLAIM))
-    both = Evidence(limit, allowed, high=min(ends, default=None))
+    both = LimitEvidence(limit, allowed, high=min(ends, default=None))
     if both.stays:
         return both
     why = "a law bounds it from above alone" if ends else NO_LAW if cell.law is None else DEPARTED
     settles = "attackers who infer it, which can show that it is exceeded, or a smaller budget"
-    return Evidence(limit, allowed, high=both.high, why=why, settles=settles)
+    return LimitEvidence(limit, allowed, high=both.high, why=why, settles=settles)
 
 
 _OPEN = "the limit lies between both ends"

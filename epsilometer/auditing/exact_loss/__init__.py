@@ -7,13 +7,13 @@ Inside the package:
 
 - `from_texts.sampled_pairs(texts, embeddings, trials, design, groups)` or `pairs.of_trials(trials, texts)` returns the
   `Pairs` to compare;
-- `measuring.measure(mechanism, texts, epsilons, pairs)` returns `Measured`: both tables, without the columns dataset
+- `measuring.measure(mechanism, texts, epsilons, pairs)` returns `ExactTables`: both tables, without the columns dataset
   and mechanism;
-- `measuring.pair_losses(measuring.request(...))` returns only the figures of the pairs, one `losses.Losses` per budget,
-  and `rows.average_loss` their average. This is what a search for a budget needs, without the relative epsilon;
+- `measuring.pair_losses(measuring.request(...))` returns only the figures of the pairs, one `losses.PairLosses` per
+  budget, and `rows.average_loss` their average. This is what a search for a budget needs, without the relative epsilon;
 - `products.Product`, made of `grid.unit_losses`, is one pair of products of laws. It knows nothing about texts.
 
 How the loss is computed depends on the mechanism: `by_laws` (products of unit laws), `latents`, or `by_draws`, which
 gives only the mean over pairs. To add another way for single pairs, write a function that takes a `losses.Request` and
-returns a `losses.Losses` for each budget, and add one line to `measuring.pair_losses` and one to `measuring.pairwise`.
+returns a `losses.PairLosses` for each budget, and add a line to `measuring.pair_losses` and to `measuring.pairwise`.
 """

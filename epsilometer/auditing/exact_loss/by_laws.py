@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from epsilometer.auditing.claims.worst_case import TOLERANCE
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
 from epsilometer.auditing.exact_loss.grid import loss_range, unit_losses
-from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request, joined
+from epsilometer.auditing.exact_loss.losses import LEVELS, PairLosses, Request, joined
 from epsilometer.auditing.exact_loss.products import Product
 from epsilometer.auditing.exact_loss.unit_laws import log_laws
 from epsilometer.core.laws import Laws
@@ -35,8 +35,8 @@ _FINER = 4  # grids to try at most, each four times as fine as the one before
 _ENTRIES = 1 << 26  # grid points of all units of a pair at the most, some 4 GB with what is computed of them
 
 
-def losses(request: Request) -> list[Losses]:
-    """Returns what the mechanism's law proves about every pair, one `Losses` for each budget."""
+def losses(request: Request) -> list[PairLosses]:
+    """Returns what the mechanism's law proves about every pair, one `PairLosses` for each budget."""
     laws, engine = cast(HasLaws, request.mechanism).laws(request.texts), request.crew.engine
     rows = max(1, _CELLS // (laws.outputs * len(request.epsilons)))
     shares = 1 if engine.here else _SHARE * engine.workers
@@ -58,9 +58,9 @@ class _Job:
     claims: Sequence[Array]
     width: float
 
-    def compare(self, laws: Laws, block: Sequence[int]) -> list[Losses]:
-        """Returns the figures of a block of pairs, one `Losses` for each budget."""
-        tables = [_Table(len(block)) for _ in self.epsilons]
+    def compare(self, laws: Laws, block: Sequence[int]) -> list[PairLosses]:
+        """Returns the figures of a block of pairs, one `PairLosses` for each budget."""
+        tables = [_PairFigures(len(block)) for _ in self.epsilons]
         units = [_units(laws, self.pairs[i]) for i in block]
         rows = np.unique(np.concatenate([unit for unit in units if unit is not None] or [np.empty(0, np.int64)]))
         by_budget = log_laws(laws, rows, self.epsilons) if len(rows) else [np.empty((0, 0))] * len(tables)
@@ -73,7 +73,7 @@ class _Job:
 
 def _worker(
     job: _Job, build: Callable[[], Mechanism] | None, texts: Sequence[str]
-) -> Callable[[Sequence[int]], list[Losses]]:
+) -> Callable[[Sequence[int]], list[PairLosses]]:
     """Returns the function that a worker runs on each block, with a mechanism of its own."""
     assert build is not None, "workers need to know how to make the mechanism"
     return partial(job.compare, cast(HasLaws, build()).laws(texts))
@@ -137,7 +137,7 @@ def _blocks(laws: Laws, pairs: NDArray[np.int64], most_rows: int, most_pairs: in
         yield block
 
 
-class _Table:
+class _PairFigures:
     """The figures of n pairs, entered one by one; any output tells apart the texts of a pair that is never entered."""
 
     def __init__(self, count: int) -> None:
@@ -161,9 +161,9 @@ class _Table:
             at_claim = [way.delta(claim) for way in both]
             self._at_claim[:, i] = max(d.low for d in at_claim), max(d.high for d in at_claim)
 
-    def losses(self) -> Losses:
+    def losses(self) -> PairLosses:
         """Returns the figures of all pairs."""
-        return Losses(
+        return PairLosses(
             log_error=Bracket(*self._log_error),
             delta=Bracket(*self._delta),
             larger_delta=self._larger,

@@ -10,7 +10,7 @@ import polars as pl
 
 from epsilometer.auditing.exact_loss.all_pairs import every_pair
 from epsilometer.auditing.exact_loss.losses import FULL
-from epsilometer.auditing.exact_loss.measuring import Measured, applies, measure, pairwise
+from epsilometer.auditing.exact_loss.measuring import ExactTables, applies, measure, pairwise
 from epsilometer.auditing.exact_loss.pairs import FURTHEST, Pairs, all_of, furthest_pairs, of_trials
 from epsilometer.auditing.text_audit import Named, as_mechanism, distinct, embed
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
@@ -100,7 +100,7 @@ def measured(
     settings: Mapping[str, Any] | None = None,
     trials: int = TRIALS,
     design: Design = STANDARD,
-) -> Measured:
+) -> ExactTables:
     """Returns both tables, of `exact_loss` and of `exact_curves`, from one computation."""
     texts = distinct(texts)
     if epsilons is not None:

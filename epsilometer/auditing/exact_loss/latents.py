@@ -20,7 +20,7 @@ from scipy.special import log_ndtr
 
 from epsilometer.auditing.exact_loss import laplace
 from epsilometer.auditing.exact_loss.bracket import Bracket
-from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
+from epsilometer.auditing.exact_loss.losses import LEVELS, PairLosses, Request
 from epsilometer.core.errors import LawError, UserError
 from epsilometer.core.guarantees import at_budget
 from epsilometer.core.latents import slices
@@ -36,8 +36,8 @@ def applies(mechanism: Mechanism) -> bool:
     return isinstance(mechanism, HasLatents) and isinstance(mechanism, HasLatentNoise)
 
 
-def losses(request: Request) -> list[Losses]:
-    """Returns what the noise proves about every pair, one `Losses` for each budget, from one pass of the encoder."""
+def losses(request: Request) -> list[PairLosses]:
+    """Returns what the noise proves about every pair, a `PairLosses` for each budget, from one pass of the encoder."""
     mechanism = cast(HasLatentNoise, request.mechanism)
     used, at = np.unique(request.pairs, return_inverse=True)
     encoded, pairs = mechanism.encode([request.texts[i] for i in used]), at.reshape(-1, 2)
@@ -65,14 +65,14 @@ def losses(request: Request) -> list[Losses]:
     return results
 
 
-def gaussian(distances: Array, claims: Array) -> Losses:
+def gaussian(distances: Array, claims: Array) -> PairLosses:
     """Returns the losses under Gaussian noise in closed form, without rounding to a grid.
 
     distances: [n], in standard deviations; claims: the pairs' claimed losses [n] in nats.
     """
     log_error, delta = log_ndtr(-distances / 2), _profile(LEVELS, distances[:, None])
     at_claim = np.where(np.isfinite(claims), _profile(np.where(np.isfinite(claims), claims, 0.0), distances), 1.0)
-    return Losses(
+    return PairLosses(
         log_error=Bracket(log_error, log_error),
         delta=Bracket(delta, delta),
         larger_delta=delta,
@@ -89,7 +89,7 @@ def _profile(levels: Array, distances: Array) -> Array:
     return delta
 
 
-def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> Losses:
+def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> PairLosses:
     """Returns the losses under Laplace noise; both directions lose the same.
 
     pairs: for each pair, the distances [d] in scales, coordinate by coordinate.
@@ -104,7 +104,7 @@ def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> Losses:
         at_claim.append((bracket.low, bracket.high))
         pure.append(float(distances.sum()))
     both = Bracket(*np.stack(delta, axis=1))
-    return Losses(
+    return PairLosses(
         log_error=Bracket(*np.array(log_error).T),
         delta=both,
         larger_delta=both.high,

@@ -72,7 +72,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Losses:
+class PairLosses:
     """The losses of n pairs of texts at one budget.
 
     log_error:       [n] ln of the Bayes error of guessing between the two texts.
@@ -108,7 +108,7 @@ class Losses:
         return np.where(covered, left, math.inf)
 
 
-def joined(parts: Sequence[Losses], order: NDArray[np.integer]) -> Losses:
+def joined(parts: Sequence[PairLosses], order: NDArray[np.integer]) -> PairLosses:
     """Returns the losses of pairs that were compared in parts, put in order: pair i is number order[i] of all parts."""
 
     def whole(arrays: Sequence[Array]) -> Array:
@@ -119,7 +119,7 @@ def joined(parts: Sequence[Losses], order: NDArray[np.integer]) -> Losses:
 
     pure = [part.pure for part in parts if part.pure is not None]
     at_claim = [part.delta_at_claim for part in parts if part.delta_at_claim is not None]
-    return Losses(
+    return PairLosses(
         log_error=brackets([part.log_error for part in parts]),
         delta=brackets([part.delta for part in parts]),
         larger_delta=whole([part.larger_delta for part in parts]),

@@ -13,7 +13,7 @@ from epsilometer.auditing.claims.verdicts import pair_claims
 from epsilometer.auditing.exact_loss import by_draws, by_laws, latents
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, raised, relative
 from epsilometer.auditing.exact_loss.candidate_sets import among_sets
-from epsilometer.auditing.exact_loss.losses import ALONE, FULL, Crew, Effort, Losses, Request
+from epsilometer.auditing.exact_loss.losses import ALONE, FULL, Crew, Effort, PairLosses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, groups, relative_row, row, tail
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
@@ -24,7 +24,7 @@ _OF_CELL = ("dataset", "mechanism")  # columns that a stage adds
 
 
 @dataclass(frozen=True)
-class Measured:
+class ExactTables:
     """Two tables. losses: the columns of `EXACT` from `epsilon` on; curves: those of `EXACT_CURVES`."""
 
     losses: pl.DataFrame
@@ -54,7 +54,7 @@ def request(
     return Request(mechanism, texts, pairs.numbers, epsilons, claims=claims, width=effort.width, crew=crew)
 
 
-def pair_losses(request: Request) -> list[Losses]:
+def pair_losses(request: Request) -> list[PairLosses]:
     """Returns the losses of the pairs at every budget, by `laws` or by latents, whichever the mechanism has.
 
     Raises UserError for a mechanism that has neither.
@@ -76,7 +76,7 @@ def measure(
     pairs: Pairs,
     effort: Effort = FULL,
     crew: Crew = ALONE,
-) -> Measured:
+) -> ExactTables:
     """Returns the exact losses of pairs of texts at every budget, and the relative epsilon of the texts.
 
     texts: distinct. crew: what compares the pairs of a mechanism with laws. Raises UserError for a mechanism whose law
@@ -93,7 +93,7 @@ def measure(
     seconds = (time.perf_counter() - begun) / len(epsilons)
     losses = [each | {"seconds": seconds} for each in losses]
     columns, of_curves = ({k: v for k, v in schema.items() if k not in _OF_CELL} for schema in (EXACT, EXACT_CURVES))
-    return Measured(
+    return ExactTables(
         pl.DataFrame(losses, schema=columns, orient="row"), pl.DataFrame(curves, schema=of_curves, orient="row")
     )
 
@@ -113,7 +113,7 @@ def _tables(request: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[
     return losses, curves
 
 
-def _relative(group: Group, losses: Losses, bound: Relative | None) -> Relative | None:
+def _relative(group: Group, losses: PairLosses, bound: Relative | None) -> Relative | None:
     """Returns the relative epsilon, or the largest pure loss of the compared pairs if that is a better lower bound."""
     request, pure = group.request, losses.pure
     if pure is None:

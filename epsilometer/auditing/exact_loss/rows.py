@@ -15,7 +15,7 @@ from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.tail import TAIL
 from epsilometer.auditing.exact_loss.all_pairs import Relative
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_loss, guess_losses
-from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
+from epsilometer.auditing.exact_loss.losses import LEVELS, PairLosses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs, count_pairs
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
@@ -85,7 +85,7 @@ def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
     }
 
 
-def row(group: Group, losses: Losses) -> dict[str, Any]:
+def row(group: Group, losses: PairLosses) -> dict[str, Any]:
     """Returns a row of `EXACT` from the losses of all pairs, without the relative epsilon."""
     pairs, places, weights = group.pairs, group.places, group.weights
     error = Bracket(losses.log_error.low[places], losses.log_error.high[places])
@@ -107,7 +107,7 @@ def row(group: Group, losses: Losses) -> dict[str, Any]:
     }
 
 
-def curve(group: Group, losses: Losses) -> list[dict[str, Any]]:
+def curve(group: Group, losses: PairLosses) -> list[dict[str, Any]]:
     """Returns rows of `EXACT_CURVES` from the losses of all pairs."""
     weights, places = group.weights, group.places
     low, high = (np.minimum(weights @ delta[places], 1.0) for delta in (losses.delta.low, losses.delta.high))
@@ -189,7 +189,7 @@ def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float
     return {"all_low": every.low, "all_high": every.high, **method}
 
 
-def tail_of_all_pairs(group: Group, losses: Losses) -> dict[str, Any]:
+def tail_of_all_pairs(group: Group, losses: PairLosses) -> dict[str, Any]:
     """Returns between what the mean delta at 4 nats over all pairs lies: a 99 % interval where some were drawn.
 
     Empty for more than two candidates.
@@ -235,7 +235,7 @@ def quantile(values: Array, weights: Array, share: float) -> float:
     return float(values[order[min(int(np.searchsorted(reached, share - 1e-12)), len(values) - 1)]])
 
 
-def claim_checked(group: Group, losses: Losses) -> dict[str, Any]:
+def claim_checked(group: Group, losses: PairLosses) -> dict[str, Any]:
     """Returns the columns of the claim: claimed (for the pair with the least slack), its delta, and the verdict.
 
     A claim without delta is violated if a pure loss exceeds it; a claim with delta, if delta at the claim exceeds that.

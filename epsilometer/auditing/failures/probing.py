@@ -27,7 +27,7 @@ import polars as pl
 
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.failures.sink import Sink, listening
-from epsilometer.auditing.failures.traces import Planted, readings
+from epsilometer.auditing.failures.traces import PlantedValues, readings
 from epsilometer.auditing.identifiers.planting import plant
 from epsilometer.auditing.schemas import FAILURES
 from epsilometer.core import limits
@@ -113,7 +113,7 @@ def probe_failures(
     if not 0 < alpha < 1:
         raise UserError(f"alpha must be in (0, 1), got {alpha}")
     probes = _probes(kinds, pace.requests, seed, streams=service.resource is None)
-    planted = Planted(value for probe in probes for value in probe.values.values())
+    planted = PlantedValues(value for probe in probes for value in probe.values.values())
     send = _Sender(service, address, planted)
     with listening(sink) as upstream:
         replies = _sent(probes, send, pace.rate, service.workers)
@@ -139,7 +139,7 @@ def _probes(kinds: Sequence[str], count: int, seed: int, *, streams: bool) -> li
 class _Sender:
     """Sends a probe once."""
 
-    def __init__(self, service: Endpoint, address: Address, planted: Planted) -> None:
+    def __init__(self, service: Endpoint, address: Address, planted: PlantedValues) -> None:
         self._planted = planted
         self._url, self._template = service.request
         self._headers = self._template.sent_headers()

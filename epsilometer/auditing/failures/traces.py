@@ -59,7 +59,7 @@ def squeezed(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-class Planted:
+class PlantedValues:
     """Values that were planted, found in texts at a cost that does not grow with their number."""
 
     def __init__(self, values: Iterable[str]) -> None:

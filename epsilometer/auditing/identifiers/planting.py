@@ -34,7 +34,7 @@ _SENTENCES = {
 KINDS = tuple(_SENTENCES)
 
 
-class Planted(NamedTuple):
+class PlantedText(NamedTuple):
     """A text with an identifier at a known place, its characters from start on; source: the text without it."""
 
     text: str
@@ -43,7 +43,7 @@ class Planted(NamedTuple):
     source: str
 
 
-def plant(texts: Sequence[str], kind: str, count: int, seed: int) -> list[Planted]:
+def plant(texts: Sequence[str], kind: str, count: int, seed: int) -> list[PlantedText]:
     """So many texts, drawn from these with replacement, each with an identifier of this kind of its own.
 
     Raises UserError for an unknown kind, and where there are not so many values.
@@ -75,7 +75,7 @@ def _new(draw: Callable[[], str], taken: set[str], text: str) -> str | None:
     return None
 
 
-def _put(text: str, carrier: str, value: str, rng: np.random.Generator) -> Planted:
+def _put(text: str, carrier: str, value: str, rng: np.random.Generator) -> PlantedText:
     """The text with the sentence between two of its own, before the first or after the last."""
     parts = sentences(text)
     at = int(rng.integers(len(parts) + 1))
@@ -84,7 +84,7 @@ def _put(text: str, carrier: str, value: str, rng: np.random.Generator) -> Plant
     before += " " if before and not before[-1].isspace() else ""
     sentence = carrier.format(value)
     planted = before + sentence + (" " if after else "") + after
-    return Planted(planted, value, len(before) + carrier.index("{}"), source=text)
+    return PlantedText(planted, value, len(before) + carrier.index("{}"), source=text)
 
 
 def _value(fake: Faker, kind: str) -> str:

@@ -46,7 +46,7 @@ _DIGITS = 6  # that identify without the letters around them
 
 
 @dataclass(frozen=True)
-class Trial:
+class Occurrence:
     """A text with an identifier of a kind; mentions: of that one; places: start and end of all that the text has.
 
     source: the text as it was, where the identifier was planted in it.
@@ -112,12 +112,12 @@ class Identified:
         """How many texts have an identifier of the kind; None where as many as one likes are planted."""
         return None if self.record is None else sum(any(each.kind == kind for each in some) for some in self.record)
 
-    def trials(self, kind: str, count: int, seed: int) -> list[Trial]:
+    def trials(self, kind: str, count: int, seed: int) -> list[Occurrence]:
         """So many texts, or all that have the kind, with an identifier of it each."""
         if self.record is None:
             planted = planting.plant(self.texts, kind, count, seed)
             return [
-                Trial(kind, text, [value], [(start, start + len(value))], source=source)
+                Occurrence(kind, text, [value], [(start, start + len(value))], source=source)
                 for text, value, start, source in planted
             ]
         rng = Noise.named(1, seed, "identifiers", kind).generator(0)
@@ -127,7 +127,7 @@ class Identified:
             entities = [mentions for mentions in by_entity(self.record[i]) if mentions[0].kind == kind]
             mentions = entities[int(rng.integers(len(entities)))]
             places = _places(self.texts[i], self.record[i])
-            rows.append(Trial(kind, self.texts[i], [mention.text for mention in mentions], places))
+            rows.append(Occurrence(kind, self.texts[i], [mention.text for mention in mentions], places))
         return rows
 
 
@@ -166,7 +166,9 @@ def surviving_identifiers(
     return pl.DataFrame(rows, schema=dict(SURVIVING), orient="row")
 
 
-def rewritten(mechanism: Mechanism, trials: Sequence[Trial], epsilons: Sequence[float], seed: int) -> list[list[str]]:
+def rewritten(
+    mechanism: Mechanism, trials: Sequence[Occurrence], epsilons: Sequence[float], seed: int
+) -> list[list[str]]:
     """The rewrite of each trial's text, at each epsilon; a text that serves several kinds is rewritten once."""
     texts = list(dict.fromkeys(trial.text for trial in trials))
     streams = [Noise.named(len(texts), seed, "identifiers", "rewrite", epsilon) for epsilon in epsilons]
@@ -175,7 +177,7 @@ def rewritten(mechanism: Mechanism, trials: Sequence[Trial], epsilons: Sequence[
     return [[rewrites.texts[of[trial.text]] for trial in trials] for rewrites in by_epsilon]
 
 
-def stands(trial: Trial, rewrite: str) -> bool:
+def stands(trial: Occurrence, rewrite: str) -> bool:
     """Whether the trial's identifier survives, by the module's rule."""
     return any(_stands(mention, trial.text, rewrite) for mention in trial.mentions)
 
@@ -190,13 +192,15 @@ def _stands(value: str, text: str, rewrite: str) -> bool:
     return len(digits) >= _DIGITS and bool(re.search(rf"(?<!\d){in_a_row}(?!\d)", rewrite))
 
 
-def _survival(some: Sequence[tuple[Trial, str]], alpha: float) -> tuple[int, int, float, float, float]:
+def _survival(some: Sequence[tuple[Occurrence, str]], alpha: float) -> tuple[int, int, float, float, float]:
     """Texts, how many survived, their share and its interval."""
     survived = sum(stands(trial, rewrite) for trial, rewrite in some)
     return len(some), survived, survived / len(some), *clopper_pearson(survived, len(some), alpha)
 
 
-def precision(some: Sequence[tuple[Trial, str]], alpha: float) -> tuple[int, float | None, float | None, float | None]:
+def precision(
+    some: Sequence[tuple[Occurrence, str]], alpha: float
+) -> tuple[int, float | None, float | None, float | None]:
     """Runs of words that were masked, the share of them that touch an identifier, and its interval.
 
     some: texts and their rewrites. The share is None where nothing was masked.

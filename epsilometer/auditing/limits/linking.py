@@ -56,7 +56,7 @@ class Linking:
 
 
 def _fewest(limit: LinkingLimit, most: int, tests: int, errors: Errors) -> int:
-    """The fewest sets, in steps of a tenth, that could show the limit to be kept by who links by chance, and exceeded.
+    """The fewest sets, in steps of a tenth, that could show the limit exceeded, and kept by an attack at chance.
 
     Raises UserError where it takes more than the most.
     """

@@ -40,7 +40,7 @@ ACCOUNTANTS = {LOSS_DISTRIBUTION: "bracket_upper", RENYI: "renyi", PUBLISHED: "p
 
 
 @dataclass(frozen=True)
-class Claimed:
+class ClaimedTraining:
     """What was accounted for. release: None for a training without noise, which claims nothing."""
 
     release: Release | None
@@ -49,7 +49,7 @@ class Claimed:
 
 
 def audited(
-    coins: NDArray[np.bool_], scores: Mapping[str, NDArray[np.floating]], claimed: Claimed, judging: Judging
+    coins: NDArray[np.bool_], scores: Mapping[str, NDArray[np.floating]], claimed: ClaimedTraining, judging: Judging
 ) -> list[dict[str, Any]]:
     """Returns a row (`AUDITED`, from `score` on) for every score and method; coins, scores: [canaries]."""
     columns: dict[str, float | None] = dict.fromkeys(("bracket_lower", *ACCOUNTANTS.values()))

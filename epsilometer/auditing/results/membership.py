@@ -53,7 +53,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Judging:
+class MembershipJudging:
     """How attacks are judged.
 
     alpha: the error of each interval; fprs: the false positive rates at which TPR is measured; noise: the stream that
@@ -65,7 +65,7 @@ class Judging:
     noise: Noise
 
 
-def rows(target: Target, judging: Judging) -> list[dict[str, Any]]:
+def rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]]:
     """Returns a row for each attack and one for the strongest (schema `MEMBERSHIP`).
 
     Raises UserError for too few examples.
@@ -81,7 +81,7 @@ def rows(target: Target, judging: Judging) -> list[dict[str, Any]]:
     return [common | row for row in (*among, strongest)]
 
 
-def rate_rows(target: Target, judging: Judging) -> list[dict[str, Any]]:
+def rate_rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]]:
     """Returns a row for each attack and false positive rate (schema `MEMBERSHIP_RATES`)."""
     table = []
     for name, values in target.scores.items():
@@ -137,7 +137,7 @@ def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list
     return table
 
 
-def _measured(target: Target, name: str, judging: Judging, alpha: float) -> dict[str, Any]:
+def _measured(target: Target, name: str, judging: MembershipJudging, alpha: float) -> dict[str, Any]:
     """Returns the columns of one attack. alpha: the error of each interval."""
     values = target.scores[name]
     scores = MembershipScores.of(values, target.inside)
@@ -160,7 +160,9 @@ def _measured(target: Target, name: str, judging: Judging, alpha: float) -> dict
     }
 
 
-def _halves(values: NDArray[np.float64], target: Target, judging: Judging) -> tuple[MembershipScores, MembershipScores]:
+def _halves(
+    values: NDArray[np.float64], target: Target, judging: MembershipJudging
+) -> tuple[MembershipScores, MembershipScores]:
     """Returns the scores of both halves of the examples.
 
     Attacks that look at the same examples have the same halves, on all targets.

@@ -69,10 +69,10 @@ class Design:
 STANDARD = Design()
 
 
-def check_trials(trials: int, least: int = 1) -> None:
+def check_trials(trials: int) -> None:
     """Raises UserError for a number of trials that cannot be run."""
-    if trials < least:
-        raise UserError(f"trials must be >= {least}, got {trials}")
+    if trials < 1:
+        raise UserError(f"trials must be >= 1, got {trials}")
     if trials > MOST_TRIALS:
         raise UserError(f"trials must be at most {MOST_TRIALS:,}, got {trials:,}; the default is 2,000")
 

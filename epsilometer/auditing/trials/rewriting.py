@@ -14,7 +14,7 @@ from epsilometer.core.mechanism import Latents, Mechanism, Repeated, Rewrites, R
 from epsilometer.core.outcomes import FOUND, Outcomes
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
-from epsilometer.runtime.progress import Pace, span
+from epsilometer.runtime.progress import PacedWork, span
 from epsilometer.runtime.scaling import HERE, Engine, run, slices
 
 BLOCK = 1 << 16  # trials at a time
@@ -106,7 +106,7 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
     if shares:  # a text's first trial does the work for all its trials
         effort[1:][source[1:] == source[:-1]] = 0
     done, begin = np.append(0, np.cumsum(effort)), 0
-    with Pace("rewrite", effort.sum(), partial(_shorter, job, shares)) as pace:
+    with PacedWork("rewrite", effort.sum(), partial(_shorter, job, shares)) as pace:
         while begin < len(order):
             # At least one trial, and the trials after it that cost nothing more.
             end = int(np.searchsorted(done, max(done[begin] + pace.next, done[begin + 1]), side="right")) - 1

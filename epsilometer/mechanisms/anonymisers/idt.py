@@ -71,7 +71,7 @@ from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import PUBLI
 from epsilometer.mechanisms.anonymisers.shared.judges import Aim, Judges, Panel, Tags
 from epsilometer.mechanisms.anonymisers.shared.masked_words import masked_words
 from epsilometer.mechanisms.anonymisers.shared.neighbours import NearestWords
-from epsilometer.mechanisms.anonymisers.shared.preparing import Label, Prepared, prepare
+from epsilometer.mechanisms.anonymisers.shared.preparing import Label, PreparedText, prepare
 from epsilometer.mechanisms.anonymisers.shared.release import Release, rewrites
 from epsilometer.mechanisms.anonymisers.shared.search import Choice, Strategy, TextSearch, Trial
 from epsilometer.mechanisms.anonymisers.shared.truths import WithTruths
@@ -298,7 +298,7 @@ class IDT(WithTruths):
         (responses,) = sample(laws, np.arange(len(own)), [epsilon], [noise])
         return list(responses.values.tolist())
 
-    def _aims(self, case: Prepared, shown: int | None) -> list[Aim]:
+    def _aims(self, case: PreparedText, shown: int | None) -> list[Aim]:
         """Returns the aim for each attribute."""
         if self.aim == "hide":
             shares = [self._auxiliaries.shares[label] for label in self._hidden]
@@ -307,7 +307,7 @@ class IDT(WithTruths):
             return [Aim(toward=shown, margin=self._margin)]
         return [Aim(away=own, margin=self._margin) for own in case.classes]
 
-    def _release(self, case: Prepared, judges: Judges, trial: Trial, shown: int | None) -> Search[Release]:
+    def _release(self, case: PreparedText, judges: Judges, trial: Trial, shown: int | None) -> Search[Release]:
         """Returns the search in one text, which returns what is released of it."""
         source, ledger = case.source, judges.attributes[0].ledger
 

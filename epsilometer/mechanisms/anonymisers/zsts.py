@@ -134,7 +134,11 @@ class ZSTS:
         outputs, log_p = self._model.likeliest(texts, places, self.candidates)
         named = self._model.outputs
         usable = [
-            [named[o].lower() for o, p in zip(row, logs, strict=True) if p >= _LEAST and _is_candidate(named[o])]
+            [
+                named[o].lower()
+                for o, p in zip(row, logs, strict=True)
+                if p >= _LEAST and len(named[o]) >= _SHORTEST and is_word(named[o])
+            ]
             for row, logs in zip(outputs.tolist(), log_p.tolist(), strict=True)
         ]
         new = [word for word in dict.fromkeys(w for row in usable for w in row) if word not in self._vectors]
@@ -144,10 +148,6 @@ class ZSTS:
             near = [float(1 - vectors[word].astype(np.float64) @ self._vectors[other]) for other in others]
             best = int(np.argmin(near)) if near else 0
             yield others[best] if near and near[best] <= self.s else MASKED
-
-
-def _is_candidate(output: str) -> bool:
-    return len(output) >= _SHORTEST and is_word(output)
 
 
 def _written(text: Spans, unsafe: Unsafe, dictionary: dict[str, str], rng: np.random.Generator | None) -> str:

@@ -47,23 +47,18 @@ class RandomizedResponse:
     def _list(self) -> PublicList:
         return PublicList(self.resource)
 
-    @property
-    def outputs(self) -> list[str]:
-        """The public list."""
-        return self._list.texts
-
     def _numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
         return self._list.numbers(texts, elsewhere=0)
 
     @property
     def inputs(self) -> list[str]:
         """The public list."""
-        return self.outputs
+        return self._list.texts
 
     @property
     def output_texts(self) -> list[str]:
         """The public list."""
-        return self.outputs
+        return self._list.texts
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for a whole text."""
@@ -73,8 +68,8 @@ class RandomizedResponse:
         """Draw by inverse CDF in closed form, whose first piece keeps the text; a publication exactly."""
         if noise.exact is not None:
             (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
-            return Rewrites([self.outputs[i] for i in units.values], units)
-        private, others = self._numbers(texts), len(self.outputs) - 1
+            return Rewrites([self.output_texts[i] for i in units.values], units)
+        private, others = self._numbers(texts), len(self.output_texts) - 1
         uniform = noise.uniforms()[:, 0]
         # exp(-epsilon) rather than exp(epsilon): finite at any epsilon.
         keep = 1 / (1 + others * np.exp(-epsilon))
@@ -83,7 +78,7 @@ class RandomizedResponse:
         output = private.astype(np.int32)
         output[moved] = other + (other >= private[moved])
         units = Ragged.single(output)
-        return Rewrites(Repeated(self.outputs, units.values), units)
+        return Rewrites(Repeated(self.output_texts, units.values), units)
 
     def log_likelihoods(
         self,
@@ -102,10 +97,10 @@ class RandomizedResponse:
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             for epsilon in epsilons:
-                base = -np.logaddexp(epsilon, np.log(len(self.outputs) - 1))
-                law = np.full((len(rows), len(self.outputs)), base)
+                base = -np.logaddexp(epsilon, np.log(len(self.output_texts) - 1))
+                law = np.full((len(rows), len(self.output_texts)), base)
                 law[np.arange(len(rows)), rows] += epsilon
                 yield law
 
         rows = Ragged.single(self._numbers(texts))
-        return Laws(rows, len(self.outputs), log_probabilities)
+        return Laws(rows, len(self.output_texts), log_probabilities)

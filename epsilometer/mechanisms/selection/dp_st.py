@@ -47,7 +47,7 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.shared.embedded import triples
 from epsilometer.mechanisms.selection.shared.triples import TripleCorpus
-from epsilometer.mechanisms.selection.shared.writer import Writer
+from epsilometer.mechanisms.selection.shared.writer import NoteWriter
 from epsilometer.models.tagging import Triple, sentences
 
 TEMPLATE = "template"
@@ -251,8 +251,8 @@ class DPST:
         return [fluent.get(pair, "") for pair in pairs]
 
     @cached_property
-    def _writer(self) -> Writer:
-        return Writer(self.writer, self.prompt, self.longest)
+    def _writer(self) -> NoteWriter:
+        return NoteWriter(self.writer, self.prompt, self.longest)
 
 
 @dataclass(frozen=True)

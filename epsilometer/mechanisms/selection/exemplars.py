@@ -45,7 +45,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
-from epsilometer.core.exact_samplers import Table
+from epsilometer.core.exact_samplers import WeightCache
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.laws import Laws, sample
 from epsilometer.core.mechanism import TEXT, UNITS, Repeated, Rewrites, Unread
@@ -55,7 +55,7 @@ from epsilometer.corpora.files import read
 from epsilometer.mechanisms.selection.shared.embedded import exemplars
 from epsilometer.mechanisms.selection.shared.exemplar_laws import ExemplarLaw, Kind, law_of
 from epsilometer.mechanisms.selection.shared.exemplar_number import best_number
-from epsilometer.mechanisms.selection.shared.public_exemplars import Exemplars as Chosen
+from epsilometer.mechanisms.selection.shared.public_exemplars import ExemplarSet as Chosen
 from epsilometer.mechanisms.selection.shared.public_exemplars import choose
 from epsilometer.models.locate import ENCODER
 
@@ -178,8 +178,8 @@ class Exemplars:
         return self._make(self.chosen.vectors)
 
     @cached_property
-    def _weights(self) -> Table:
-        return Table()
+    def _weights(self) -> WeightCache:
+        return WeightCache()
 
     @property
     def public_texts(self) -> Sequence[str]:

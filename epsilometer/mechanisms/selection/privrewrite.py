@@ -67,7 +67,7 @@ from epsilometer.models.embedded import seq2seq
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.endpoint import check_environment
 from epsilometer.models.locate import ENCODER, locate
-from epsilometer.models.provider import Provider, Remote, local
+from epsilometer.models.provider import Provider, RemoteProvider, local
 from epsilometer.models.spending import Spends
 from epsilometer.text.words import words
 
@@ -143,7 +143,9 @@ class PrivRewrite(Spends):
         """Who writes the candidates; sees sanitised texts alone."""
         if self.endpoint is not None:
             store = store_path("candidates.sqlite")
-            return Remote(self.endpoint, store, self.prompt, self.temperature, longest=self.max_new_tokens, spends=self)
+            return RemoteProvider(
+                self.endpoint, store, self.prompt, self.temperature, longest=self.max_new_tokens, spends=self
+            )
         assert self.resource is not None
         return local(self.resource, self.prompt, self.temperature, self.max_new_tokens)
 

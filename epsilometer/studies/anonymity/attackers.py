@@ -6,8 +6,8 @@ adaptive:    learned from rewrites of these texts, or of some of them, with thei
 augmented:   learned from the originals and those rewrites.
 folded:      as augmented, from rewrites whose disguised letters, split words and swaps are undone (`folding`), as they
              are in all that it reads.
-relabelled:  the static one with its answers read anew: an answer stands for the class whose rewritten training texts
-             get it most often. This undoes flips.
+relabelled:  the static one, whose answers are translated: an answer means the class whose rewritten training texts get
+             that answer most often. This undoes flips.
 author:      the adaptive one on several texts of one author, whose log-probabilities are summed.
 llm:         a language model that is asked.
 detector:    learned to tell texts from their rewrites.
@@ -85,7 +85,7 @@ Learn = Callable[[Examples], Classifier]
 """Trains a classifier of a kind, with a seed, on examples."""
 
 
-class LanguageModel(Protocol):
+class InferringModel(Protocol):
     """A model that is asked for the author's attribute."""
 
     def infer(self, texts: Sequence[str], label: str, classes: Sequence[str]) -> Sequence[Sequence[str]]:
@@ -176,7 +176,7 @@ def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise
     return _by_scores(DETECTOR, learned, learned.log_likelihoods(shown), units, truth=truth)
 
 
-def ask(model: LanguageModel, name: str, test: Released, label: str, *, classes: Sequence[str]) -> Inferred:
+def ask(model: InferringModel, name: str, test: Released, label: str, *, classes: Sequence[str]) -> Inferred:
     """What a language model infers of the released test texts; an answer without a known class is unusable."""
     number_of = {class_: number for number, class_ in enumerate(classes)}
     answers = model.infer(test.rewrites, label, classes)

@@ -128,7 +128,7 @@ class AttributeLimit:
         return texts.take(half), test if groups is None else test.take(_first_of_each(test.groups or []))
 
     def _check(self, limit: InferenceLimit, test: Released, tests: int, errors: Errors) -> None:
-        """Refuse a limit that so many test texts could not show to be kept by who guesses."""
+        """Refuse a limit that so many test texts could not show to be kept by an attacker at chance."""
         if limit.rate > 1 - 1e-6:
             raise UserError(f"no inference exceeds a loss of {limit.loss:g} nats; give a lower --max-attribute-loss")
         rarest = min(test.classes_of(self.attribute).count(name) for name in self.classes)

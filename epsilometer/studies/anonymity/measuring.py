@@ -17,7 +17,7 @@ from epsilometer.studies.anonymity.attackers import (
     LEARNERS,
     REWRITTEN,
     Inferred,
-    LanguageModel,
+    InferringModel,
     Learned,
     Learners,
     ask,
@@ -44,7 +44,7 @@ class Attacking:
 
     attackers: Sequence[str] = (*LEARNERS, DETECTOR)
     authors: Sequence[int] = Learners.authors
-    models: Mapping[str, LanguageModel] = field(default_factory=dict)
+    models: Mapping[str, InferringModel] = field(default_factory=dict)
     alpha: float = 0.01
     seed: int = 0
 

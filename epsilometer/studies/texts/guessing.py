@@ -18,7 +18,7 @@ from epsilometer.studies.texts.params import read as read_params
 
 
 @dataclass(frozen=True)
-class Guessed:
+class GuessedTrials:
     """What the attacks made of some trials: by attack their guesses an epsilon, and what was counted meanwhile."""
 
     rows: NDArray[np.int64]
@@ -26,7 +26,7 @@ class Guessed:
     tallies: dict[str, list[dict[str, float]]]
 
 
-def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
+def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
     """All attacks that apply to a cell, their models loaded at first use: trials in ascending order to guesses."""
     params = read_params()
     cell = params.cells[name]
@@ -39,9 +39,9 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
         attack: attack_built for attack, attack_built in attacks(params).items() if applies(attack_built, built)
     }
 
-    def guess(rows: NDArray[np.int64]) -> Guessed:
+    def guess(rows: NDArray[np.int64]) -> GuessedTrials:
         cell_rewrites = {epsilon: rewrites(name, epsilon, rows)[0] for epsilon in cell.budgets}
-        guessed, candidates = Guessed(rows, {}, {}), cell_trials.candidates[rows]
+        guessed, candidates = GuessedTrials(rows, {}, {}), cell_trials.candidates[rows]
         each = list(cell_rewrites.values())
         likelihoods = computed(built, texts, candidates, each, epsilons=cell.budgets)
         table = dict(zip(cell_rewrites, likelihoods, strict=True))

@@ -201,8 +201,9 @@ class Decide(Section):
     loss: float = Field(
         1.0,
         description="The most that may be lost on average over the pairs of texts that trials draw, of equal length "
-        "under `match: words` and of any length otherwise, in nats. 1: who guesses between two such texts is right at "
-        "odds of 2.7 to 1, in at most 73 of 100 cases. A person with n texts loses up to n times as much: divide by n.",
+        "under `match: words` and of any length otherwise, in nats. 1: an adversary who guesses between two such texts "
+        "is right at odds of 2.7 to 1, in at most 73 of 100 cases. A person with n texts loses up to n times as much: "
+        "divide by n.",
     )
     delta_at_4: float = Field(
         0.01,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from epsilometer.auditing.one_run.training import Claimed
+from epsilometer.auditing.one_run.training import ClaimedTraining
 from epsilometer.core.guarantees import Neighbours
 from epsilometer.core.randomness import Noise
 from epsilometer.studies.training.params import OneRunEntry, TrainingParams
@@ -29,19 +29,19 @@ def _neighbours(entry: OneRunEntry) -> Neighbours:
     return Neighbours.REPLACED if entry.noise.kind == "vmf" else Neighbours.ADDED_OR_REMOVED
 
 
-def white_box(params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise) -> tuple[Run, Claimed]:
+def white_box(params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise) -> tuple[Run, ClaimedTraining]:
     """Updates of gradient canaries alone, which no model takes."""
     steps = schedule(params.private_training[entry.training], training_count(params, entry.training))
     replaced = _neighbours(entry) is Neighbours.REPLACED
     size = first_head(params, entry.training, 0).size if replaced else entry.canaries + 1
     canaries = gradient_canaries.Canaries(entry.canaries, size, replaced)
     run = gradient_canaries.run(canaries, training_noise, steps, stream_seed(params, 0))
-    return run, Claimed(training_noise.release((size,)), steps, _neighbours(entry))
+    return run, ClaimedTraining(training_noise.release((size,)), steps, _neighbours(entry))
 
 
 def black_box(
     params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise, canaries: tuple[States, States]
-) -> tuple[Run, Claimed]:
+) -> tuple[Run, ClaimedTraining]:
     """A head trained on planted texts, and its losses at the canaries."""
     head = first_head(params, entry.training, 0)
 
@@ -50,7 +50,7 @@ def black_box(
 
     replaced = _neighbours(entry) is Neighbours.REPLACED
     run, steps = planted(head, *canaries, settings_for=settings_for, replaced=replaced)
-    return run, Claimed(training_noise.release(head.parts), steps, _neighbours(entry))
+    return run, ClaimedTraining(training_noise.release(head.parts), steps, _neighbours(entry))
 
 
 def planted_canaries(params: TrainingParams, entry: OneRunEntry) -> tuple[States, States]:

@@ -37,7 +37,7 @@ def random_texts(texts: Sequence[str], count: int, generator: np.random.Generato
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedTraining:
     """training: the table to train on; key: a row a canary, `canary`, `kind`, the text and its label columns,
     `other_label` (null where a canary is left out instead) and `included`.
     """
@@ -66,7 +66,7 @@ class CanaryRequest:
             raise UserError(f"count must be >= 2, got {self.count}; a thousand canaries show up to some 5 nats")
 
 
-def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Generator) -> Planted:
+def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Generator) -> PlantedTraining:
     """Plant canaries in a table of labelled texts, in random places; canaries of random words have no other columns.
 
     Raises UserError for a column that is missing or has gaps, for one class, and for more canaries than texts.
@@ -104,7 +104,7 @@ def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Gene
             INCLUDED: included.astype(np.int64),
         }
     )
-    return Planted(training[generator.permutation(len(training))], key)
+    return PlantedTraining(training[generator.permutation(len(training))], key)
 
 
 def _classes(table: pl.DataFrame, request: CanaryRequest) -> list[object]:

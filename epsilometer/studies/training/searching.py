@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from epsilometer.attacks.reconstruction.shared.attack import (
-    Attack,
     Explains,
     Knowledge,
     Prepared,
     Reconstruction,
+    ReconstructionAttack,
     Starts,
 )
 from epsilometer.auditing.worth.leakage import Identifier
@@ -59,7 +59,7 @@ class ReconstructionGame:
             )
         return self.rows(BLIND, size, None, batches)
 
-    def prepared(self, attack: str, built: Attack, level: float | None) -> Prepared:
+    def prepared(self, attack: str, built: ReconstructionAttack, level: float | None) -> Prepared:
         """An attack that is ready to search. Raises UserError where its models will not do."""
         generator = Noise.named(1, *self._named(attack)).generator(0)
         return built.prepare(self._model, Knowledge(self._public, noise(self._entry.noise, level), generator))

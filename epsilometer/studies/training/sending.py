@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from epsilometer.attacks.reconstruction.candidates import Candidates
-from epsilometer.attacks.reconstruction.shared.attack import Attack
+from epsilometer.attacks.reconstruction.shared.attack import ReconstructionAttack
 from epsilometer.core import tables
 from epsilometer.core.component import RECONSTRUCTION, build, find
 from epsilometer.core.errors import UserError
@@ -86,7 +86,7 @@ def mechanism(entry: SentEntry) -> str:
     return f"gradient_{entry.noise.kind}"
 
 
-def searching(params: TrainingParams, name: str) -> dict[str, Attack]:
+def searching(params: TrainingParams, name: str) -> dict[str, ReconstructionAttack]:
     """The attacks of an entry of `reconstruction` that search for texts, in its order.
 
     Raises UserError for unknown attacks and settings.

@@ -14,7 +14,7 @@ from epsilometer.attacks.reconstruction.shared import bins
 from epsilometer.attacks.reconstruction.shared.attack import Knowledge
 from epsilometer.attacks.reconstruction.shared.grouping import assigned, grouped
 from epsilometer.attacks.reconstruction.shared.superposition import Reading, read
-from epsilometer.attacks.reconstruction.shared.weights import Weights, tensors_of
+from epsilometer.attacks.reconstruction.shared.weights import ModelWeights, tensors_of
 from epsilometer.core.component import build
 from epsilometer.core.errors import UserError
 from epsilometer.training.sent import OnMean, Sent, send
@@ -128,7 +128,7 @@ def test_the_length_of_the_gradient_is_in_the_rows_that_are_read(architecture: s
     ready = Decepticons(batch=2).prepare(model, knows(texts))
     sent = answer(ready.model, model.encode(texts[:1]), [1])
     tensors = tensors_of(ready.model, torch.from_numpy(sent.update))
-    weights = Weights(ready.model)
+    weights = ModelWeights(ready.model)
     rows = sum(float(weights.read(tensors, "up.weight", b).double().square().sum()) for b in range(weights.blocks - 1))
     assert rows > 0.99 * float(np.sum(sent.update.astype(np.float64) ** 2))
     assert np.linalg.norm(sent.update) > 1  # so that clipping makes nothing smaller than it must

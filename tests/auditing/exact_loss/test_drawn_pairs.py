@@ -21,7 +21,7 @@ from epsilometer.auditing.exact_loss.rows import ALPHA, average_loss, over_all
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.core.randomness import Noise
-from epsilometer.studies.texts.calibrating.by_law import Compared, LossTarget, among_drawn, row
+from epsilometer.studies.texts.calibrating.by_law import ComparedByLaw, LossTarget, among_drawn, row
 from tests.support.spelled import Likely, Spelled
 
 LETTERS = "abcde"
@@ -170,9 +170,9 @@ def test_where_all_pairs_lose_alike_drawing_them_leaves_nothing_open() -> None:
 def test_calibration_says_what_pairs_that_were_not_compared_leave_open(measure_of: str) -> None:
     some = chosen(TEXTS, 100, UNIFORM)
     aim, every = LossTarget(measure_of, 1.0), chosen(TEXTS, 435, UNIFORM)
-    compared = Compared(Spelled(LAW), TEXTS, some.of_equal_length(), (0.05, 5.0))
+    compared = ComparedByLaw(Spelled(LAW), TEXTS, some.of_equal_length(), (0.05, 5.0))
     of = {"dataset": "texts", "mechanism": "spelled", "target": 1.0, "sees": "released"}
     said = row(of, aim, lambda: compared, "spelled", width=1.05)["reason"]
     assert f"of {len(compared.pairs)} of 310 pairs" in said
     assert ("nats (99 %)" if measure_of == "average" else "another may lose more") in said
-    assert among_drawn(Compared(Spelled(LAW), TEXTS, every, (0.05, 5.0)), aim, 1.0) is None
+    assert among_drawn(ComparedByLaw(Spelled(LAW), TEXTS, every, (0.05, 5.0)), aim, 1.0) is None

@@ -11,7 +11,7 @@ import pytest
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.identifiers import surviving
 from epsilometer.auditing.identifiers.planting import KINDS
-from epsilometer.auditing.identifiers.surviving import Identified, Trial, masked, stands, surviving_identifiers
+from epsilometer.auditing.identifiers.surviving import Identified, Occurrence, masked, stands, surviving_identifiers
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import read
 from epsilometer.corpora.synthetic import generate
@@ -86,7 +86,7 @@ def test_no_detector_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_value_survives_as_it_is_or_by_its_digits(value: str, rewrite: str, survived: bool) -> None:
-    assert stands(Trial("any", f"x {value} y", [value], []), rewrite) is survived
+    assert stands(Occurrence("any", f"x {value} y", [value], []), rewrite) is survived
 
 
 def test_words_that_are_not_in_their_place_are_masked() -> None:

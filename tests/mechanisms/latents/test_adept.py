@@ -23,7 +23,7 @@ from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.mechanism import HasLatents, HasLikelihood, RewritesGrid
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.adept import ADePT
-from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder, Shape, Training, train
+from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder, AutoencoderTraining, Shape, train
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, gaussian_log_delta
 from epsilometer.text.vectors import WordVectors
 
@@ -34,7 +34,7 @@ WHO, WHAT, WHERE = (
 )
 TEXTS = [f"{a} {b} {c}" for a in WHO for b in WHAT for c in WHERE]
 SHAPE = Shape(hidden=24, dimensions=16, longest=6, clip=2.0)
-HOW = Training(words=40, steps=250, batch=16, rate=1e-2, dropped=0.1)
+HOW = AutoencoderTraining(words=40, steps=250, batch=16, rate=1e-2, dropped=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,7 @@ def test_an_empty_output_stays_empty_or_is_unk_as_published(folder: Path) -> Non
 
 
 def test_training_is_the_same_under_its_seed_and_survives_the_disk(folder: Path, tmp_path: Path) -> None:
-    short = Training(words=40, steps=5, batch=8)
+    short = AutoencoderTraining(words=40, steps=5, batch=8)
     (first, record), (second, again) = (train(TEXTS, SHAPE, short) for _ in range(2))
     first.save(tmp_path / "a")
     second.save(tmp_path / "b")
@@ -208,7 +208,7 @@ def test_training_is_the_same_under_its_seed_and_survives_the_disk(folder: Path,
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert record == again
     np.testing.assert_array_equal(Autoencoder.load(tmp_path / "a").encode(TEXTS[:3]), first.encode(TEXTS[:3]))
-    other, _ = train(TEXTS, SHAPE, Training(words=40, steps=5, batch=8, seed=1))
+    other, _ = train(TEXTS, SHAPE, AutoencoderTraining(words=40, steps=5, batch=8, seed=1))
     assert not np.array_equal(other.encode(TEXTS[:3]), first.encode(TEXTS[:3]))
 
 
@@ -257,13 +257,13 @@ def test_frozen_word_vectors(folder: Path) -> None:
     """As in the paper, with GloVe: the vocabulary is theirs, and training leaves them as they are."""
     random = np.random.default_rng(0)
     vectors = WordVectors([*WHO, *WHERE, "zebra"], random.normal(size=(11, 16)))
-    model, record = train(TEXTS, SHAPE, Training(steps=3, batch=8), vectors)
+    model, record = train(TEXTS, SHAPE, AutoencoderTraining(steps=3, batch=8), vectors)
     assert set(model.vocabulary) == {*WHO, *WHERE}
     assert record["vocabulary"] == 10
     row = model.words.weight[model.number["paris"]].numpy()
     vector = vectors.vectors[vectors.words.index("paris")]
     assert np.corrcoef(row, vector)[0, 1] == pytest.approx(1)
     with pytest.raises(UserError, match="of 16 numbers"):
-        train(TEXTS, Shape(dimensions=8), Training(steps=1), vectors)
+        train(TEXTS, Shape(dimensions=8), AutoencoderTraining(steps=1), vectors)
     with pytest.raises(UserError, match="hold no word"):
         train(TEXTS, SHAPE, HOW, WordVectors(["x", "y"], np.eye(2, 16)))

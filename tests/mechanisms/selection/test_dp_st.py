@@ -23,7 +23,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.dp_st import DPST
 from epsilometer.mechanisms.selection.shared import triples as triples_module
 from epsilometer.mechanisms.selection.shared.triples import TripleCorpus
-from epsilometer.mechanisms.selection.shared.writer import Writer
+from epsilometer.mechanisms.selection.shared.writer import NoteWriter
 from epsilometer.models.locate import locate
 from epsilometer.models.seq2seq import assemble
 from epsilometer.models.tagging import Triple
@@ -290,7 +290,7 @@ def test_the_released_form_writes_as_long_as_its_text(
 ) -> None:
     """So a long output rules a short text out, which no budget pays for; without the form the limit is public."""
     requests: list[list[int]] = []
-    monkeypatch.setattr(Writer, "write", lambda self, notes, limits: requests.append(limits) or [*notes])
+    monkeypatch.setattr(NoteWriter, "write", lambda self, notes, limits: requests.append(limits) or [*notes])
     model = str(tiny_models.save_llama(tmp_path))
     texts = ["The driver lost my parcel.", "The driver lost my parcel and it was raining all day long in the garden."]
     mechanism = DPST(resource=folder, writer=model, prompt="the {}", longest=20, as_published=as_published)
@@ -302,7 +302,7 @@ def test_the_released_form_writes_as_long_as_its_text(
 def test_writers_of_all_kinds(name: str, tmp_path: Path) -> None:
     """Decoder-only models, with and without a chat template, are asked by an instruction, encoder-decoders by notes."""
     model = tiny_models.SAVE[name](tmp_path)
-    writer = Writer(model, "the {}", 4)
+    writer = NoteWriter(model, "the {}", 4)
     notes = ["a b", "c", "d e f g h", "c"]
     texts = writer.write(notes)
     assert texts[1] == texts[3]
@@ -312,14 +312,14 @@ def test_writers_of_all_kinds(name: str, tmp_path: Path) -> None:
     assert writer.write(notes, [1, 9, 4, 1])[::3] == [" ".join(text.split()[:1]) for text in texts[::3]]
     assert writer.write([]) == []
     with pytest.raises(UserError, match="do not fit"):
-        Writer(model, "the {}", 4).write([" ".join(["a"] * 200)])
+        NoteWriter(model, "the {}", 4).write([" ".join(["a"] * 200)])
     with pytest.raises(UserError, match="prompt must hold"):
-        Writer(model, "the notes", 4)
+        NoteWriter(model, "the notes", 4)
 
 
 def test_a_writer_must_write(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="writer must be a model that writes text"):
-        Writer(tiny_models.save_bert(tmp_path))
+        NoteWriter(tiny_models.save_bert(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
 from epsilometer.mechanisms.selection.exemplars import Exemplars
 from epsilometer.mechanisms.selection.shared.exemplar_laws import InSets, groups, sets
-from epsilometer.mechanisms.selection.shared.public_exemplars import Exemplars as Chosen
+from epsilometer.mechanisms.selection.shared.public_exemplars import ExemplarSet as Chosen
 from epsilometer.mechanisms.selection.shared.public_exemplars import choose, embed
 
 PUBLIC = tuple(generate("queries", 60, 1)["text"])

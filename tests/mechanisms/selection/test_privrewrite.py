@@ -42,7 +42,7 @@ from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
 from epsilometer.models import chat
 from epsilometer.models import endpoint as endpoints
 from epsilometer.models.locate import locate
-from epsilometer.models.provider import DOCUMENT, INSTRUCTION, Local, Provider, local
+from epsilometer.models.provider import DOCUMENT, INSTRUCTION, LocalProvider, Provider, local
 from epsilometer.models.spending import Dry
 from epsilometer.text.vectors import WordVectors
 from tests.support import tiny_models
@@ -380,14 +380,14 @@ def test_a_trial_depends_on_no_other_and_a_text_without_words_asks_nobody() -> N
 def test_candidates_are_a_function_of_text_and_number(tmp_path: Path) -> None:
     """At temperature 0.75 of a real architecture; the first of more are the fewer."""
     folder = tiny_models.save_gpt2(tmp_path / "model")
-    first, other = (Local(folder, None, 0.75, 12) for _ in range(2))
+    first, other = (LocalProvider(folder, None, 0.75, 12) for _ in range(2))
     texts = ["a b c", "d e f g", "a b c"]
     few, more = first.candidates(texts, 2), other.candidates(texts[::-1], 5)[::-1]
     assert [some[:2] for some in more] == few == first.candidates(texts, 2)
     assert few[0] == few[2]
     assert len({y for some in more for y in some}) > 5
     assert first.candidates(["a b " * 100], 1)  # cut to the model's window
-    cold = Local(folder, None, 0.01, 12).candidates(texts, 5)
+    cold = LocalProvider(folder, None, 0.01, 12).candidates(texts, 5)
     assert len({y for some in cold for y in some}) < len({y for some in more for y in some})
 
 
@@ -399,7 +399,7 @@ def test_the_temperature_is_that_of_the_models_own_softmax(tmp_path: Path) -> No
     model = CausalLM(folder)
     logits = model.read(np.array(model.tokens(["a b >>>>>"]) * 8))[0][0].double().numpy()
     p = np.exp(logits / 0.75 - np.logaddexp.reduce(logits / 0.75))
-    candidates = Local(folder, None, 0.75, 1).candidates(["a b"], 3000)[0]
+    candidates = LocalProvider(folder, None, 0.75, 1).candidates(["a b"], 3000)[0]
     names = [model.text([i]) for i in model.outputs]
     order = np.argsort(-p)[:6]
     counts = [sum(y == names[i] for y in candidates) for i in order]
@@ -610,8 +610,8 @@ def test_models_that_cannot_write_and_prompts_without_a_place_are_refused(tmp_pa
 
 
 def test_how_models_are_asked(tmp_path: Path) -> None:
-    assert Local(tiny_models.save_t5(tmp_path / "t5"), None, 1.0, 4)._prompt == DOCUMENT
-    assert Local(tiny_models.save_qwen(tmp_path / "qwen"), "a {}", 1.0, 4).candidates(["b"], 1)
+    assert LocalProvider(tiny_models.save_t5(tmp_path / "t5"), None, 1.0, 4)._prompt == DOCUMENT
+    assert LocalProvider(tiny_models.save_qwen(tmp_path / "qwen"), "a {}", 1.0, 4).candidates(["b"], 1)
     assert local(tmp_path / "t5", None, 1.0, 4) is local(tmp_path / "t5", None, 1.0, 4)
 
 

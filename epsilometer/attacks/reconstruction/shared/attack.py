@@ -65,7 +65,7 @@ class Prepared(Protocol):
         ...
 
 
-class Attack(Protocol):
+class ReconstructionAttack(Protocol):
     """A component (`core.component`) whose settings are the attack's."""
 
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:

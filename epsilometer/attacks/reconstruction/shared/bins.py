@@ -35,7 +35,7 @@ from torch import Tensor
 
 from epsilometer.attacks.reconstruction.shared.attack import Knowledge, Reconstruction
 from epsilometer.attacks.reconstruction.shared.grouping import grouped
-from epsilometer.attacks.reconstruction.shared.weights import Weights, tensors_of
+from epsilometer.attacks.reconstruction.shared.weights import ModelWeights, tensors_of
 from epsilometer.core.errors import UserError
 from epsilometer.training.sent import Sent
 from epsilometer.training.shared_model import SharedModel
@@ -88,7 +88,7 @@ class Bins:
 
         There are at most as many as tokens.
         """
-        weights = Weights(self.model)
+        weights = ModelWeights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
         rows, biases = (
             torch.cat([weights.read(tensors, role, block) for block in range(self.blocks)]).double().numpy()
@@ -114,7 +114,7 @@ class Bins:
 
     def _used(self, sent: Sent) -> NDArray[np.int64]:
         """Returns the words whose embeddings have far larger gradients than others; none if the table is not sent."""
-        weights = Weights(self.model)
+        weights = ModelWeights(self.model)
         if weights.name("word.weight") not in self.model.names:
             return np.empty(0, np.int64)
         table = weights.read(tensors_of(self.model, torch.from_numpy(sent.update)), "word.weight")
@@ -150,7 +150,7 @@ def build(model: SharedModel, knowledge: Knowledge) -> Bins:
     Raises UserError for a model without a block for bins, if the gradients to read are not sent, or without public
     texts.
     """
-    weights = Weights(model)
+    weights = ModelWeights(model)
     spreads = model.objective != "causal"
     blocks = weights.blocks - spreads
     if blocks < 1:
@@ -171,7 +171,7 @@ def build(model: SharedModel, knowledge: Knowledge) -> Bins:
     return Bins(model.with_parameters(weights.changed), blocks, tag, words=words, places=places)
 
 
-def _emptied(weights: Weights, tag: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _emptied(weights: ModelWeights, tag: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Returns the word and position vectors to send out, with room for the tag."""
     for role in ("word.weight", "position.weight"):
         weights.get(role)[:, :tag] = 0.0
@@ -180,7 +180,7 @@ def _emptied(weights: Weights, tag: int) -> tuple[NDArray[np.float32], NDArray[n
     return weights.get("word.weight").numpy().copy(), weights.get("position.weight").numpy().copy()
 
 
-def _pass_on(weights: Weights, tag: int, *, spreads: bool) -> None:
+def _pass_on(weights: ModelWeights, tag: int, *, spreads: bool) -> None:
     """Set neutral norms, let the first attention write tags, and the others nothing, except the last if it spreads."""
     weights.neutral_norms()
     identity = torch.eye(weights.width)
@@ -210,7 +210,7 @@ def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
 
 
 def _quantiles(
-    model: SharedModel, weights: Weights, knowledge: Knowledge, *, probe: Tensor, count: int
+    model: SharedModel, weights: ModelWeights, knowledge: Knowledge, *, probe: Tensor, count: int
 ) -> NDArray[np.float64]:
     """Returns the bins' lower ends [count]: quantiles of a normal law with the probe's mean and deviation."""
     texts = model.encode(list(knowledge.public[:PUBLIC]))
@@ -234,7 +234,7 @@ def _quantiles(
     return np.concatenate([[FIRST_BIN], ends])
 
 
-def _imprint(weights: Weights, model: SharedModel, ends: NDArray[np.float64], probe: Tensor) -> None:
+def _imprint(weights: ModelWeights, model: SharedModel, ends: NDArray[np.float64], probe: Tensor) -> None:
     """Set the feed-forward layers of all blocks with bins: the probe times SCALE, minus the ends times SCALE."""
     scale, through = SCALE[model.architecture], LET_THROUGH[model.architecture]
     for block in range(weights.blocks):

@@ -43,7 +43,7 @@ import torch
 from numpy.typing import NDArray
 
 from epsilometer.attacks.reconstruction.shared.attack import Knowledge
-from epsilometer.attacks.reconstruction.shared.weights import Weights, tensors_of
+from epsilometer.attacks.reconstruction.shared.weights import ModelWeights, tensors_of
 from epsilometer.core.errors import UserError
 from epsilometer.training.sent import Sent
 from epsilometer.training.shared_model import SharedModel
@@ -75,7 +75,7 @@ class Gates:
 
     def rows(self, sent: Sent) -> NDArray[np.float32]:
         """Returns [positions, k, D]: the rows of each position's gates in the sum of the texts' gradients."""
-        weights = Weights(self.model)
+        weights = ModelWeights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
         rows = np.concatenate([weights.read(tensors, "up.weight", b).numpy() for b in range(weights.blocks - 1)])
         start, width = TAGS + self.tags, self.codes.shape[1]
@@ -89,7 +89,7 @@ class Gates:
         No gradient reaches the last block's queries, since its keys are zero. So the kind of noise need not be known;
         from 10,000 numbers the result is right to within 3 %.
         """
-        weights = Weights(self.model)
+        weights = ModelWeights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
         empty = weights.read(tensors, "query.weight", weights.blocks - 1)
         return float(empty.std()) * sent.texts
@@ -101,7 +101,7 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     Raises UserError, naming what is missing, for a model of one block or with too few units or dimensions, if the
     gradients to read are not sent, and without public texts.
     """
-    weights = Weights(model)
+    weights = ModelWeights(model)
     tags = _tags(model, weights, batch)
     if (name := weights.name("up.weight")) not in model.names:
         raise UserError(
@@ -125,7 +125,7 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     return Gates(model.with_parameters(weights.changed), codes, tags)
 
 
-def _tags(model: SharedModel, weights: Weights, batch: int) -> int:
+def _tags(model: SharedModel, weights: ModelWeights, batch: int) -> int:
     """Returns the number of gates of a position: three for each text of a batch if there is room; one for one text."""
     if weights.blocks < 2:
         raise UserError(
@@ -147,7 +147,7 @@ def _codes(count: int, dimensions: int, generator: np.random.Generator) -> NDArr
     return generator.permuted(np.broadcast_to(half, (count, dimensions)), axis=1).astype(np.float32)
 
 
-def _embed(weights: Weights, model: SharedModel, codes: NDArray[np.float32], tags: int) -> None:
+def _embed(weights: ModelWeights, model: SharedModel, codes: NDArray[np.float32], tags: int) -> None:
     """Set the word table to codewords, and the position table to a constant, the point on the circle, and a flag.
 
     The flag marks the first EARLY positions.
@@ -195,7 +195,7 @@ def _tagging(
     return (projection * scale).astype(np.float32), np.quantile(values * scale, 1 - OPEN, axis=0).astype(np.float32)
 
 
-def _tag(weights: Weights, projection: NDArray[np.float32], *, causal: bool) -> None:
+def _tag(weights: ModelWeights, projection: NDArray[np.float32], *, causal: bool) -> None:
     """Let the first attention write the mean codeword's projections to every token; causal: of the first tokens'."""
     tags, dimensions = projection.shape
     value, mixed = torch.zeros(weights.width, weights.width), torch.zeros(weights.width, weights.width)
@@ -212,7 +212,7 @@ def _tag(weights: Weights, projection: NDArray[np.float32], *, causal: bool) -> 
         weights.set("query.bias", query)
 
 
-def _open(weights: Weights, positions: int, thresholds: NDArray[np.float32], *, lift: float) -> None:
+def _open(weights: ModelWeights, positions: int, thresholds: NDArray[np.float32], *, lift: float) -> None:
     """Set the gates: unit (p, i) is row p k + i of the feed-forward layers, counted through all blocks."""
     tags = len(thresholds)
     angle = 2 * math.pi * torch.arange(positions, dtype=torch.float64) / positions
@@ -234,7 +234,7 @@ def _open(weights: Weights, positions: int, thresholds: NDArray[np.float32], *, 
         weights.set("down.weight", down, block)
 
 
-def _aim(weights: Weights, model: SharedModel) -> None:
+def _aim(weights: ModelWeights, model: SharedModel) -> None:
     """Let the loss depend, to first order, only on what gates write."""
     last = weights.blocks - 1
     written = WRITTEN
@@ -250,7 +250,7 @@ def _aim(weights: Weights, model: SharedModel) -> None:
         _aim_vocabulary(weights, written, masked=model.objective == "masked")
 
 
-def _aim_classifier(weights: Weights, written: int) -> None:
+def _aim_classifier(weights: ModelWeights, written: int) -> None:
     """Set the first class's logit to what was written, the others to 0: only that class has a negative gradient."""
     if weights.has("classifier.weight"):
         weights.get("bert.pooler.dense.weight")[0, written] = 1.0
@@ -259,7 +259,7 @@ def _aim_classifier(weights: Weights, written: int) -> None:
         weights.get("score.weight")[0, written] = 1.0
 
 
-def _aim_vocabulary(weights: Weights, written: int, *, masked: bool) -> None:
+def _aim_vocabulary(weights: ModelWeights, written: int, *, masked: bool) -> None:
     """Give half of the predicted probability to the last entries of the vocabulary, by what was written."""
     words = weights.get("word.weight")
     rare = min(RARE, len(words) // 4)

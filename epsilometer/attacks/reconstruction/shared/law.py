@@ -31,7 +31,7 @@ _NOTHING = 1e-12  # share of a gradient's squared length below which a part is o
 
 
 @dataclass(frozen=True)
-class Law:
+class ConditionalLaw:
     """The likelihood of one text given the others.
 
     factor:    what the update is multiplied by to give Y.
@@ -76,23 +76,23 @@ class Law:
         return (weight * inner - (weight * lengths) ** 2 / 2) / self.deviation**2
 
 
-def law_of(sent: Sent) -> Law:
+def law_of(sent: Sent) -> ConditionalLaw:
     """Returns the law of what was sent. Raises UserError for noise whose density needs more than inner products."""
     noise, texts = sent.noise, sent.texts
     if isinstance(noise, GaussianNoise):
-        return Law(texts, noise.sigma * noise.clip, clip=noise.clip)
+        return ConditionalLaw(texts, noise.sigma * noise.clip, clip=noise.clip)
     if isinstance(noise, ScaledNoise):
-        return Law(texts, noise.sigma or HAIR, gamma=noise.gamma)
+        return ConditionalLaw(texts, noise.sigma or HAIR, gamma=noise.gamma)
     if isinstance(noise, NoNoise):
-        return Law(texts, HAIR * (noise.clip or 1.0), clip=noise.clip)
+        return ConditionalLaw(texts, HAIR * (noise.clip or 1.0), clip=noise.clip)
     if isinstance(noise, OnMean) and noise.law == "gaussian":
-        return Law(texts, noise.scale * texts or HAIR)
+        return ConditionalLaw(texts, noise.scale * texts or HAIR)
     if isinstance(noise, DirectionalNoise):
         if texts == 1:
-            return Law(1.0, kappa=noise.kappa, parts=noise.parts)
+            return ConditionalLaw(1.0, kappa=noise.kappa, parts=noise.parts)
         if not noise.parts:
             cosine = mean_cosine(noise.kappa, sent.model.size)
-            return Law(texts / cosine, math.sqrt(texts / (noise.kappa * cosine)), gamma=0.0, exact=False)
+            return ConditionalLaw(texts / cosine, math.sqrt(texts / (noise.kappa * cosine)), gamma=0.0, exact=False)
     raise UserError(
         f"the likelihood of {texts} texts under {type(noise).__name__} is not known here; take batches of one text, or "
         "gaussian, scaled or directional noise on the whole gradient"

@@ -44,7 +44,7 @@ _NORMS = ("LayerNorm.", "ln_1.", "ln_2.", "ln_f.")
 _THIRD = {"query": 0, "key": 1, "value": 2}
 
 
-class Weights:
+class ModelWeights:
     """A model's parameters, to read and set by role. Setting one changes a copy on the CPU (`changed`).
 
     blocks, width, units (of a feed-forward layer), heads, positions (of the longest text): the model's sizes.

@@ -79,7 +79,7 @@ def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribu
     if settings.method == "occlusion":
         scores = _occlusion(classifier, cut)
     elif settings.method == "lime":
-        scores = _lime(classifier, cut, settings.samples)
+        scores = [_lime(classifier, spans, settings.samples) if spans.places else {} for spans in cut]
     elif classifier.kind == LINEAR:
         scores = _linear(classifier, cut)
     elif classifier.kind == TRANSFORMER and settings.method == GRADIENTS:
@@ -123,11 +123,7 @@ def _linear(classifier: Any, cut: Sequence[Spans]) -> list[dict[str, float]]:
     return scores
 
 
-def _lime(classifier: Classifier, cut: Sequence[Spans], samples: int) -> list[dict[str, float]]:
-    return [_lime_of_one(classifier, spans, samples) if spans.places else {} for spans in cut]
-
-
-def _lime_of_one(classifier: Classifier, spans: Spans, samples: int) -> dict[str, float]:
+def _lime(classifier: Classifier, spans: Spans, samples: int) -> dict[str, float]:
     """Returns a text's scores by lime. The text decides which words are left out, so equal texts have equal scores."""
     import torch
     from captum.attr import Lime

@@ -24,7 +24,7 @@ Options = Callable[[Sequence[Spans], Sequence[Sequence[str]]], Sequence[Sequence
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedText:
     """A text and what is known about it.
 
     classes: the class of each attribute, the true one where it is told, else the predicted one; owners: its numbers in
@@ -56,7 +56,7 @@ def prepare(
     options: Options,
     ignore_utility: bool = False,
     truths: Truths,
-) -> list[Prepared]:
+) -> list[PreparedText]:
     """Returns prepared texts.
 
     texts: distinct, each with the numbers in the ledger for which its questions count; truths: of some of them.
@@ -80,7 +80,7 @@ def prepare(
             answers=[int(classes[task][i]) for task in tasks],
         )
         own, labelled = [int(classes[label][i]) for label in attributes], bool(hidden & {*truths.get(of_text.text, ())})
-        prepared.append(Prepared(source, own, texts[of_text.text], cut=bool(beyond[i]), labelled=labelled))
+        prepared.append(PreparedText(source, own, texts[of_text.text], cut=bool(beyond[i]), labelled=labelled))
     return prepared
 
 

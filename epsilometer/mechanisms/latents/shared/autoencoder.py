@@ -58,7 +58,7 @@ class Shape:
 
 
 @component
-class Training:
+class AutoencoderTraining:
     """How an autoencoder is trained.
 
     words: size of the vocabulary; steps, batch: how many updates of how many texts; rate: of Adam, its largest;
@@ -255,7 +255,7 @@ def clipped(latents: Tensor, norm: float) -> Tensor:
 
 
 def train(
-    texts: Sequence[str], shape: Shape, how: Training, vectors: WordVectors | None = None
+    texts: Sequence[str], shape: Shape, how: AutoencoderTraining, vectors: WordVectors | None = None
 ) -> tuple[Autoencoder, dict[str, Any]]:
     """An autoencoder of these public texts, and its record: sizes and, on texts held out, what it reconstructs.
 
@@ -321,7 +321,7 @@ def _vocabulary(
     return chosen, vectors.vectors[[row[word] for word in chosen]]
 
 
-def _fit(model: Autoencoder, numbers: list[list[int]], how: Training, random: np.random.Generator) -> None:
+def _fit(model: Autoencoder, numbers: list[list[int]], how: AutoencoderTraining, random: np.random.Generator) -> None:
     """Train by Adam, with a short warm-up and a rate that falls to 0 over the second half."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimiser = torch.optim.Adam(parameters, lr=how.rate)

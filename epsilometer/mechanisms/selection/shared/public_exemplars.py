@@ -24,7 +24,7 @@ _PUBLIC: tables.Schema = {"text": pl.String, "exemplar": pl.Int64}
 
 
 @dataclass(frozen=True)
-class Exemplars:
+class ExemplarSet:
     """m exemplars, and the public texts that they were chosen among.
 
     texts:    m distinct ones.
@@ -76,7 +76,7 @@ class Exemplars:
         checksums.write(folder)
 
     @classmethod
-    def load(cls, folder: Path) -> Exemplars:
+    def load(cls, folder: Path) -> ExemplarSet:
         """Read a folder that `save` wrote. Raises UserError for anything else, and for a damaged one."""
         checksums.check(folder)
         try:
@@ -122,17 +122,17 @@ def choose(
     *,
     source: str = "",
     search: Mapping[str, Any] | None = None,
-) -> Exemplars:
+) -> ExemplarSet:
     """Cluster the embeddings of public texts by k-means; the exemplars are the texts nearest to the centres.
 
-    Empty texts are left out, and equal ones count once. source, search: as in `Exemplars`; by default how many
+    Empty texts are left out, and equal ones count once. source, search: as in `ExemplarSet`; by default how many
     texts they are. Raises UserError where there are fewer than `count` then.
     """
     distinct = usable(public)
     check_enough(len(distinct), count)
     vectors = embed(Encoder(encoder), distinct)
     places = central(vectors, count, seed)
-    return Exemplars(
+    return ExemplarSet(
         [distinct[i] for i in places],
         vectors[places],
         distinct,

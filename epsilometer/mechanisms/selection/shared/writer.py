@@ -16,7 +16,7 @@ INSTRUCTION = (
 )
 
 
-class Writer:
+class NoteWriter:
     """An encoder-decoder or a decoder-only model, asked by `prompt`, in which {} stands for the notes.
 
     prompt:   unless given, the notes alone for an encoder-decoder, else an instruction with an example; a chat template

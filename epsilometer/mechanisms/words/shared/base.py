@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.component import component
-from epsilometer.core.exact_samplers import Table
+from epsilometer.core.exact_samplers import WeightCache
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import TEXT, UNITS, Rewrites, Unread
 from epsilometer.core.ragged import Ragged
@@ -110,9 +110,9 @@ class WordVectorMechanism(WordMechanism, ABC):
         return Vocabulary(self.vectors.words)
 
     @cached_property
-    def _release_table(self) -> Table:
+    def _release_table(self) -> WeightCache:
         """The weights that publications draw from, of the most recent words."""
-        return Table()
+        return WeightCache()
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon a word, times the distance of the words; the number of words is not protected."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from epsilometer.core import tables
 from epsilometer.core.component import build
-from epsilometer.mechanisms.latents.shared.autoencoder import Shape, Training, train
+from epsilometer.mechanisms.latents.shared.autoencoder import AutoencoderTraining, Shape, train
 from epsilometer.runtime.progress import say
 from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.texts.public_texts import public_texts
@@ -30,7 +30,7 @@ def make(params: TextsParams, name: str) -> None:
     model, record = train(
         public_texts(params, corpus),
         build(Shape, chosen.shape, f"autoencoders.{name}.shape"),
-        build(Training, chosen.training, f"autoencoders.{name}.training"),
+        build(AutoencoderTraining, chosen.training, f"autoencoders.{name}.training"),
         vectors,
     )
     out = Path(f"data/autoencoders/{name}")

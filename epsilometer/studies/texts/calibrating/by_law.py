@@ -63,7 +63,7 @@ class LossTarget:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedByLaw:
     """What is compared: a mechanism on pairs of texts, how exactly, and between which epsilons its own is sought."""
 
     mechanism: Mechanism
@@ -73,7 +73,7 @@ class Compared:
     effort: Effort = FULL
 
 
-def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal], match: str | None) -> Compared:
+def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal], match: str | None) -> ComparedByLaw:
     """A cell's, between the pairs of its exact stage. match: "none" for pairs of any length."""
     if cell.epsilons is None:
         raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
@@ -81,19 +81,21 @@ def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal
     refuse_public(built, texts)
     pairs = of_audit(trials(cell.dataset), texts, params.exact.pairs, pairwise=True)
     wanted = goal(min(cell.epsilons), max(cell.epsilons))
-    return Compared(built, texts, _matched(pairs, match), (wanted.low, wanted.high), effort=Effort(params.exact.width))
+    return ComparedByLaw(
+        built, texts, _matched(pairs, match), (wanted.low, wanted.high), effort=Effort(params.exact.width)
+    )
 
 
-def of_texts(built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, design: Design) -> Compared:
+def of_texts(built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, design: Design) -> ComparedByLaw:
     """As `epsilometer.exact_loss` compares texts."""
     if not has_budget(built):
         raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
     texts = api.distinct(texts)
-    return Compared(built, texts, _matched(chosen(texts, TRIALS, design), match), (goal.low, goal.high))
+    return ComparedByLaw(built, texts, _matched(chosen(texts, TRIALS, design), match), (goal.low, goal.high))
 
 
 def row(
-    of: Mapping[str, Any], aim: LossTarget, compare: Callable[[], Compared], label: str, width: float | None
+    of: Mapping[str, Any], aim: LossTarget, compare: Callable[[], ComparedByLaw], label: str, width: float | None
 ) -> dict[str, Any]:
     """A row as `calibrating.calibrate` gives it, about what `of` says; compare: called first.
 
@@ -123,7 +125,7 @@ def row(
     return {**of, "sees": sees, "status": met.status, **nothing, **interval, "reason": said}
 
 
-def figure(compared: Compared, aim: LossTarget) -> Figure:
+def figure(compared: ComparedByLaw, aim: LossTarget) -> Figure:
     """What is to meet the target, by epsilon."""
 
     def at(epsilon: float) -> tuple[float, float]:
@@ -143,7 +145,7 @@ def figure(compared: Compared, aim: LossTarget) -> Figure:
     return at
 
 
-def among_drawn(compared: Compared, aim: LossTarget, epsilon: float) -> str | None:
+def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str | None:
     """What the figure at an epsilon leaves open about pairs that were not compared; None where all of them were."""
     pairs = compared.pairs
     if pairs.trials is None and pairs.sets is None:

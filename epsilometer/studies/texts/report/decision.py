@@ -163,8 +163,9 @@ def limits_sentence(limits: Limits, results: TextResults) -> str:
     pairs = f"of equal length on {listed(length)}, of any elsewhere" if length else "of any length"
     right = at_most(success_bound(limits.loss, 2))
     return (
-        f"**Limits.** {limits.loss:g} {inflected(limits.loss, 'nat', 'nats')}: who guesses between two texts is right "
-        f"at most {right}. δ at 4 nats: {limits.delta_at_4:g}. Identifiers of a kind: {100 * limits.identifiers:g} %. "
+        f"**Limits.** {limits.loss:g} {inflected(limits.loss, 'nat', 'nats')}: an adversary who guesses between two "
+        f"texts is right at most {right}. δ at 4 nats: {limits.delta_at_4:g}. Identifiers of a kind: "
+        f"{100 * limits.identifiers:g} %. "
         f"An attribute: {limits.attribute:g} nats. All of one text a person, between texts {pairs}. **Within** rests "
         "on upper ends alone, which attacks never show."
     )

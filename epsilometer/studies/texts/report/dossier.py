@@ -194,7 +194,7 @@ def blocks(of: Dossier) -> list[Block]:
             (22, 26, 12, 22, 24, 60),
         ),
         Paragraph(
-            "loss and attributes in nats: 1 nat lets who guesses between two texts be right in 73 of 100 cases. "
+            "loss and attributes in nats: at 1 nat an adversary guesses rightly between two texts in 73 of 100 cases. "
             "delta_at_4: the share of texts that an output gives away by more than 55 to 1. identifiers: the share "
             "that stands in rewrites. All are of one text: a person with n texts may lose n times as much.",
             "note",

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.results.membership import Judging, Target, area_rows, curve_rows, rate_rows, rows
+from epsilometer.auditing.results.membership import MembershipJudging, Target, area_rows, curve_rows, rate_rows, rows
 from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_AREAS, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
 from epsilometer.core import tables
 from epsilometer.core.membership import Decides, Evidence, MembershipAttack
@@ -81,7 +81,7 @@ def _targets(
 def _write(params: TrainingParams, name: str, targets: list[Target]) -> None:
     entry = params.membership[name]
     noise = Noise.named(1, params.audit.seed, params.audit.round, "membership", "halves")
-    judging = Judging(params.audit.alpha, entry.fprs, noise)
+    judging = MembershipJudging(params.audit.alpha, entry.fprs, noise)
     of = params.references[entry.references]
     compared = {"references": of.count, "references_level": of.level}
     measured = [row | compared for target in targets for row in rows(target, judging)]

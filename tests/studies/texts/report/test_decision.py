@@ -11,7 +11,7 @@ import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED
 from epsilometer.auditing.decisions.decide import ALL, BEYOND, NOT_EXCEEDED, NOT_SHOWN, WITHIN, decision
-from epsilometer.auditing.decisions.evidence import Evidence
+from epsilometer.auditing.decisions.evidence import LimitEvidence
 from epsilometer.auditing.schemas import DECISIONS
 from epsilometer.report.wording import at_budgets, budget
 from epsilometer.studies.texts.report.decision import (
@@ -30,7 +30,7 @@ BUDGETS = (0.5, 1.0, 2.0)
 NAMES = ("alpha", "beta", "gamma", "check")  # the last is a control
 
 
-def evidence(rng: np.random.Generator) -> list[Evidence]:
+def evidence(rng: np.random.Generator) -> list[LimitEvidence]:
     """Of two limits: anything that can be known, often near the limit."""
     rows = []
     for limit, allowed in (("loss", 1.0), ("delta_at_4", 0.01), ("identifiers: name", 0.01)):
@@ -38,7 +38,7 @@ def evidence(rng: np.random.Generator) -> list[Evidence]:
         low, high = middle * rng.choice([0.5, 0.99999, 1]), middle * rng.choice([1, 1.00001, 2])
         bounded = rng.integers(3)
         rows.append(
-            Evidence(
+            LimitEvidence(
                 limit,
                 allowed,
                 low=(low, "attacks"),
@@ -155,6 +155,6 @@ def test_data_sets_that_are_not_english_are_named() -> None:
 def test_limits_and_what_does_not_apply_are_said() -> None:
     results = audit()
     text = text_of(section(results), results)
-    assert "1 nat: who guesses between two texts is right at most 15 of 20 times" in text
+    assert "1 nat: an adversary who guesses between two texts is right at most 15 of 20 times" in text
     assert "attribute on letters and queries (no attribute is named)" in text
     assert "of equal length on letters, of any elsewhere" in text
