@@ -22,7 +22,7 @@ _SHOWN = ("texts_each", "trained_on", "texts", "accuracy", "majority", "loss", "
 
 
 @dataclass(frozen=True)
-class Labels:
+class RecordedLabels:
     """The labels of recorded rewrites, and what attackers of one learn from."""
 
     attribute: Annotated[
@@ -47,7 +47,7 @@ class Labels:
 
 
 def audit_attribute(
-    labels: Labels,
+    labels: RecordedLabels,
     file: Path | None,
     recorded: Path | None,
     reading: TextOptions,
@@ -85,7 +85,7 @@ def audit_attribute(
     show([{"epsilon": row["epsilon"], "attacker": _named(row), **_of(row, _SHOWN)} for row in rows], as_json)
 
 
-def _labelled(labels: Labels, source: Path, reading: TextOptions) -> pl.DataFrame:
+def _labelled(labels: RecordedLabels, source: Path, reading: TextOptions) -> pl.DataFrame:
     from epsilometer.corpora.reading import prepare, read
 
     columns = [name for name in (labels.attribute, labels.keep, labels.group) if name is not None]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from epsilometer.cli.attribute import Labels, audit_attribute
+from epsilometer.cli.attribute import RecordedLabels, audit_attribute
 from epsilometer.cli.failures import Probing, audit_failures
 from epsilometer.cli.options import (
     A_MECHANISM,
@@ -225,7 +225,7 @@ class Guessing:
 def audit(
     source: RewriteSource,
     game: Game,
-    labels: Labels,
+    labels: RecordedLabels,
     linking: LinkingOptions,
     out: PerText,
     reading: TextOptions,
@@ -271,7 +271,7 @@ def audit(
     probing.check_unused()
     game.check(source, linking.wanted)
     if linking.wanted:
-        _check_linking(source, game, others=guessing.wanted)
+        _check_linking(game, others=guessing.wanted)
         return _linked(source, game, linking, reading, as_json=as_json)
     if game.identifiers is not None:
         if guessing.wanted:
@@ -348,7 +348,7 @@ def _linked(source: RewriteSource, game: Game, linking: LinkingOptions, reading:
     show(rows if as_json else [_named(row) for row in rows], as_json, None if as_json else _LINKED)
 
 
-def _check_linking(source: RewriteSource, game: Game, *, others: bool) -> None:
+def _check_linking(game: Game, *, others: bool) -> None:
     """Refuse, beside facts, what is for other audits."""
     if game.units or game.worst or game.identifiers or game.fpr or game.prior or others:
         raise UserError(

@@ -112,7 +112,7 @@ class WeightCache:
 
 
 @dataclass(frozen=True)
-class Exact:
+class ExactDraws:
     """Exact draws. words: the source of random bits, the operating system everywhere but in tests."""
 
     words: Callable[[int], Words] = system_words

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core import system
-from epsilometer.core.exact_samplers import Exact
+from epsilometer.core.exact_samplers import ExactDraws
 
 # Arrays without dimensions: numpy would make one of a number in each operation, which shows beside so few values.
 _MULTIPLIER = np.array(0xD2511F53, np.uint64), np.array(0xCD9E8D57, np.uint64)
@@ -105,7 +105,7 @@ class Noise:
 
     trials: NDArray[np.int64]
     key: tuple[int, int] | None
-    exact: Exact | None = None
+    exact: ExactDraws | None = None
 
     @classmethod
     def named(cls, trials: NDArray[np.integer] | int, *name: str | int | float) -> Noise:
@@ -117,7 +117,7 @@ class Noise:
     @classmethod
     def operating_system(cls, count: int) -> Noise:
         """Fresh, irreproducible streams for a publication."""
-        return cls(np.arange(count), None, Exact())
+        return cls(np.arange(count), None, ExactDraws())
 
     def __len__(self) -> int:
         return len(self.trials)
@@ -167,7 +167,7 @@ class Noise:
         )
 
     def _from_the_system(self, count: int) -> NDArray[np.float64]:
-        return _open_unit((self.exact or Exact()).words(count))
+        return _open_unit((self.exact or ExactDraws()).words(count))
 
     def _words(
         self, trials: NDArray[np.int64], blocks: NDArray[np.int64]

@@ -29,7 +29,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from epsilometer.core.exact_samplers import Exact
+from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.ragged import Ragged
 from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, gather
 
@@ -93,7 +93,7 @@ def generate(
     source: NDArray[np.integer],
     epsilons: NDArray[np.floating],
     limits: NDArray[np.integer],
-    draws: NDArray[np.floating] | Exact,
+    draws: NDArray[np.floating] | ExactDraws,
 ) -> Ragged:
     """Continuations of prompts: n rows of vocabulary ids, the end of the sequence included where it was drawn.
 
@@ -267,7 +267,7 @@ class _DrawnTokens:
         law: TokenLaw,
         epsilons: NDArray[np.floating],
         limits: NDArray[np.integer],
-        draws: NDArray[np.floating] | Exact,
+        draws: NDArray[np.floating] | ExactDraws,
     ) -> None:
         self.model, self._law, self._epsilons, self.limits, self._draws = model, law, epsilons, limits, draws
         self.ids = np.zeros((len(limits), int(limits.max(initial=0))), np.int64)
@@ -293,7 +293,7 @@ class _DrawnTokens:
             part = rows[start : start + size]
             epsilons = _tensor(self._epsilons[part], logits.device)
             own = logits[self.model.tensor(slots[start : start + size])]
-            if isinstance(self._draws, Exact):
+            if isinstance(self._draws, ExactDraws):
                 weights = self._law.log_weights(own, epsilons).cpu().numpy()
                 chosen = np.array([self._draws.choose(row)[0] for row in weights])
             else:

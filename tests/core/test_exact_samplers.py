@@ -18,7 +18,16 @@ from scipy.special import gammainccinv, logsumexp, softmax
 
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
-from epsilometer.core.exact_samplers import SLACK, Exact, WeightCache, Weights, Words, _bits, system_words, weight_error
+from epsilometer.core.exact_samplers import (
+    SLACK,
+    ExactDraws,
+    WeightCache,
+    Weights,
+    Words,
+    _bits,
+    system_words,
+    weight_error,
+)
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, add, gaussian_log_delta, gaussian_scale
 from epsilometer.mechanisms.words.diffractor import Geometric, Truncated
@@ -30,10 +39,10 @@ from epsilometer.text.vectors import WordVectors
 ALPHA = 1e-9
 
 
-def seeded(seed: int) -> Exact:
+def seeded(seed: int) -> ExactDraws:
     """The samplers on a reproducible source of bits."""
     rng = np.random.default_rng(seed)
-    return Exact(lambda count: rng.integers(0, 2**64, count, np.uint64))
+    return ExactDraws(lambda count: rng.integers(0, 2**64, count, np.uint64))
 
 
 def publication(count: int, seed: int) -> Noise:
@@ -61,7 +70,7 @@ class Tree:
     def __init__(self, words: list[int], depth: int) -> None:
         self.words, self.depth = words, depth
 
-    def outcomes(self, sampler: Callable[[Exact], Any]) -> tuple[Counter[Any], Fraction]:
+    def outcomes(self, sampler: Callable[[ExactDraws], Any]) -> tuple[Counter[Any], Fraction]:
         """The probability of each outcome, and of the ways that need more than `depth` words."""
         totals: Counter[Any] = Counter()
         open_: list[tuple[int, ...]] = [()]
@@ -77,7 +86,7 @@ class Tree:
 
             weight = Fraction(1, len(self.words) ** len(prefix))
             try:
-                result = sampler(Exact(source))
+                result = sampler(ExactDraws(source))
             except IndexError:
                 if len(prefix) == self.depth:
                     unfinished += weight
@@ -98,9 +107,9 @@ def test_uniform_integers_are_uniform_by_enumeration() -> None:
 def test_words_that_would_favour_small_remainders_are_drawn_again() -> None:
     """2^64 is 1 modulo 3: one word too many is 0 modulo 3, and the word 0 is it."""
     words = iter([0, 2**64 - 2])
-    once = Exact(lambda count: np.array([next(words)], np.uint64))
+    once = ExactDraws(lambda count: np.array([next(words)], np.uint64))
     assert int(once.below(np.array([3], np.uint64))[0]) == (2**64 - 2) % 3
-    assert int(Exact(lambda count: np.zeros(count, np.uint64)).below(np.array([4], np.uint64))[0]) == 0
+    assert int(ExactDraws(lambda count: np.zeros(count, np.uint64)).below(np.array([4], np.uint64))[0]) == 0
 
 
 @pytest.mark.parametrize("numerator", [1, 2])
@@ -133,7 +142,7 @@ def test_choices_of_every_size_come_out_in_proportion() -> None:
     assert stats.chisquare(np.bincount(choices, minlength=30), expected).pvalue > ALPHA
 
 
-class Scripted(Exact):
+class Scripted(ExactDraws):
     """Decides by this part, `unit`, of the sum of weights, and keeps the sum."""
 
     def __init__(self, unit: Fraction) -> None:
@@ -226,7 +235,7 @@ def test_published_moves_follow_their_law(moves: Any, epsilon: float) -> None:
 
 def test_an_epsilon_below_the_unit_of_a_publication_is_refused() -> None:
     with pytest.raises(UserError, match=r"at least 2\^-40"):
-        Geometric(9).move_exactly(np.zeros(1, np.int64), 1e-13, Exact())
+        Geometric(9).move_exactly(np.zeros(1, np.int64), 1e-13, ExactDraws())
 
 
 @pytest.fixture(scope="module")

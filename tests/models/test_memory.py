@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.exact_samplers import Exact
+from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.models.causal_lm import CausalLM
@@ -34,7 +34,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Generator]:
     }
 
 
-def generated(model: Generator, draws: np.ndarray | Exact) -> list[list[int]]:
+def generated(model: Generator, draws: np.ndarray | ExactDraws) -> list[list[int]]:
     budgets, limits = np.full(len(SOURCE), 10.0), np.full(len(SOURCE), 6)
     sequences = generate(model, LAW, model.tokens(TEXTS), SOURCE, budgets, limits, draws)
     return rows(sequences)

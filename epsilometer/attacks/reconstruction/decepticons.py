@@ -77,7 +77,7 @@ class Aware:
         signs = tuple(-1 if label == 0 else 1 for label in sent.labels) or (0,) * len(lengths)
         noise = self.gates.noise(sent)
         words = superposition.read(
-            superposition.Reading(rows, self.gates.codes, self.prior, noise, lengths=lengths, signs=signs)
+            superposition.WordsRead(rows, self.gates.codes, self.prior, noise, lengths=lengths, signs=signs)
         )
         return Reconstruction(tuple(tuple(map(int, ids)) for ids in words), {"noise": noise})
 

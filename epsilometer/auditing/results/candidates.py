@@ -60,7 +60,7 @@ def table(
             attacked = Attacked(
                 of=of,
                 epsilon=restored(level),
-                stated=_stated(noise, pools),
+                stated=_stated(noise),
                 trials=of_size,
                 words=words,
                 claims=claims,
@@ -110,7 +110,7 @@ def guesses(
     return [Guesses(*columns) for columns in zip(slots, scores, likely, strict=True)]
 
 
-def _stated(noise: TrainingNoise, pools: Sequence[GradientPool]) -> Stated:
+def _stated(noise: TrainingNoise) -> Stated:
     """Returns the claim of one draw: for each part kappa times the distance of the directions, at most 2 kappa."""
     if not isinstance(noise, DirectionalNoise):
         return Stated()

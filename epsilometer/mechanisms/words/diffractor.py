@@ -52,7 +52,7 @@ from pydantic import Field
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
-from epsilometer.core.exact_samplers import Exact
+from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.laws import Laws, in_cache
 from epsilometer.core.mechanism import Rewrites
@@ -82,7 +82,7 @@ class Geometric(NamedTuple):
         moved = places + np.where(down, -np.floor(steps), np.maximum(np.ceil(steps) - 1, 0))
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
-    def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: Exact) -> NDArray[np.int64]:
+    def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: ExactDraws) -> NDArray[np.int64]:
         """Returns [n] noisy places, exactly: P(k) ~ e^(-epsilon |k|) with a rational epsilon."""
         rate = np.floor(np.broadcast_to(epsilon, places.shape) * _UNIT)
         if len(rate) and not 1 <= rate.min() <= rate.max() < 2.0**63:
@@ -140,7 +140,7 @@ class Truncated(NamedTuple):
         )
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
-    def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: Exact) -> NDArray[np.int64]:
+    def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: ExactDraws) -> NDArray[np.int64]:
         """Returns [n] noisy places, exactly: those within gamma one by one, all beyond it as one, then uniformly.
 
         Steps have one law at all places that lie gamma or more from both ends.

@@ -306,7 +306,7 @@ class TrainingAt:
 
 
 @dataclass(frozen=True)
-class Attacked:
+class SentTexts:
     """An entry of `sent`, by its name, and its model."""
 
     sent: str
@@ -314,7 +314,7 @@ class Attacked:
 
 
 @dataclass(frozen=True)
-class SearchAt(Attacked):
+class SearchAt(SentTexts):
     """What DVC reruns of an entry of `reconstruction`: its searches at one size and level; `place` in data/searched."""
 
     entry: str
@@ -360,14 +360,14 @@ class TrainingParams(ProjectParams):
         }
 
     @property
-    def searching(self) -> dict[str, Attacked]:
+    def searching(self) -> dict[str, SentTexts]:
         """The entries of `reconstruction` with an attack that searches for texts."""
         return {
             name: self._attacked(name) for name, entry in self.reconstruction.items() if {*entry.attacks} - {CANDIDATES}
         }
 
     @property
-    def choosing(self) -> dict[str, Attacked]:
+    def choosing(self) -> dict[str, SentTexts]:
         """The entries of `reconstruction` with the attack that chooses among candidates."""
         return {
             name: self._attacked(name) for name, entry in self.reconstruction.items() if CANDIDATES in entry.attacks
@@ -385,9 +385,9 @@ class TrainingParams(ProjectParams):
             for level in self.sent[of.sent].steps
         }
 
-    def _attacked(self, name: str) -> Attacked:
+    def _attacked(self, name: str) -> SentTexts:
         sent = self.reconstruction[name].sent
-        return Attacked(sent, self.sent[sent].model)
+        return SentTexts(sent, self.sent[sent].model)
 
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """As `ProjectParams.excerpts`; of trainings, and of what is sent, all but the levels."""

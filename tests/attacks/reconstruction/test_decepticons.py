@@ -13,7 +13,7 @@ from epsilometer.attacks.reconstruction.decepticons import Decepticons
 from epsilometer.attacks.reconstruction.shared import bins
 from epsilometer.attacks.reconstruction.shared.attack import Knowledge
 from epsilometer.attacks.reconstruction.shared.grouping import assigned, grouped
-from epsilometer.attacks.reconstruction.shared.superposition import Reading, read
+from epsilometer.attacks.reconstruction.shared.superposition import WordsRead, read
 from epsilometer.attacks.reconstruction.shared.weights import ModelWeights, tensors_of
 from epsilometer.core.component import build
 from epsilometer.core.errors import UserError
@@ -160,7 +160,7 @@ def test_words_are_read_in_noise_that_orthogonal_signals_stand() -> None:
     noise = float(np.linalg.norm(gates, axis=1).min()) * np.sqrt(256) / 12
     rows += noise * rng.standard_normal(rows.shape)
     prior = np.full(300, -np.log(300))
-    reading = read(Reading(rows.astype(np.float32), codes, prior, noise, lengths=(8, 8, 8), signs=(0, 0, 0)))
+    reading = read(WordsRead(rows.astype(np.float32), codes, prior, noise, lengths=(8, 8, 8), signs=(0, 0, 0)))
     assert sorted(map(tuple, reading)) == sorted(map(tuple, words))
 
 

@@ -18,7 +18,7 @@ from epsilometer.auditing.claims.noise_fit import fit, noise_p_value
 from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.claims.worst_case import check_claim, extra_epsilons
 from epsilometer.core.component import build, find
-from epsilometer.core.exact_samplers import Exact
+from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
@@ -285,7 +285,7 @@ def test_noise_has_the_claimed_density_in_audits_and_in_releases(words: Path, na
     mechanism = make(name, words)
     for epsilon in (0.5, 20):
         assert noise_p_value(mechanism, epsilon, mechanism.inputs) > 0.001
-        release = Noise(np.arange(1000), None, Exact(partial(bits, np.random.default_rng(7))))
+        release = Noise(np.arange(1000), None, ExactDraws(partial(bits, np.random.default_rng(7))))
         before, after = mechanism.moved([mechanism.inputs[i % 40] for i in range(1000)], epsilon, release)
         assert fit(before, after - before, epsilon) > 0.001
 

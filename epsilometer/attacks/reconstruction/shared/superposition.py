@@ -28,7 +28,7 @@ LEAST_NOISE = 1e-6  # share of a codeword's amplitude, so that likelihoods stay 
 
 
 @dataclass(frozen=True)
-class Reading:
+class WordsRead:
     """What words are read from.
 
     rows:    float32 [positions, k, D].
@@ -47,7 +47,7 @@ class Reading:
     signs: tuple[int, ...]
 
 
-def read(reading: Reading) -> list[NDArray[np.int64]]:
+def read(reading: WordsRead) -> list[NDArray[np.int64]]:
     """Returns the words of each sentence, in the order of `lengths`."""
     rows = reading.rows.astype(np.float64)
     lengths = np.array(reading.lengths)
@@ -86,7 +86,7 @@ def _principal(rows: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     return directions
 
 
-def _pursuit(rows: NDArray[np.float64], reading: Reading, counts: NDArray[np.int64]) -> list[_Seen]:
+def _pursuit(rows: NDArray[np.float64], reading: WordsRead, counts: NDArray[np.int64]) -> list[_Seen]:
     """Returns, by matching pursuit, as many codewords at each position as sentences reach it."""
     codes = reading.codes
     dimensions = codes.shape[1]
@@ -140,7 +140,7 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _in_order(
-    directions: NDArray[np.float64], signs: NDArray[np.float64], seen: list[_Seen], reading: Reading
+    directions: NDArray[np.float64], signs: NDArray[np.float64], seen: list[_Seen], reading: WordsRead
 ) -> NDArray[np.int64]:
     """Returns the direction of each sentence, by its sign and by the position at which its energy ends."""
     positions = len(reading.rows)
@@ -166,7 +166,7 @@ def _amplitude(rows: NDArray[np.float64], lengths: NDArray[np.int64], dimensions
 
 
 def _likeliest(
-    rows: NDArray[np.float64], gates: NDArray[np.float64], reading: Reading, words: list[NDArray[np.int64]] | None
+    rows: NDArray[np.float64], gates: NDArray[np.float64], reading: WordsRead, words: list[NDArray[np.int64]] | None
 ) -> list[NDArray[np.int64]]:
     """Returns each sentence's words, given the gates and the current words of the others, in one pass."""
     codes = reading.codes

@@ -45,7 +45,7 @@ from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr, ndtri
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.exact_samplers import Exact
+from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.randomness import Noise
 
 _GRID = 8  # sums are multiples of a power of two, at most 2^-8 scales
@@ -112,7 +112,7 @@ class LatentNoise(Protocol):
         """The inverse CDF, elementwise."""
         ...
 
-    def integers(self, exact: Exact, count: int) -> NDArray[np.int64]:
+    def integers(self, exact: ExactDraws, count: int) -> NDArray[np.int64]:
         """Returns [count] draws of the discrete law on the integers, of the scale 2^24."""
         ...
 
@@ -136,7 +136,7 @@ class Gaussian:
         """The inverse CDF, elementwise."""
         return ndtri(uniforms) * self.scale
 
-    def integers(self, exact: Exact, count: int) -> NDArray[np.int64]:
+    def integers(self, exact: ExactDraws, count: int) -> NDArray[np.int64]:
         """[count] draws of the discrete Gaussian."""
         return exact.gaussian(np.full(count, _STEPS, np.uint64))
 
@@ -161,7 +161,7 @@ class Laplace:
         """The inverse CDF, elementwise; each tail from its own end, so that none loses digits."""
         return np.copysign(np.log(2 * np.minimum(uniforms, 1 - uniforms)) * self.scale, uniforms - 0.5)
 
-    def integers(self, exact: Exact, count: int) -> NDArray[np.int64]:
+    def integers(self, exact: ExactDraws, count: int) -> NDArray[np.int64]:
         """[count] draws of the discrete Laplace law."""
         return exact.laplace(np.ones(count, np.uint64), np.full(count, _STEPS, np.uint64))
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.component import component
-from epsilometer.core.exact_samplers import Exact, Words
+from epsilometer.core.exact_samplers import ExactDraws, Words
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
@@ -91,7 +91,7 @@ def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float
     return direction * (radius / np.linalg.norm(direction, axis=1))[:, None]
 
 
-def moved_exactly(points: NDArray[np.float64], epsilon: float, exact: Exact) -> NDArray[np.float64]:
+def moved_exactly(points: NDArray[np.float64], epsilon: float, exact: ExactDraws) -> NDArray[np.float64]:
     """The points [n, d] with noise of density ~ exp(-epsilon ||z||), of which a grid's points are drawn exactly."""
     dimensions = points.shape[1]
     log_weights, deviations, unit = mixture(dimensions)
