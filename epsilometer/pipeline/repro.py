@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO
 
 from dvc.cli import main as dvc
-from dvc.dvcfile import Lockfile
+from dvc.dvcfile import PROJECT_FILE, Lockfile
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
@@ -39,10 +39,14 @@ from epsilometer.pipeline.bookkeeping import (
     remove_idle_marks,
     remove_wrong_memory,
 )
-from epsilometer.pipeline.dvc_files import digest, digests, recorded
+from epsilometer.pipeline.dvc_files import digest, digests, lookup, recorded, settings
 from epsilometer.pipeline.ending import KEPT, Ending, watch_disk
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.opening import note, opened
+from epsilometer.pipeline.ordering import dependencies
+from epsilometer.pipeline.side_by_side import SideBySide
+from epsilometer.runtime.machine import cores
+from epsilometer.runtime.scaling import THREADS
 from epsilometer.runtime.unfinished import abandoned
 
 _NAMED = 5  # damaged files, before the rest are counted
@@ -166,27 +170,20 @@ def _read(paths: Iterable[str]) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """The command line; exits as `dvc repro` does where that fails."""
+    """The command line; exits as `dvc repro` does where that fails.
+
+    Stages that do not wait for one another run side by side, unless there are options of `dvc repro`.
+    """
     gc.set_threshold(100_000)  # what DVC makes stays; looking for garbage among it took a tenth of the time
     end_with_parent()
     try:
         with held(Path(), note):
-            os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
             first = [str(Path(sys.executable).parent), os.environ.get("PATH")]
             os.environ["PATH"] = os.pathsep.join(filter(None, first))  # its stages are run by this epsilometer
-            corrupted = logging.getLogger("dvc_data.hashfile.db")
-            corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
-            logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # and no more at that level
-            corrupted.addHandler(logging.StreamHandler())
-            ending = Ending()
-            for handler in logging.getLogger("dvc").handlers:  # which its other loggers have as well
-                handler.addFilter(ending)
-            threading.Thread(target=watch_disk, name="watch-disk", daemon=True).start()
-            code = dvc(["--wait-for-lock", "repro", *arguments])
-        if ending.interrupted:
-            raise KeyboardInterrupt
-        if code and ending.trouble:
-            sys.exit(f"error: {ending.trouble}, {KEPT}")
+            if any(word.startswith("-") for word in arguments) or (at_once := _at_once()) == 1:
+                code = _dvc(arguments)
+            else:
+                code = _side_by_side(arguments, at_once)
         if code:
             sys.exit(code)
     except (DvcException, UserError) as error:
@@ -198,6 +195,62 @@ def main(arguments: Sequence[str]) -> None:
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         sys.exit(130)
+
+
+def _dvc(arguments: Sequence[str]) -> int:
+    """Run `dvc repro` in this process. Returns its exit code; exits with one line where the disk is full.
+
+    Raises KeyboardInterrupt where it, or a stage below it, was interrupted.
+    """
+    os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
+    corrupted = logging.getLogger("dvc_data.hashfile.db")
+    corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
+    logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # and no more at that level
+    corrupted.addHandler(logging.StreamHandler())
+    ending = Ending()
+    for handler in logging.getLogger("dvc").handlers:  # which its other loggers have as well
+        handler.addFilter(ending)
+    threading.Thread(target=watch_disk, name="watch-disk", daemon=True).start()
+    code = int(dvc(["--wait-for-lock", "repro", *arguments]))
+    if ending.interrupted:
+        raise KeyboardInterrupt
+    if code and ending.trouble:
+        sys.exit(f"error: {ending.trouble}, {KEPT}")
+    return code
+
+
+def _side_by_side(targets: Sequence[str], at_once: int) -> int:
+    """Bring these stages up to date, all without any, and what they depend on. Returns the exit code."""
+    threading.Thread(target=watch_disk, name="watch-disk", daemon=True).start()
+    with Repo(_wait_for_lock=True) as repo:
+        try:
+            with repo.lock:
+                needs = dependencies(repo, targets or [PROJECT_FILE])
+        except DvcException:
+            needs = {}
+        if len(needs) < 2:
+            repo.close()
+            return _dvc(targets)  # which also says what is wrong with them
+        os.environ.setdefault(THREADS, str(max(1, cores() // at_once)))
+        stages = {stage.addressing: stage for stage in repo.index.stages}
+        return SideBySide(repo, stages, _single).run(needs, at_once)
+
+
+def _single(stage: str) -> int:
+    """Bring one stage up to date, in a process of its own that ends with this one."""
+    end_with_parent()
+    return _dvc(["--single-item", stage])
+
+
+def _at_once() -> int:
+    """How many stages run at a time: as params.yaml says, or two, unless there is one core or stages share out their
+    own work.
+    """
+    runtime = lookup(settings(), "runtime") if Path("params.yaml").is_file() else {}
+    stages, workers, ray = (lookup(runtime, name) for name in ("stages", "workers", "ray"))
+    if stages is not None:
+        return int(stages)
+    return min(cores(), 2) if workers in (None, 1) and ray is None else 1
 
 
 if __name__ == "__main__":

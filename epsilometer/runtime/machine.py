@@ -37,7 +37,7 @@ def examined(folder: Path) -> dict[str, str]:
         "models": _versions(_MODELS) if installed("models") else "none: no encoder, no language model",
         "pipeline": _versions(_PROJECT) if installed("project") else "none: audits by one call, no project",
         "weights": _weights(),
-        "processor": f"{processor()}, {_cores()} of {os.cpu_count()} cores usable",
+        "processor": f"{processor()}, {cores()} of {os.cpu_count()} cores usable",
         "memory": _memory(),
         "GPU": _gpu(),
         "disk": f"{free / _GIB:.0f} GiB free here; cached models in {user_cache_dir('epsilometer')}",
@@ -80,8 +80,8 @@ def processor() -> str:
     return name or platform.processor() or platform.machine()
 
 
-def _cores() -> int:
-    """Those that this process may run on, and no more than its control group allows (Linux)."""
+def cores() -> int:
+    """Returns how many this process may run on, and no more than its control group allows (Linux)."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit = Path("/sys/fs/cgroup/cpu.max")
     quota, _, period = (limit.read_text() if limit.is_file() else "max").partition(" ")
@@ -111,7 +111,7 @@ def _slow() -> list[str]:
     slow = []
     if "torch" in sys.modules and not sys.modules["torch"].cuda.is_available():
         slow.append("without a GPU, judges and generators of billions of parameters take seconds a text")
-    if _cores() < 2:
+    if cores() < 2:
         slow.append("one core: the times in the docs are of two")
     if psutil.virtual_memory().available < 4 * _GIB:
         slow.append("less than 4 GiB of free memory: set runtime.block lower")

@@ -33,7 +33,7 @@ def test_damaged_weights_are_named(tmp_path, monkeypatch) -> None:
 
 
 def test_little_memory_and_one_core_are_said_to_be_slow(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(machine, "_cores", lambda: 1)
+    monkeypatch.setattr(machine, "cores", lambda: 1)
     monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: type("M", (), {"total": 2**32, "available": 2**30}))
     assert "one core" in examined(tmp_path)["slow"]
     assert "runtime.block" in examined(tmp_path)["slow"]

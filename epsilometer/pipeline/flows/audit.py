@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from graphlib import TopologicalSorter
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,7 +31,7 @@ from prefect.states import Completed, Failed, State
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline import INTERRUPTED
+from epsilometer.pipeline import INTERRUPTED, ordering
 from epsilometer.pipeline.dvc_files import GONE
 from epsilometer.pipeline.flows.artifacts import publish
 from epsilometer.pipeline.flows.listening import is_own
@@ -40,6 +39,7 @@ from epsilometer.pipeline.flows.output import Server
 from epsilometer.pipeline.flows.pages import HOSTS
 from epsilometer.pipeline.flows.reproduce import reproduce, stopped_with_this
 from epsilometer.pipeline.opening import opened
+from epsilometer.pipeline.ordering import in_order, missed
 from epsilometer.pipeline.repro import held
 
 _GRACE = 7.0  # seconds to report an end that SIGTERM asked for
@@ -81,29 +81,23 @@ def _bring_up_to_date(folder: str, target: str | None, ended: Callable[[int], No
         needs = dependencies(folder, target)
     except StageFileDoesNotExistError as error:
         return Failed(message=f"{error.file} {GONE}")
-    order = TopologicalSorter(needs)
-    order.prepare()
     futures: dict[str, PrefectFuture[Any]] = {}
     running: dict[PrefectFuture[Any], str] = {}
-    failed = []
-    while order.is_active():
-        for stage in order.get_ready():
-            waiting = [futures[n] for n in needs[stage]]
-            futures[stage] = reproduce.submit(stage, return_state=False, wait_for=waiting)
-            running[futures[stage]] = stage
-        if not running:
-            break  # what is left depends on a stage that failed
+
+    def submit(stage: str) -> None:
+        waiting = [futures[n] for n in needs[stage]]
+        futures[stage] = reproduce.submit(stage, return_state=False, wait_for=waiting)
+        running[futures[stage]] = stage
+
+    def first_to_end() -> tuple[str, bool]:
         future = next(as_completed([*running]))
         future.wait()
-        stage = running.pop(future)
-        if future.state.is_completed():
-            order.done(stage)
-        else:
-            failed.append(stage)
+        return running.pop(future), future.state.is_completed()
+
+    failed, left = in_order(needs, len(needs), submit, first_to_end)  # the runner says how many at a time
     ended(1 if failed else 0)
     if failed:
-        missed = [stage for stage in needs if stage not in futures]
-        return Failed(message=f"failed: {', '.join(failed)}; not run for that: {', '.join(missed) or 'none'}")
+        return Failed(message=missed(failed, left))
     if target is None:
         publish(Path(folder))
     reproduced = [stage for stage, future in futures.items() if future.state.name == "Reproduced"]
@@ -114,9 +108,7 @@ def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
     """The stages to bring up to date, by address, and those that each depends on, all from DVC's graph."""
     file = str(Path(folder, "dvc.yaml"))
     with opened() as repo, repo.lock:
-        graph = repo.index.graph  # an edge leads from a stage to what it depends on
-        wanted = repo.stage.collect(f"{file}:{target}" if target else file, with_deps=True)
-        return {stage.addressing: [need.addressing for need in graph[stage]] for stage in graph if stage in wanted}
+        return ordering.dependencies(repo, [f"{file}:{target}" if target else file])
 
 
 def main() -> None:

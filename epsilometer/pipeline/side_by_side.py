@@ -1,0 +1,164 @@
+"""Stages side by side, each run by a DVC in a process of its own. DVC alone decides what is stale.
+
+Such a process is a copy of this one, which has loaded DVC. What it and its stage say comes line by line, with the
+stage's name before it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
+from typing import TextIO
+
+from dvc.exceptions import DvcException
+from dvc.repo import Repo
+from dvc.stage import Stage
+
+from epsilometer.core import limits
+from epsilometer.pipeline.ordering import Needs, in_order, missed
+from epsilometer.runtime.ending import INTERRUPTED
+
+_LAST_LINES = 10  # which a failure repeats at the end
+_MOST = 1 << 16  # bytes read at a time
+_GRACE = 2.0  # seconds more than a stage may take to end by Ctrl-C
+_ADVICE = "Use `dvc push`"  # of DVC, after each stage; there is nowhere to
+
+
+class _Running:
+    """A stage's process, its streams, and what it said last."""
+
+    def __init__(self, stage: str, bring_up_to_date: Callable[[str], int]) -> None:
+        self.stage = stage
+        self.last = deque[str](maxlen=_LAST_LINES)
+        pipes = {descriptor: os.pipe() for descriptor in (1, 2)}
+        self.process = ForkProcess(target=_child, args=(stage, bring_up_to_date, pipes), daemon=True)
+        self.process.start()
+        for _, write in pipes.values():
+            os.close(write)
+        self.streams = {pipes[1][0]: sys.stdout, pipes[2][0]: sys.stderr}
+        self._begun = dict.fromkeys(self.streams, b"")  # lines that are not whole yet
+
+    def relay(self, descriptor: int) -> None:
+        """Show the lines that have come on one of its streams."""
+        text = os.read(descriptor, _MOST)
+        *lines, self._begun[descriptor] = (self._begun[descriptor] + text).split(b"\n")
+        for line in lines:
+            self._show(line, self.streams[descriptor])
+        if not text:
+            self._close(descriptor)
+
+    def end(self) -> None:
+        """Show what is left, once the process has ended; something that it has left running may hold its streams."""
+        for descriptor in [*self.streams]:
+            os.set_blocking(descriptor, False)
+            with suppress(BlockingIOError):
+                while descriptor in self.streams:
+                    self.relay(descriptor)
+            self._close(descriptor)
+        self.process.join()
+
+    def _close(self, descriptor: int) -> None:
+        if (stream := self.streams.pop(descriptor, None)) is not None:
+            self._show(self._begun[descriptor], stream)
+            os.close(descriptor)
+
+    def _show(self, line: bytes, stream: TextIO) -> None:
+        text = line.decode(errors="replace").rstrip()
+        if text and not text.startswith(_ADVICE):
+            self.last.append(text)
+            print(text if f"'{self.stage}'" in text else f"{self.stage}: {text}", file=stream, flush=True)
+
+
+class SideBySide:
+    """The stages of a project, brought up to date in processes of their own.
+
+    bring_up_to_date: what such a process does for its stage; its exit code.
+    """
+
+    def __init__(self, repo: Repo, stages: Mapping[str, Stage], bring_up_to_date: Callable[[str], int]) -> None:
+        self._repo, self._stages, self._bring_up_to_date = repo, stages, bring_up_to_date
+        self._running: list[_Running] = []
+        self._unchanged: list[str] = []
+        self._failed: list[_Running] = []
+
+    def run(self, needs: Needs, at_once: int) -> int:
+        """Bring stages up to date; those that failed are said at the end, with the last lines of each.
+
+        Returns the exit code, of DVC where one failed. Raises KeyboardInterrupt where this process or a stage was
+        interrupted, once no stage runs any more.
+        """
+        try:
+            failed, left = in_order(needs, at_once, self._start, self._ended)
+        finally:
+            self._stop()
+        for running in self._failed:
+            print(f"{running.stage} failed; its last lines:", *running.last, sep="\n  ", file=sys.stderr)
+        if failed:
+            print(f"error: {missed(failed, left)}", file=sys.stderr)
+        return self._failed[0].process.exitcode or 0 if self._failed else 0
+
+    def _start(self, stage: str) -> None:
+        """Begin a stage that DVC would run."""
+        try:
+            with self._repo.lock:
+                stale = self._stages[stage].changed()
+        except DvcException:
+            stale = True  # the process says why
+        self._repo.close()  # no connection to DVC's memory may be open in two processes
+        if stale:
+            self._running.append(_Running(stage, self._bring_up_to_date))
+        else:
+            print(f"Stage '{stage}' didn't change, skipping", flush=True)
+            self._unchanged.append(stage)
+
+    def _ended(self) -> tuple[str, bool]:
+        while not self._unchanged:
+            if (ended := self._wait()) is not None:
+                if ended.process.exitcode == INTERRUPTED:
+                    raise KeyboardInterrupt
+                if ended.process.exitcode:
+                    self._failed.append(ended)
+                return ended.stage, not ended.process.exitcode
+        return self._unchanged.pop(), True
+
+    def _wait(self, seconds: float | None = None) -> _Running | None:
+        """Show what comes next. Returns what has ended, if any."""
+        keys = [key for child in self._running for key in (*child.streams, child.process.sentinel)]
+        ready = {key for key in wait(keys, seconds) if isinstance(key, int)}
+        for child in self._running:
+            for descriptor in ready.intersection(child.streams):
+                child.relay(descriptor)
+        for child in self._running:
+            if child.process.sentinel in ready:
+                self._running.remove(child)
+                child.end()
+                return child
+        return None
+
+    def _stop(self) -> None:
+        """Wait for those that still run where this process ends early; those that Ctrl-C has not reached are ended."""
+        until = time.monotonic() + limits.EXIT_SECONDS.value + _GRACE
+        try:
+            while self._running and (left := until - time.monotonic()) > 0:
+                self._wait(left)
+        finally:
+            for child in self._running:  # its stage ends with it
+                child.process.kill()
+                child.end()
+
+
+def _child(stage: str, bring_up_to_date: Callable[[str], int], pipes: Mapping[int, tuple[int, int]]) -> None:
+    for descriptor, (read, write) in pipes.items():
+        os.close(read)
+        os.dup2(write, descriptor)
+        os.close(write)
+    code = INTERRUPTED
+    with suppress(KeyboardInterrupt):
+        code = bring_up_to_date(stage)
+    sys.exit(code)
