@@ -94,7 +94,8 @@ def module(kind: str, name: str) -> ModuleType:
     loaded = getattr(sys.modules.get(own_name), "__file__", None)
     if loaded is not None and Path(loaded).resolve() != path.resolve():
         raise UserError(f"two files of one name would replace each other: {loaded} and {name}; rename one of them")
-    spec = ModuleSpec(own_name, loader := _FromSource(own_name, str(path)), origin=str(path))
+    place = str(path.absolute())
+    spec = ModuleSpec(own_name, loader := _FromSource(own_name, place), origin=place)
     spec.has_location = True
     if (folder := str(path.parent.resolve())) not in sys.path:
         sys.path.append(folder)  # for the helpers beside it; last, so that none shadows a library
