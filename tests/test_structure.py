@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -260,6 +261,13 @@ PARAMETERS, BY_POSITION = 7, 4  # of a public function at most; of a call at mos
 @cache
 def trees(folder: str = "epsilometer") -> dict[Path, ast.Module]:
     return {file: ast.parse(file.read_text(encoding="utf-8")) for file in sources(folder)}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_trees() -> Iterator[None]:
+    """A million objects, which Python would go through whenever it collects garbage."""
+    yield
+    trees.cache_clear()
 
 
 def test_no_public_function_takes_more_than_seven_parameters() -> None:

@@ -215,9 +215,9 @@ def test_gradients_that_clients_send(kind: str, tmp_path: Path, on_gpu: Callable
 
 
 ATTACKS: dict[str, Callable[[Path], Any]] = {
-    "lamp": lambda language: Lamp(steps=4, starts=4, rearranged=3, moves=4, every=2, language=str(language)),
-    "lamp, tag": lambda _: Lamp(loss="tag", steps=2, starts=3, rearranged=2, moves=2, every=1, language=None),
-    "likelihood": lambda _: LikelihoodAscent(prior=None, steps=2, width=4),
+    "lamp": lambda language: Lamp(steps=2, starts=3, rearranged=2, moves=2, every=1, language=str(language)),
+    "lamp, tag": lambda _: Lamp(loss="tag", steps=1, starts=2, rearranged=2, moves=2, every=1, language=None),
+    "likelihood": lambda _: LikelihoodAscent(prior=None, steps=1, width=2),
     "published": lambda _: Decepticons(variant="published"),
     "aware": lambda _: Decepticons(batch=2),
 }

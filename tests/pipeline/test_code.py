@@ -1,4 +1,7 @@
-"""What a user's own files import is a dependency: of the stages that use them, and of what a search has kept."""
+"""DVC reruns exactly what an edit touches: of settings, of a user's own files, and of whatever these import.
+
+What these import is a dependency of what a search has kept, too.
+"""
 
 from __future__ import annotations
 
@@ -22,34 +25,52 @@ def rewrite(text, epsilon, rng):
     return text if kept(rng) else "play"
 """
 ALWAYS = {"code", "resources"}  # stages that always run
+METADATA = "Metadata-Version: 2.1\nName: pretended\nVersion: {}\n"
 CALIBRATE = ("python", "-m", "epsilometer.pipeline.guard.entry", "calibrate", "rows.json")
 VARIED = {"epsilon": 1, "trials": 20, "candidates": [], "temperatures": [0], "seeds": 0}
-ATTACK = """import guessing
+HELPER = """def kept(rng):
+    return rng.random() < 0.5
 
-class Attack:
-    def guess(self, rewrites, candidates, context):
-        return guessing.first(candidates)
+def unused():
+    import elsewhere_pretended
 """
+ATTACK = """import guessing
+from epsilometer.core.component import component
+
+@component
+class Attack:
+    place: int = 0
+
+    def guess(self, rewrites, candidates, context):
+        return guessing.first(candidates) + self.place
+"""
+JUDGEMENTS = {"source": "epsilometer/corpora/synthetic.py", "part": "judgements", "count": 40}
 
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """The toy project with a mechanism and an attack that each import a helper, and a second mechanism without.
 
-    The audit's factors are varied in both cells.
+    The helper imports a package, of which a file beside it says the version. The audit's factors are varied in one
+    cell; a second data set, which no cell audits, is drawn from a grammar.
     """
     sandbox = Toy(tmp_path_factory.mktemp("code"), trials=40, stages=(*STAGES, "ablations"))
     plain = sandbox.params["cells"]["songs-mine"]
     own = {"mechanism": "own", "file": "own.py", "epsilons": [1, 50]}
     sandbox.params["mechanisms"]["own"] = own
     sandbox.params["cells"] = {"songs-mine": plain, "songs-own": {**own, "dataset": "songs"}}
-    sandbox.params["ablations"] = {name: {**cell, **VARIED} for name, cell in sandbox.params["cells"].items()}
+    sandbox.params["ablations"] = {"songs-own": {**own, "dataset": "songs", **VARIED}}
+    sandbox.params["datasets"]["judgements"] = {**JUDGEMENTS, "use": "train", "match": None, "public": True}
     files = {
         "own.py": MINE,
-        "helper.py": "def kept(rng):\n    return rng.random() < 0.5\n",
+        "helper.py": HELPER,
+        "pretended.py": "",
+        "pretended-1.dist-info/METADATA": METADATA.format(1),
+        "pretended-1.dist-info/top_level.txt": "elsewhere_pretended\n",
         "guess.py": ATTACK,
         "guessing.py": "import numpy as np\n\ndef first(candidates):\n    return np.zeros(len(candidates), int)\n",
     }
+    (sandbox.folder / "pretended-1.dist-info").mkdir()
     for name, text in files.items():
         (sandbox.folder / name).write_text(text)
     sandbox.params["attacks"] = {"length": {}, "guess.py": {}}
@@ -80,13 +101,22 @@ def append(toy: Toy, name: str, text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
-def test_only_what_a_changed_helper_reaches_runs_again(toy: Toy) -> None:
+def test_settings_of_how_it_runs_change_nothing(toy: Toy) -> None:
+    toy.params["runtime"] = {"block": 16, "workers": 2}
+    toy.write_params()
     assert repro(toy) == ALWAYS
+    before = toy.results()
+    toy.run("dvc", "repro", "--force", "--single-item", "rewrite@songs-mine")
+    assert toy.results() == before
+    toy.params["runtime"] = {"block": 65536, "workers": 1}
+    toy.write_params()
+
+
+def test_only_what_a_changed_helper_reaches_runs_again(toy: Toy) -> None:
     append(toy, "helper.py", "\n\ndef kept(rng):\n    return rng.random() < 0.25\n")
     assert repro(toy) == {*ALWAYS, "rewrite@songs-own", "attack@songs-own", "ablations@songs-own", "estimate"}
     append(toy, "guessing.py", "\n\ndef first(candidates):\n    return np.ones(len(candidates), int)\n")
-    every = {f"{stage}@songs-{name}" for stage in ("attack", "ablations") for name in ("mine", "own")}
-    assert repro(toy) == {*ALWAYS, "estimate", *every}
+    assert repro(toy) == {*ALWAYS, "estimate", "ablations@songs-own", "attack@songs-own", "attack@songs-mine"}
     append(toy, "own.py", "\n")  # the rewrites, and what the mechanism states of itself, come out as they were
     assert repro(toy) == {*ALWAYS, "rewrite@songs-own", "attack@songs-own", "ablations@songs-own"}
 
@@ -95,15 +125,7 @@ def test_an_upgraded_package_runs_what_imports_it_and_the_progress_bar_runs_noth
     append(toy, "epsilometer/runtime/progress.py", "\n# edited\n")
     append(toy, "epsilometer/pipeline/guard/parent.py", "\n# edited\n")
     assert toy.run("epsilometer", "why") == "nothing has changed\n"
-    package = toy.folder / "pretended.py"  # a package of the helper's, of which this is the version
-    package.write_text("")
-    info = toy.folder / "pretended-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pretended\nVersion: 1\n")
-    (info / "top_level.txt").write_text("elsewhere_pretended\n")
-    append(toy, "helper.py", "\n\ndef unused():\n    import elsewhere_pretended\n")
-    toy.run("dvc", "repro")
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pretended\nVersion: 2\n")
+    (toy.folder / "pretended-1.dist-info/METADATA").write_text(METADATA.format(2))
     said = toy.run("epsilometer", "why", "rewrite")
     assert said == "rewrite@songs-own:\n  package pretended: 1 before, 2 now\n"
     log = toy.run("dvc", "repro")
@@ -111,34 +133,64 @@ def test_an_upgraded_package_runs_what_imports_it_and_the_progress_bar_runs_noth
     assert "why: package pretended: 1 before, 2 now" in log
 
 
+def test_an_attacks_parameter_leaves_the_rewrites_alone(toy: Toy) -> None:
+    toy.params["attacks"]["guess.py"] = {"place": -1}
+    toy.write_params()
+    assert repro(toy) == {*ALWAYS, "estimate", "ablations@songs-own", "attack@songs-own", "attack@songs-mine"}
+
+
+def test_an_epsilon_reruns_its_cell_and_keeps_the_other_rewrites(toy: Toy) -> None:
+    rewrites = (toy.folder / "data/rewrites/songs-mine/5.parquet").read_bytes()
+    for entry in (toy.params["mechanisms"]["mine"], toy.params["cells"]["songs-mine"]):
+        entry["epsilons"] = [1, 5, 9]
+    toy.write_params()
+    assert repro(toy) == {*ALWAYS, "rewrite@songs-mine", "attack@songs-mine", "estimate"}
+    assert (toy.folder / "data/rewrites/songs-mine/5.parquet").read_bytes() == rewrites
+    assert (toy.folder / "data/rewrites/songs-mine/9.parquet").exists()
+
+
+def test_a_new_round_draws_fresh_noise_on_the_same_trials(toy: Toy) -> None:
+    before = (toy.folder / "data/rewrites/songs-mine/1.parquet").read_bytes()
+    toy.params["audit"]["round"] = 1
+    toy.write_params()
+    again = repro(toy)
+    assert {"rewrite@songs-own", "rewrite@songs-mine", "estimate"} <= again
+    assert not again & {f"{stage}@songs" for stage in ("prepare", "embed", "trials")}
+    assert (toy.folder / "data/rewrites/songs-mine/1.parquet").read_bytes() != before
+
+
+def test_a_failed_stage_leaves_nothing_behind_and_the_next_run_goes_on(toy: Toy) -> None:
+    file = toy.folder / "mine.py"
+    good = file.read_text()
+    file.write_text("def rewrite(text, epsilon, rng):\n    return None\n")
+    assert "NoneType where a string is due" in toy.run("dvc", "repro", code=255)
+    assert not list((toy.folder / "data/rewrites").glob("songs-mine/*"))
+    assert not list((toy.folder / "data").rglob("*.partial"))
+    file.write_text(good)
+    assert "rewrite@songs-own" not in repro(toy)
+    assert (toy.folder / "data/rewrites/songs-mine/9.parquet").exists()
+
+
 def test_another_data_set_leaves_the_cells_alone(toy: Toy) -> None:
     toy.params["datasets"]["more"] = toy.params["datasets"]["songs"]
-    entry = toy.params["cells"]["songs-mine"] | {"dataset": "more"}
-    toy.params["cells"]["more-mine"] = entry
-    toy.params["ablations"]["more-mine"] = {**entry, **VARIED}
+    toy.params["cells"]["more-mine"] = toy.params["cells"]["songs-mine"] | {"dataset": "more"}
     toy.write_params()
-    new = {f"{stage}@more" for stage in ("prepare", "embed", "trials")}
-    new |= {f"{stage}@more-mine" for stage in ("rewrite", "attack", "ablations")}
+    new = {*(f"{stage}@more" for stage in ("prepare", "embed", "trials")), "rewrite@more-mine", "attack@more-mine"}
     assert repro(toy) == {*ALWAYS, "estimate", *new}
 
 
-def test_an_edited_grammar_draws_the_texts_again(tmp_path: Path) -> None:
+def test_an_edited_grammar_draws_the_texts_again(toy: Toy) -> None:
     """Grammars are data that no import names."""
-    toy = Toy(tmp_path, trials=40)
-    generated = {"source": "epsilometer/corpora/synthetic.py", "part": "judgements", "count": 40}
-    toy.params["datasets"]["judgements"] = {**generated, "use": "train", "match": None, "public": True}
-    toy.write_params()
-    assert repro(toy) >= {"code", "prepare@songs", "prepare@judgements"}
-    prepared, grammar = tmp_path / "data/prepared/judgements.parquet", "epsilometer/corpora/grammars/judgements.yaml"
+    prepared, grammar = toy.folder / "data/prepared/judgements.parquet", "epsilometer/corpora/grammars/judgements.yaml"
     before = prepared.read_bytes()
     append(toy, grammar, "# edited\n")
     assert f"{grammar} has changed" in toy.run("epsilometer", "why", "prepare")
-    assert repro(toy) == {"code", "resources", "prepare@judgements"}
+    assert repro(toy) == {*ALWAYS, "prepare@judgements"}
     assert prepared.read_bytes() == before
-    (tmp_path / grammar).write_text((tmp_path / grammar).read_text().replace("the {n", "some {n"))
-    ran = repro(toy)
-    assert "prepare@judgements" in ran
-    assert not [stage for stage in ran if stage.endswith(("songs", "songs-mine"))]
+    (toy.folder / grammar).write_text((toy.folder / grammar).read_text().replace("the {n", "some {n"))
+    again = repro(toy)
+    assert "prepare@judgements" in again
+    assert not [stage for stage in again if "songs" in stage]
     assert prepared.read_bytes() != before
 
 
