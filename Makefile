@@ -6,6 +6,7 @@
 # make training  private fine-tuning: its claims, what it costs, who can tell: make audit PROFILE=training
 # make leaderboard   what every mechanism keeps at equal loss, ranked within a class of claims: make audit PROFILE=leaderboard
 # make test      a larger set-up, then the checks and the test suite
+# make test-slow   what guards a release and takes long: kills by the dozen, full disks, the tutorial, paper-sized checks
 # make flow      the audit as a Prefect flow
 # make reaudit   what was updated, the audit again, against the accepted baseline (FRESH=1: fresh noise; docs/reaudits.md)
 # make ui        Prefect's server, a worker and the deployments, to watch and start audits (PORT=4200);  make ui-stop

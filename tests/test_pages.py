@@ -167,6 +167,7 @@ def test_the_python_on_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytes
         compile(file.read_text(), file.name, "exec")
 
 
+@pytest.mark.slow
 def test_the_tutorial_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers to .05 or a fiftieth: on another processor a distance may differ in its last bit, and so a draw."""
     monkeypatch.chdir(tmp_path)

@@ -483,7 +483,7 @@ def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
         def test_it_names(assert_leaks_at_most):
             assert_leaks_at_most(lambda text, rng: text, TEXTS, identifiers=(0.1, ["name"]))
 
-        TABLE = pl.DataFrame({"text": [f"{i} of {g}" for i in range(400) for g in "MF"], "gender": ["M", "F"] * 400})
+        TABLE = pl.DataFrame({"text": [f"{i} of {g}" for i in range(240) for g in "MF"], "gender": ["M", "F"] * 240})
 
         def test_nobody_infers(assert_leaks_at_most):
             assert_leaks_at_most(lambda text, rng: "nothing", TABLE, attribute=(0.5, "gender"))

@@ -15,6 +15,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.models import bert
 from epsilometer.models.encoder import Encoder, _BertEncoder
 from epsilometer.models.locate import locate, would_download
+from epsilometer.studies.texts.stages.embed import on_grid
 from tests.support.places import ROOT
 
 TEXTS = """show me the cheapest flights from boston to denver on monday morning
@@ -225,17 +226,15 @@ def test_embeddings_of_an_audit_are_the_same_on_every_processor(tmp_path: Path) 
 
     Of 10^9 numbers about one may come out otherwise; here are 11,520.
     """
+    texts = [f"play song {i} by the band number {i * i}" for i in range(30)]
     code = (
         "import sys, numpy as np\n"
         "from epsilometer.models.encoder import Encoder\n"
         "from epsilometer.studies.texts.stages.embed import on_grid\n"
-        "texts = [f'play song {i} by the band number {i * i}' for i in range(30)]\n"
-        "np.save(sys.argv[1], on_grid(Encoder('all-MiniLM-L6-v2', 'float64').encode(texts)))\n"
+        f"np.save(sys.argv[1], on_grid(Encoder('all-MiniLM-L6-v2', 'float64').encode({texts})))\n"
     )
     plain = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
-    contents = []
-    for name, setting in (("plain", plain), ("own", {})):
-        path = tmp_path / f"{name}.npy"
-        subprocess.run([sys.executable, "-c", code, str(path)], env=os.environ | setting, cwd=ROOT, check=True)
-        contents.append(path.read_bytes())
-    assert contents[0] == contents[1]
+    path = tmp_path / "plain.npy"
+    subprocess.run([sys.executable, "-c", code, str(path)], env=os.environ | plain, cwd=ROOT, check=True)
+    own = on_grid(Encoder("all-MiniLM-L6-v2", "float64").encode(texts))
+    assert np.array_equal(np.load(path), own)

@@ -640,7 +640,14 @@ def test_a_full_disk_under_data(project: Project) -> None:
         subprocess.run(["umount", "-l", str(data)], check=True)
 
 
-@pytest.mark.parametrize("room", [100, 900, 2450], ids=["before", "stage", "dvc"])
+@pytest.mark.parametrize(
+    "room",
+    [
+        pytest.param(100, id="before", marks=pytest.mark.slow),
+        pytest.param(900, id="stage"),
+        pytest.param(2450, id="dvc", marks=pytest.mark.slow),
+    ],
+)
 def test_a_disk_that_is_full_with_all_that_dvc_has_on_it(project: Project, tmp_path: Path, room: int) -> None:
     """One line, whoever meets it; nothing half copied stays, of which DVC would count two files of an output as four.
 

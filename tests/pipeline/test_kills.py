@@ -143,16 +143,21 @@ def test_a_process_that_ended_keeps_nothing_busy(undisturbed: Undisturbed) -> No
     begun = psutil.Process().create_time() - 60
     unfetched = subprocess.Popen(["true"])
     assert wait(lambda: not at_work(psutil.Process(unfetched.pid)), 10)
+    undisturbed.clear_outputs()
+    ended = {"cmd": "epsilometer/pipeline/repro.py --single-item attack@songs-mine"}
+    entries = []
     for number in (unfetched.pid, os.getpid()):
-        entry = {"pid": number, "cmd": "epsilometer/pipeline/repro.py --single-item attack@songs-mine"}
-        busy = {"read": {str(folder / "data/prepared/songs.json"): [entry]}, "write": {str(folder / "data"): entry}}
-        (folder / ".dvc/tmp/rwlock").write_text(json.dumps(busy))
-        undisturbed.clear_outputs()
+        entries.append(ended | {"pid": number})
         partial = folder / f"data/.estimates.parquet.{number}.partial"
         partial.write_bytes(b"PAR1")
         if number == os.getpid():
             os.utime(partial, (begun, begun))
-        undisturbed.finish()  # asserts that no such file is left
+    busy = {
+        "read": {str(folder / "data/prepared/songs.json"): entries},
+        "write": dict(zip((str(folder / "data"), str(folder / "data/trials/songs.json")), entries, strict=True)),
+    }
+    (folder / ".dvc/tmp/rwlock").write_text(json.dumps(busy))
+    undisturbed.finish()  # asserts that no such file is left
     unfetched.wait()
 
 

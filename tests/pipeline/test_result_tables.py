@@ -16,6 +16,7 @@ from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.reporting import write_tables
 from epsilometer.report import page
 from epsilometer.runtime.machine import hardware
+from epsilometer.studies.texts.report import ablations, curves, known_loss, worst_case, worth
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import SIMILARITIES
 from tests.support.audited import HOSTILE, TEXTS, audit, estimates, frame, settings
@@ -23,7 +24,9 @@ from tests.support.audited import HOSTILE, TEXTS, audit, estimates, frame, setti
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a profile's run, with its page."""
+    """The folder of a profile's run, with its page. Figures, which no table has, are left empty: they take seconds."""
+    for module in (ablations, curves, known_loss, worst_case, worth):
+        monkeypatch.setattr(module, "figure", lambda *_, **__: {"concat": []})
     folder = tmp_path / "runs/mine"
     (folder / "data").mkdir(parents=True)
     monkeypatch.chdir(folder)

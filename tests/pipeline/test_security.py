@@ -420,7 +420,8 @@ def unsafe(call: ast.Call) -> str | None:
 
 @pytest.mark.parametrize("file", PRODUCT, ids=lambda file: str(file.relative_to(ROOT)))
 def test_nothing_unpickles_evaluates_or_trusts(file: Path) -> None:
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    source = file.read_text(encoding="utf-8")
+    tree = ast.parse(source)
     imported = {
         name.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
     } | {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
@@ -428,7 +429,7 @@ def test_nothing_unpickles_evaluates_or_trusts(file: Path) -> None:
         assert not imported & (PICKLERS - {"torch"})
         calls = [unsafe(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
         assert [what for what in calls if what] == []
-    for node in ast.walk(tree):
+    for node in ast.walk(tree) if "_loader" in source.lower() else ():
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and "_loader" in ast.unparse(node).lower().partition("=")[0]:
             assert "yaml.SafeLoader" in ast.unparse(node)
 

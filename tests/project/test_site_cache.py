@@ -127,6 +127,8 @@ def test_a_folder_that_somebody_else_can_write_is_refused(tmp_path: Path, place:
         pytest.skip("only root can give a folder away")
     with pytest.raises(UserError, match=f"^{folder}, of DVC's site cache, {reason}.*; delete it"):
         keep_private(tmp_path)
+    if place != NAME:
+        return  # a run looks at all of them in the same way
     (tmp_path / "dvc.yaml").write_text(STAGE)
     repro = [sys.executable, "-m", "epsilometer.pipeline.repro"]
     done = subprocess.run(repro, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)

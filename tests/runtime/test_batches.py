@@ -16,6 +16,7 @@ from epsilometer.pipeline.guard import entry
 from epsilometer.report.origin import device
 from epsilometer.runtime import batches
 from epsilometer.runtime.scaling import Engine, run
+from tests.support.slice_work import noting
 
 RECORD = Path("data/batches/rewrite/queries-tem.json")
 
@@ -77,12 +78,8 @@ def test_work_that_goes_on_after_a_kill_has_the_batches_of_both_runs() -> None:
     ]
 
 
-def in_a_worker() -> Callable[[int], int]:
-    return lambda part: batches.noted(f"model {part}", 1000, 0, each=10, rows=part) or os.getpid()
-
-
 def test_workers_note_into_the_same_record() -> None:
     workers: set[int] = set()
-    stage(lambda: workers.update(run(in_a_worker, [1, 2, 3, 4], Engine(workers=2))))
+    stage(lambda: workers.update(run(noting, [1, 2, 3, 4], Engine(workers=2))))
     assert os.getpid() not in workers
     assert [entry["model"] for entry in json.loads(RECORD.read_text())] == [f"model {part}" for part in (1, 2, 3, 4)]

@@ -61,6 +61,13 @@ def no_builder() -> Callable[[int], int]:
     raise UserError("the model is not there; fetch it")
 
 
+def noting() -> Callable[[int], int]:
+    """Notes batches of so many rows, and says who."""
+    from epsilometer.runtime import batches
+
+    return lambda part: batches.noted(f"model {part}", 1000, 0, each=10, rows=part) or os.getpid()
+
+
 def addresses() -> Callable[[int], tuple[int, str]]:
     """Squares, and the address of the node that computed them."""
     import ray

@@ -103,6 +103,7 @@ def test_no_sentence_contradicts_the_table(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_no_cell_contradicts_the_table_nor_is_rounded_across_its_limit(seed: int) -> None:
     shown = table(seed)
+    of_datasets = {each.heading: each for each in matrices(shown)}
     for (dataset, mechanism, epsilon), rows in shown.group_by("dataset", "mechanism", "epsilon"):
         text, word = in_a_cell(rows), rows.filter(limit=ALL)["decision"].item()
         assert text.startswith(f"ε {budget(epsilon)}: {'not exceeded' if word == NOT_EXCEEDED else word}")  # type: ignore[arg-type]
@@ -111,8 +112,7 @@ def test_no_cell_contradicts_the_table_nor_is_rounded_across_its_limit(seed: int
             allowed = {"loss": 1.0, "δ": 0.01, "names": 0.01}[number[1]] * (100 if number[4] else 1)
             assert (float(number[3]) > allowed) == (word == BEYOND), text
             assert number[2] == ("≥" if word == BEYOND else "≤")
-        matrix = next(each for each in matrices(shown) if each.heading == dataset)
-        row = next(row for row in matrix.rows if row["mechanism"] == mechanism)
+        row = next(row for row in of_datasets[dataset].rows if row["mechanism"] == mechanism)
         assert row[f"budget {1 + BUDGETS.index(epsilon)}"] == text  # type: ignore[arg-type]
     for each in reasons(shown):
         of = shown.filter(dataset=each.heading.removeprefix("Decisions on "), limit=ALL)
