@@ -14,6 +14,7 @@ import importlib.util
 import logging
 import os
 import re
+import signal
 import sqlite3
 import sys
 import threading
@@ -180,6 +181,7 @@ def main(arguments: Sequence[str]) -> None:
         with held(Path(), note):
             first = [str(Path(sys.executable).parent), os.environ.get("PATH")]
             os.environ["PATH"] = os.pathsep.join(filter(None, first))  # its stages are run by this epsilometer
+            os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
             if any(word.startswith("-") for word in arguments) or (at_once := _at_once()) == 1:
                 code = _dvc(arguments)
             else:
@@ -188,6 +190,9 @@ def main(arguments: Sequence[str]) -> None:
             sys.exit(code)
     except (DvcException, UserError) as error:
         sys.exit(f"error: {error}")
+    except BrokenPipeError:  # nobody reads what is said; nor is the rest of it said, as Python would
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except (OSError, sqlite3.Error) as error:
         if (trouble := disk_trouble(error)) is None:
             raise
@@ -202,7 +207,7 @@ def _dvc(arguments: Sequence[str]) -> int:
 
     Raises KeyboardInterrupt where it, or a stage below it, was interrupted.
     """
-    os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
+    os.environ[RUNNER] = str(os.getpid())
     corrupted = logging.getLogger("dvc_data.hashfile.db")
     corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
     logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # and no more at that level

@@ -95,8 +95,13 @@ class SideBySide:
         """
         try:
             failed, left = in_order(needs, at_once, self._start, self._ended)
+        except KeyboardInterrupt:
+            self._wait_for_all()
+            raise
         finally:
-            self._stop()
+            for child in self._running:  # its stage ends with it
+                child.process.kill()
+                child.process.join()
         for running in self._failed:
             print(f"{running.stage} failed; its last lines:", *running.last, sep="\n  ", file=sys.stderr)
         if failed:
@@ -141,24 +146,19 @@ class SideBySide:
                 return child
         return None
 
-    def _stop(self) -> None:
-        """Wait for those that still run where this process ends early; those that Ctrl-C has not reached are ended."""
+    def _wait_for_all(self) -> None:
+        """Wait until those that still run have ended by the Ctrl-C that ended this process, if it has reached them."""
         until = time.monotonic() + limits.EXIT_SECONDS.value + _GRACE
-        try:
-            while self._running and (left := until - time.monotonic()) > 0:
-                self._wait(left)
-        finally:
-            for child in self._running:  # its stage ends with it
-                child.process.kill()
-                child.end()
+        while self._running and (left := until - time.monotonic()) > 0:
+            self._wait(left)
 
 
 def _child(stage: str, bring_up_to_date: Callable[[str], int], pipes: Mapping[int, tuple[int, int]]) -> None:
-    for descriptor, (read, write) in pipes.items():
-        os.close(read)
-        os.dup2(write, descriptor)
-        os.close(write)
     code = INTERRUPTED
     with suppress(KeyboardInterrupt):
+        for descriptor, (read, write) in pipes.items():
+            os.close(read)
+            os.dup2(write, descriptor)
+            os.close(write)
         code = bring_up_to_date(stage)
     sys.exit(code)

@@ -257,6 +257,18 @@ def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project: Project) -> None:
     assert project.is_up_to_date()
 
 
+def test_who_stops_reading_ends_the_run(project: Project) -> None:
+    project.mark("held", "first", "second")
+    process = project.start()
+    started = project.started(process, "first", "second")
+    assert process.stdout is not None
+    process.stdout.close()
+    project.mark("held")
+    assert process.wait(60) == 128 + signal.SIGPIPE
+    assert wait(lambda: not any(map(at_work, started)), 10)
+    assert project.begun() <= {"first", "second", "third", "lonely"}
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_what_a_killed_run_has_started_ends_with_it(project: Project, number: signal.Signals) -> None:
     project.mark("held", "third", "second")
