@@ -223,7 +223,9 @@ ATTACKS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize(
+    "attack", [pytest.param(name, marks=pytest.mark.slow) if name == "lamp, tag" else name for name in ATTACKS]
+)
 def test_attacks_on_gradients(attack: str, tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
     sizes = {"hidden_size": 64, "num_hidden_layers": 3, "intermediate_size": 256}
     folder = tiny_models.save_word_bert(tmp_path / "bert", [f"w{i}" for i in range(60)], **sizes)

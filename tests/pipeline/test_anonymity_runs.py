@@ -78,6 +78,7 @@ def repro(toy: Toy) -> set[str]:
     return {line.split("'")[1] for line in lines if line.startswith("Running stage")} - {"code", "resources"}
 
 
+@pytest.mark.slow
 def test_the_stages_run_and_an_edit_reruns_what_it_touches(toy: Toy) -> None:
     table = toy.folder / "data/anonymized/songs-swaps/none.parquet"
     assert repro(toy) == {"prepare@songs", "vectors@own", "auxiliaries@songs", "classifiers", "anonymize@songs-swaps"}

@@ -51,7 +51,9 @@ def recipe(name: str, corpus: Path, start: Path | None = None) -> Any:
     return RECIPES[name](corpus / "corpus.txt", corpus / "pairs.tsv", corpus / "cache", start, "cpu", 60)
 
 
-@pytest.mark.parametrize("name", list(RECIPES))
+@pytest.mark.parametrize(
+    "name", [name if name == "deberta" else pytest.param(name, marks=pytest.mark.slow) for name in RECIPES]
+)
 def test_a_run_that_was_cut_ends_in_the_same_weights(name: str, corpus: Path, tmp_path: Path) -> None:
     def weights(stops: list[int], checkpoint: Path) -> dict[str, torch.Tensor]:
         for stop in stops:
