@@ -47,6 +47,7 @@ from epsilometer.pipeline.opening import note, opened
 from epsilometer.pipeline.ordering import dependencies
 from epsilometer.pipeline.side_by_side import SideBySide
 from epsilometer.runtime.machine import cores
+from epsilometer.runtime.scaling import THREADS
 from epsilometer.runtime.unfinished import abandoned
 
 _NAMED = 5  # damaged files, before the rest are counted
@@ -235,6 +236,7 @@ def _side_by_side(targets: Sequence[str], at_once: int) -> int:
         if len(needs) < 2:
             repo.close()
             return _dvc(targets)  # which also says what is wrong with them
+        os.environ.setdefault(THREADS, str(max(1, cores() // at_once)))
         stages = {stage.addressing: stage for stage in repo.index.stages}
         return SideBySide(repo, stages, _single).run(needs, at_once)
 

@@ -43,7 +43,7 @@ _SHARE = 4  # slices for each worker at least, so that the last ones do not leav
 _LEAST = 256  # trials in a slice that is cut smaller for that
 _TRIES = 4  # workers that a slice may lose before it counts as the cause
 _PATIENCE = 180.0  # seconds without any worker before that is an error
-_THREADS = "OMP_NUM_THREADS"
+THREADS = "OMP_NUM_THREADS"
 _CONNECT = 10.0  # seconds for a cluster's address to answer
 _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # HTTP/2's first frame, from either side: length, type 4, flags, stream
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # RFC 9113, section 3.4; gRPC's servers answer it
@@ -120,9 +120,9 @@ def _in_processes(
 ) -> Generator[R, None, None]:
     pool = ProcessPoolExecutor(engine.workers, get_context("spawn"), _begin, (build,))
     waiting = deque[Future[R]]()
-    own = os.environ.get(_THREADS)
+    own = os.environ.get(THREADS)
     # A worker's share of the processor: read as it loads its libraries, which is before it runs any line of ours.
-    os.environ[_THREADS] = str(max(1, (os.cpu_count() or 1) // engine.workers))
+    os.environ[THREADS] = str(max(1, (os.cpu_count() or 1) // engine.workers))
     try:
         for number in range(len(parts)):
             if len(waiting) == engine.ahead:
@@ -136,9 +136,9 @@ def _in_processes(
             "runtime.workers or a smaller runtime.block, then run again"
         ) from None
     finally:
-        os.environ.pop(_THREADS)
+        os.environ.pop(THREADS)
         if own is not None:
-            os.environ[_THREADS] = own
+            os.environ[THREADS] = own
         pool.shutdown(cancel_futures=True)
 
 

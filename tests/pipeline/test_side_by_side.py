@@ -22,6 +22,7 @@ import yaml
 
 from epsilometer.pipeline import INTERRUPTED
 from epsilometer.pipeline.ordering import in_order
+from epsilometer.runtime.machine import cores
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 from tests.support.processes import at_work, below, command, wait
@@ -33,7 +34,7 @@ from epsilometer.runtime.progress import say
 from epsilometer.pipeline.guard.entry import run
 
 def main(name):
-    say("at work")
+    say(f"at work, {os.environ.get('OMP_NUM_THREADS')} threads")
     meets = {"first": "second", "second": "first"}.get(name)
     Path("begun", name).touch()
     end = time.monotonic() + 60
@@ -56,7 +57,8 @@ REPRO = (sys.executable, "-m", "epsilometer.pipeline.repro")
 class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.environment = {**os.environ, "PYTHONPATH": str(ROOT), "DVC_NO_ANALYTICS": "1"}
+        inherited = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        self.environment = {**inherited, "PYTHONPATH": str(ROOT), "DVC_NO_ANALYTICS": "1"}
         (folder / "work.py").write_text(WORK)
         (folder / ".dvcignore").write_text("__pycache__\n*.partial\n")
         stages = {
@@ -186,7 +188,7 @@ def test_two_run_at_the_same_time_and_their_lines_bear_their_names(project: Proj
     for name in NEEDS:
         begun = said.index(f"Running stage '{name}':")
         assert said.index(f"{name}: > python work.py {name}") > begun
-        assert f"{name}: at work" in said
+        assert f"{name}: at work, {max(1, cores() // 2)} threads" in said
     assert all("'" in line or re.match(rf"({'|'.join(NEEDS)}): ", line) for line in said if line)
     assert not any("dvc push" in line for line in said)
     assert project.is_up_to_date()

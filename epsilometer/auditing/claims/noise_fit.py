@@ -26,6 +26,7 @@ from epsilometer.core.randomness import Noise
 
 DRAWS = 2000
 _DISTANCE = 1e-6  # by which part of a claim the distance of two vectors may differ from it
+_FLAT = 1e-9  # of the largest variance: along an axis with less, vectors do not vary, and rounding chooses it
 
 
 def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], seed: int = 0) -> float | None:
@@ -57,8 +58,9 @@ def fit(vectors: NDArray[np.float64], noise: NDArray[np.float64], epsilon: float
     dimensions, half = noise.shape[1], len(noise) // 2
     length = np.linalg.norm(noise, axis=1)
     direction = noise / np.maximum(length, np.finfo(float).tiny)[:, None]
-    _, axes = np.linalg.eigh(np.cov(vectors, rowvar=False))
-    along, across = direction @ axes[:, -1], direction @ axes[:, 0]  # of the vectors' own spread
+    variances, axes = np.linalg.eigh(np.cov(vectors, rowvar=False))
+    least = min(np.searchsorted(variances, _FLAT * variances[-1]), dimensions - 1)
+    along, across = direction @ axes[:, -1], direction @ axes[:, least]  # most and least of the vectors' own spread
     pairs = np.einsum("ij,ij->i", direction[:half], direction[half : 2 * half])
     lengths = gamma(dimensions, scale=1 / epsilon)
     cosines = beta((dimensions - 1) / 2, (dimensions - 1) / 2, -1, 2)

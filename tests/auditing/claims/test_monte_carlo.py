@@ -298,6 +298,16 @@ def test_other_noise_than_the_claim_needs_is_seen(words: Path, wrong: Any) -> No
     assert "does not have the density" in finding.reason
 
 
+def test_the_noise_check_of_few_vectors_does_not_hang_on_their_last_bits() -> None:
+    """Twelve vectors in fifty dimensions: along most axes they do not vary, and rounding turns those."""
+    rng = np.random.default_rng(3)
+    vectors = np.tile(rng.normal(size=(12, 50)), (100, 1))
+    direction = rng.normal(size=(1200, 50)) * np.repeat([1.0, 0.8], 25)
+    noise = direction / np.linalg.norm(direction, axis=1, keepdims=True) * rng.gamma(50, 1 / 7, size=(1200, 1))
+    p_values = {fit(vectors + size * rng.normal(size=vectors.shape), noise, 7.0) for size in (0, 1e-13, 1e-13, 1e-13)}
+    assert max(p_values) == pytest.approx(min(p_values), rel=1e-4)
+
+
 def test_false_alarms_of_the_noise_check_are_as_stated() -> None:
     """At level 0.05; more than 24 of 200 with probability below 1e-4 if the p-values are valid (seed fixed)."""
     rng, alarms = np.random.default_rng(11), 0
