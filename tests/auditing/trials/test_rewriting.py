@@ -61,7 +61,7 @@ def test_repeated_texts_are_handled_by_number(public: Path) -> None:
             rewrite_all(mechanism, work, blocks), work.epsilons, work.noises, strict=True
         ):
             assert isinstance(rewrites.texts, Repeated)
-            assert rewrites.texts.texts is mechanism.outputs  # type: ignore[attr-defined]
+            assert rewrites.texts.texts is mechanism.output_texts  # type: ignore[attr-defined]
             alone = mechanism.rewrite(texts, epsilon, noise).texts
             assert list(rewrites.texts) == list(alone)
             assert (rewrites.texts[7], list(rewrites.texts[3:5])) == (alone[7], list(alone[3:5]))
