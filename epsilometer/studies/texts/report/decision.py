@@ -149,25 +149,31 @@ def settling(table: pl.DataFrame) -> list[str]:
     rows = table.filter(pl.col("limit") != ALL, decision=NOT_SHOWN).join(
         unshown, on=["dataset", "mechanism", "epsilon"], nulls_equal=True, maintain_order="left"
     )
-    said: dict[tuple[str, ...], str] = {}
-    for row in rows.sort("needed", nulls_last=True, maintain_order=True).drop_nulls("settles").to_dicts():
+    nearest = rows.sort("needed", nulls_last=True, maintain_order=True).drop_nulls("settles")
+    said: dict[tuple[str, str], list[str]] = {}
+    for row in nearest.unique(["mechanism", "dataset", "limit"], keep="first", maintain_order=True).to_dicts():
         count = "" if row["needed"] is None else f"{row['needed']:,} "
-        what = f"{limit_name(row['limit'])} of {row['mechanism']} on {row['dataset']}: {count}{row['settles']}"
-        said.setdefault((row["mechanism"], row["dataset"], row["limit"]), what)
-    return [f"To settle {listed([*said.values()][:_SHOWN], _SHOWN)}."] if said else []
+        said.setdefault((f"{limit_name(row['limit'])} on {row['dataset']}", f"{count}{row['settles']}"), []).append(
+            row["mechanism"]
+        )
+    parts = [f"{limit} under {listed(mechanisms)}: {what}" for (limit, what), mechanisms in said.items()]
+    return [f"To settle {listed(parts[:_SHOWN], _SHOWN)}."] if parts else []
 
 
 def limits_sentence(limits: Limits, results: TextResults) -> str:
     """The limits, and which pairs of texts they are about."""
     length = [name for name in results.params.datasets if results.params.match(name) == "words"]
-    pairs = f"of equal length on {listed(length)}, of any elsewhere" if length else "of any length"
+    pairs = "any other"
+    if length:
+        elsewhere = "" if len(length) == len(results.params.datasets) else ", of any length elsewhere"
+        pairs = f"another of equal length on {listed(length)}{elsewhere}"
     right = at_most(success_bound(limits.loss, 2))
     return (
         f"**Limits.** {limits.loss:g} {inflected(limits.loss, 'nat', 'nats')}: an adversary who guesses between two "
         f"texts is right at most {right}. δ at 4 nats: {limits.delta_at_4:g}. Identifiers of a kind: "
         f"{100 * limits.identifiers:g} %. "
-        f"An attribute: {limits.attribute:g} nats. All of one text a person, between texts {pairs}. **Within** rests "
-        "on upper ends alone, which attacks never show."
+        f"An attribute: {limits.attribute:g} nats. A person has one text, which is compared as a whole with {pairs}. "
+        "**Within** rests on upper ends alone, which attacks never show."
     )
 
 

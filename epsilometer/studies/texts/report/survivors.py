@@ -21,7 +21,8 @@ def section(results: TextResults) -> Section | None:
     leakage = results.table("data/leakage.parquet", LEAKAGE)
     if leakage.is_empty():
         return None
-    said = [leak_sentence(str(name), part) for (name,), part in leakage.group_by("dataset", maintain_order=True)]
+    said = ["Each cell names the kind of identifier that survives most, and the share that rewrites show as it was."]
+    said += [leak_sentence(str(name), part) for (name,), part in leakage.group_by("dataset", maintain_order=True)]
     blocks = [*matrices(leakage), *identifiers(leakage)]
     return Section("identifiers", "Identifiers", "Identifiers that survive", said, blocks=blocks)
 
@@ -72,10 +73,9 @@ def leak_sentence(dataset: str, leakage: pl.DataFrame) -> str:
     """How many identifiers there were, of how many the corpus has a record, and what the others cannot show."""
     every = leakage.filter(kind=ALL)
     count, record = every["identifiers"][0], every["recorded"][0]
-    most = "the kind that survives most, as it was:"
     if record == count:
-        return f"On {dataset}, of {count:,} identifiers, all on the corpus's record, {most}"
+        return f"Identifiers on {dataset}: {count:,}, all on the corpus's record."
     return (
-        f"On {dataset}, of {count:,} identifiers ({record:,} on the corpus's record, the others by patterns, which do "
-        f"not show what a masker by the same patterns missed), {most}"
+        f"Identifiers on {dataset}: {count:,}, {record:,} on the corpus's record; patterns found the others, which do "
+        "not show what a masker by the same patterns missed."
     )

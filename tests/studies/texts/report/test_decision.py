@@ -157,4 +157,4 @@ def test_limits_and_what_does_not_apply_are_said() -> None:
     text = text_of(section(results), results)
     assert "1 nat: an adversary who guesses between two texts is right at most 15 of 20 times" in text
     assert "attribute on letters and queries (no attribute is named)" in text
-    assert "of equal length on letters, of any elsewhere" in text
+    assert "another of equal length on letters, of any length elsewhere" in text

@@ -60,7 +60,7 @@ def test_two_metrics_are_drawn_and_all_are_in_the_file() -> None:
 def test_leaks_are_tables_by_data_set_and_the_worst_kind_is_in_the_matrix() -> None:
     (table,) = survivors.identifiers(leakage())
     assert [row["name (20)"].split()[0] for row in table.rows] == ["0%", "25%", "100%"]
-    assert "of 20 identifiers (15 on the corpus's record" in survivors.leak_sentence("queries", leakage())
+    assert "20, 15 on the corpus's record" in survivors.leak_sentence("queries", leakage())
     assert list(survivors.identifiers(leakage().clear())) == []
     (matrix,) = survivors.matrices(leakage())
     assert [row["mechanism"] for row in matrix.rows] == [HOSTILE, "identity"]
@@ -77,7 +77,7 @@ def test_what_patterns_found_is_a_lower_end_or_not_testable() -> None:
     ]  # fmt: skip
     assert "what a masker by the same patterns missed" in survivors.leak_sentence("queries", by_patterns)
     recorded = leakage().with_columns(recorded=pl.col("identifiers"))
-    assert "of 20 identifiers, all on the corpus's record" in survivors.leak_sentence("queries", recorded)
+    assert "20, all on the corpus's record" in survivors.leak_sentence("queries", recorded)
 
 
 def test_without_identifiers_there_is_no_section_on_them() -> None:
