@@ -344,13 +344,14 @@ def attacked(
 
 def _by_text(guesses: Mapping[float, Mapping[str, Guesses]], trials: Trials) -> pl.DataFrame:
     """How often each text that was rewritten was named, by epsilon and attack."""
-    shown = np.bincount(trials.source)
-    numbers = np.flatnonzero(shown)
+    texts, doubled = int(trials.source.max()) + 1, 2 * trials.source.astype(np.intp)
     rows = []
     for epsilon, by_attack in guesses.items():
         for name, guess in by_attack.items():
-            right = np.bincount(trials.source[guess.slots == trials.target], minlength=len(shown))
-            counts = (counted[numbers].tolist() for counted in (shown, right))
+            by_outcome = np.bincount(doubled + (guess.slots == trials.target), minlength=2 * texts).reshape(-1, 2)
+            shown = by_outcome.sum(axis=1)
+            numbers = np.flatnonzero(shown)
+            counts = (counted[numbers].tolist() for counted in (shown, by_outcome[:, 1]))
             rows += [
                 (number, stored(epsilon), name, count, named)
                 for number, count, named in zip(numbers.tolist(), *counts, strict=True)
