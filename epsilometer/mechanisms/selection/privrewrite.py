@@ -18,7 +18,8 @@ Phi the plain average of a text's word vectors. Exchanging one word of x moves P
 
     Delta = min(1, 2 / ((1 + beta) T))    (lemma 1),    or 1 in the variant `naive`.
 
-An empty pool, because every candidate is incoherent, releases z instead (section 4.3.2): post-processing as well.
+An empty pool, because every candidate is incoherent, releases z instead (section 4.3.2), or, with `fallback: abstain`,
+nothing, an empty text: post-processing as well.
 
 Claim (theorem 1, sequential composition): epsilon = epsilon_1 + epsilon_2 for texts of T words that differ in one of
 them, with epsilon_1 = split * epsilon. It holds for z and y together, so also for a provider and a reader who collude;
@@ -71,7 +72,7 @@ from epsilometer.models.provider import Provider, RemoteProvider, local
 from epsilometer.models.spending import Spends
 from epsilometer.text.words import words
 
-SANITISED = -1  # in the place of the chosen candidate's number: the sanitised text was released
+SANITISED = -1  # in the place of the chosen candidate's number: there was none
 _OTHERS = {"em": "exponential", "wp": "mvc"}  # the paper's variants that are mechanisms of their own
 _CHOICE = 1 << 32  # the number of a trial's uniform for phase 2, behind all those of its words
 
@@ -85,6 +86,7 @@ class PrivRewrite(Spends):
     tau:          the largest similarity of two candidates in the pool; 1 for no pruning.
     beta:         smoothing of the utility.
     split:        share of epsilon that phase 1 gets.
+    fallback:     what is released where no candidate is coherent: the `sanitised` text, or none (`abstain`).
     encoder:      a public sentence encoder: its token embeddings are the word vectors, its sentence embeddings prune.
     max_requests, max_tokens, max_cost, prices, dry, workers: of an endpoint, as in `Spends`.
     """
@@ -103,6 +105,7 @@ class PrivRewrite(Spends):
     temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.75
     max_new_tokens: PositiveInt = 64
     prompt: str | None = None
+    fallback: Literal["sanitised", "abstain"] = "sanitised"
     encoder: str = ENCODER
 
     @field_validator("variant", mode="before")
@@ -211,7 +214,8 @@ class PrivRewrite(Spends):
                 else:
                     cdf = np.cumsum(np.exp(log_law))
                     number = min(int(np.searchsorted(cdf, uniforms[i] * cdf[-1], side="right")), len(cdf) - 1)
-            written.append(shown if number == SANITISED else pool.texts[number])
+            instead = shown if self.fallback == "sanitised" else ""
+            written.append(instead if number == SANITISED else pool.texts[number])
             chosen.append(number)
         rows = [[*sanitised.units.row(i), number] for i, number in enumerate(chosen)]
         return Rewrites(written, Ragged.of(rows))

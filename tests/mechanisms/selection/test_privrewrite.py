@@ -347,7 +347,7 @@ def test_near_duplicates_are_pruned_greedily_in_order() -> None:
         assert remaining == twin or tau == 1.0
 
 
-def test_incoherent_candidates_are_left_out_and_an_empty_pool_releases_the_sanitised_text() -> None:
+def test_incoherent_candidates_are_left_out_and_an_empty_pool_releases_the_sanitised_text_or_none() -> None:
     class Refuses(Enumerable):
         def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
             return [["", "I cannot do that.", "???"][i] for _, i in wanted]
@@ -362,6 +362,12 @@ def test_incoherent_candidates_are_left_out_and_an_empty_pool_releases_the_sanit
     assert rewrites.texts == alone.texts
     assert rewrites.units is not None
     assert set(rewrites.units.values[rewrites.units.offsets[1:] - 1]) == {SANITISED}
+    silent = small(k=3, fallback="abstain")
+    silent.__dict__["provider"] = Refuses()
+    abstained = silent.rewrite(["good poor"] * 50, 3.0, Noise.named(50, "x"))
+    assert abstained.texts == [""] * 50
+    assert abstained.units is not None
+    np.testing.assert_array_equal(abstained.units.values, rewrites.units.values)  # the provider has seen the same
 
 
 def test_a_trial_depends_on_no_other_and_a_text_without_words_asks_nobody() -> None:
@@ -526,7 +532,7 @@ def test_an_endpoint_is_checked_and_takes_private_data_sets(
 # ---------------------------------------------------------------------------------------- variants, and what is refused
 
 
-@pytest.mark.parametrize("profile", ["privrewrite", "privrewrite_real"])
+@pytest.mark.parametrize("profile", ["privrewrite", "privrewrite_real", "privrewrite_medquad"])
 def test_em_and_wp_are_cells_of_exponential_and_mvc(profile: str) -> None:
     entries = yaml.safe_load((PROFILES / f"{profile}.yaml").read_text())["mechanisms"]
     for variant, name in (("em", "exponential"), ("wp", "mvc")):
@@ -575,6 +581,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"beta": float("inf")}, r"\.beta: .*finite"),
     ({"temperature": 0}, r"\.temperature: .*greater than 0, got 0"),
     ({"max_new_tokens": 0}, r"\.max_new_tokens: .*greater than 0"),
+    ({"fallback": "retry"}, r"\.fallback: Input should be 'sanitised' or 'abstain', got 'retry'"),
     ({"variant": "wd"}, r"\.variant: Input should be 'full' or 'naive', got 'wd'"),
     ({"variant": "em"}, r"em is the mechanism `exponential` .*words/exponential\.py` and `resource: data/vectors/"),
     ({"variant": "wp"}, r"wp is the mechanism `mvc` .*words/mvc\.py`"),

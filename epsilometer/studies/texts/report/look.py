@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from epsilometer.auditing.results.diagnostics import anomalies
-from epsilometer.auditing.schemas import OUTPUTS
+from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS, OUTPUTS
 from epsilometer.report.rows import CELL, comparable
 from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, records
@@ -18,6 +18,7 @@ from epsilometer.report.wording import loss_between, unbounded
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import latents_path
 
+_BESIDE = "embedding"  # the attack that others are set beside, as in TeDA's table 2
 _TEXTS = 512  # of whose latents the norms are taken, as many as of signal over noise
 
 
@@ -34,7 +35,7 @@ def section(results: TextResults) -> Section | None:
         link="Oddities",
         heading="Worth a look",
         words=[some, *odd] if odd else [none],
-        blocks=[outputs_table(results, outputs)],
+        blocks=[outputs_table(results, outputs), attacks_table(results)],
         folded=True,
     )
 
@@ -61,6 +62,36 @@ def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
         f"are L2, before the noise and of it, means over {_TEXTS} texts (TeDA, figure 10)."
     )
     return Table("What rewrites look like", caption, records(rows, columns), off_page=True)
+
+
+def attacks_table(results: TextResults) -> Table:
+    """A row a cell, epsilon and attack: its loss by two estimators, from fewer trials, and who is right alone."""
+    estimators = results.table("data/estimators.parquet", ESTIMATORS)
+    disputes = results.table("data/disagreements.parquet", DISAGREEMENTS)
+    key = [*CELL, "attack"]
+    of_all = pl.col("trials") == pl.col("trials").max().over(key)
+    every, fewer = estimators.filter(of_all), estimators.filter(~of_all)
+    columns = (
+        f"{NAMED} | attack: {{attack}} | trials: {{trials:,}} | loss: {{loss:.2f}} | by two rates: {{by_rates:.2f}}"
+    )
+    for count in fewer["trials"].unique().sort():
+        name = f"first {count}"
+        every = every.join(fewer.filter(trials=count).select(*key, pl.col("loss").alias(name)), key, "left")
+        columns += f" | first {count:,}: {{{name}:.2f}}"
+    for name, of, other in (("alone", "right", "wrong"), ("behind", "wrong", "right")):
+        beside = disputes.filter(pl.col(other) == _BESIDE).rename({of: "attack", "trials": name})
+        every = every.join(beside.select(*key, name), key, "left")
+    if _BESIDE in every["attack"]:  # no trial in dispute has no row
+        others = pl.when(pl.col("attack") != _BESIDE)
+        every = every.with_columns(others.then(pl.col(name).fill_null(0)) for name in ("alone", "behind"))
+    columns += f" | right where {_BESIDE} is wrong: {{alone:,}} | wrong where {_BESIDE} is right: {{behind:,}}"
+    caption = (
+        "Lower ends of the loss: by the share of right guesses, as everywhere here, and by the true and the false "
+        "positives of the first candidate (TeDA, figure 9); by the share from the first trials alone (figure 5). Then "
+        f"in how many trials an attack names the source where the attack `{_BESIDE}` does not, and the other way round "
+        "(table 2)."
+    )
+    return Table("Attacks and estimators beside each other", caption, records(every.sort(key), columns), off_page=True)
 
 
 def _by_words(row: dict[str, Any]) -> float | None:

@@ -23,9 +23,9 @@ def section(results: TextResults) -> Section | None:
         return None
     judged = with_overall(claims, results.verdicts).filter(pl.col("verdict") != NO_CLAIM)
     judged = judged.sort(pl.col("overall") != VIOLATED, maintain_order=True)
-    figures = []
+    blocks: list[Table | Figure] = [worst_cases(judged)]
     if len(words := results.table("data/deniability.parquet", DENIABILITY)):
-        figures = [
+        blocks += [
             Figure(
                 "deniability",
                 "Plausible deniability of words",
@@ -33,9 +33,9 @@ def section(results: TextResults) -> Section | None:
                 heading="Plausible deniability of single words",
                 caption="How often a word is written as it is, and how many different words are written for it: means "
                 "over words, bands from the 5th to the 95th percentile. Many outputs are no proof of privacy.",
-            )
+            ),
+            deniable(words),
         ]
-    blocks: list[Table | Figure] = [worst_cases(judged), *figures]
     return Section(
         "worst", "Worst case", "The worst case of each claim", [sentence(claims)], blocks=blocks, folded=True
     )
@@ -55,6 +55,21 @@ def worst_cases(claims: pl.DataFrame) -> Table:
     return Table(
         "Claims against their worst case", caption, records(claims.with_columns(yes=audited), columns), off_page=True
     )
+
+
+def deniable(words: pl.DataFrame) -> Table:
+    """How often a word is written as it is, and how many different words are written for it; schema `DENIABILITY`."""
+    columns = (
+        "mechanism: {mechanism} | epsilon: {epsilon:budget} | method: {method} | "
+        "stays: {stays:.3f} ({stays_low:.3f} to {stays_high:.3f}) | "
+        "outputs: {support:.1f} ({support_low:.1f} to {support_high:.1f})"
+    )
+    caption = (
+        "How often a word of the vocabulary is written as it is, and how many different words are written for it in "
+        "100 draws (1-Diffractor, figure 4): means over 100 words, and from the 5th to the 95th percentile. Many "
+        "outputs are no proof of privacy."
+    )
+    return Table("Plausible deniability of words", caption, records(words, columns), off_page=True)
 
 
 def sentence(claims: pl.DataFrame) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS
 from epsilometer.core.errors import UserError
 from epsilometer.report.table import NONE
 from epsilometer.studies.texts.report import look
@@ -33,7 +34,7 @@ def test_the_claim_composed_in_two_ways_stands_beside_the_loss(tmp_path: Path, m
     outputs = tables_of_all()["outputs"].with_columns(composed=pl.when(mechanism="mvc").then(45.5))
     shown = look.section(audit(outputs=outputs))
     assert shown is not None
-    (table,) = shown.tables
+    table, _ = shown.tables
     mvc, inside = sorted(table.rows, key=lambda row: str(row["mechanism"]) != "mvc")
     assert (mvc["composed"], mvc["epsilon × mean words"]) == ("45.5", "45")
     assert mvc["loss"] == "exact, 8.00"
@@ -41,8 +42,30 @@ def test_the_claim_composed_in_two_ways_stands_beside_the_loss(tmp_path: Path, m
     assert (inside["norm"], inside["norm of noise"], inside["signal over noise"]) == ("5", "3", "1.25")
     assert inside["epsilon × mean words"] == NONE
     of_distances = audit(outputs=outputs.with_columns(composed=pl.lit(60.0)))  # of the median trial, not of units
-    (table,) = look.section(of_distances).tables  # type: ignore[union-attr]
+    table, _ = look.section(of_distances).tables  # type: ignore[union-attr]
     assert {row["epsilon × mean words"] for row in table.rows if row["mechanism"] == "mvc"} == {NONE}
+
+
+def test_attacks_stand_beside_another_estimator_and_beside_the_embedding() -> None:
+    estimators = [
+        ("queries", "mvc", 5.0, attack, trials, loss, loss - 0.1)
+        for attack, at in (("embedding", (1.5, 2.25)), ("length", (0.0, 0.4)), ("judge", (1.0, 2.0)))
+        for trials, loss in zip((100, 400), at, strict=True)
+    ]
+    disputes = [("queries", "mvc", 5.0, "embedding", "length", 12, 1), ("queries", "mvc", 5.0, "length", "judge", 3, 1)]
+    results = audit(
+        estimators=pl.DataFrame(estimators, schema=dict(ESTIMATORS), orient="row"),
+        disagreements=pl.DataFrame(disputes, schema=dict(DISAGREEMENTS), orient="row"),
+    )
+    table = look.attacks_table(results)
+    embedding, judge, length = table.rows
+    assert [row["attack"] for row in table.rows] == ["embedding", "judge", "length"]
+    assert [row["trials"] for row in table.rows] == ["400"] * 3
+    assert (embedding["loss"], embedding["by two rates"], embedding["first 100"]) == ("2.25", "2.15", "1.50")
+    ours, theirs = "right where embedding is wrong", "wrong where embedding is right"
+    assert (embedding[ours], embedding[theirs]) == (NONE, NONE)
+    assert (judge[ours], judge[theirs]) == ("0", "0"), "a pair of attacks without a dispute has no row"
+    assert (length[ours], length[theirs]) == ("0", "12")
 
 
 def test_texts_and_rewrites_of_private_data_are_refused() -> None:

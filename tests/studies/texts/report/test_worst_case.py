@@ -12,12 +12,22 @@ def test_what_is_beyond_its_claim_is_named() -> None:
     section = worst_case.section(results)
     assert section is not None
     assert f"Beyond its claim: {HOSTILE} at ε = 5." in text_of(section, results)
-    (table,) = section.tables
+    table, _ = section.tables
     assert table.rows[0]["verdict"] == VIOLATED
     assert table.rows[0]["worst"] == "∞"
     sound = tables_of_all()["claims"].filter(verdict=NOT_REFUTED)
     assert worst_case.sentence(sound).startswith("In none of the 1 laws")
     assert "could be computed" in worst_case.sentence(sound.clear())
+
+
+def test_how_deniable_words_are_is_a_table() -> None:
+    section = worst_case.section(audit())
+    assert section is not None
+    _, words = section.tables
+    assert words.off_page
+    assert words.in_markdown
+    assert [row["stays"] for row in words.rows] == ["0.050 (0.000 to 0.100)", "0.400 (0.000 to 0.800)"]
+    assert [row["outputs"] for row in words.rows] == ["59.5 (40.0 to 80.0)", "56.0 (40.0 to 80.0)"]
 
 
 def test_without_claims_there_is_no_section() -> None:
