@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,9 @@ from epsilometer.core import tables
 from epsilometer.core.version import VERSION
 from epsilometer.report import figures
 from epsilometer.report.environment import render, show
-from epsilometer.report.section import Section
+from epsilometer.report.section import NEXT, Section
 
-ROOM = 150  # words above the first section
+ROOM = 120  # words above the first section
 _HEADER = 18  # words that say where the page comes from, which are put in last (`page`)
 
 
@@ -54,13 +53,14 @@ def build(body: Body, path: Path, folder: Path) -> None:
 
 
 def first_screen(body: Body) -> list[tuple[str, str]]:
-    """The topics and sentences that the sections contribute, in their order, of those for which there is room."""
+    """The topics and sentences that the sections contribute, in their order.
+
+    Where there is no room for all, those at the end go first, and what to do next stays longest.
+    """
     sections = [*body.sections, *body.closing]
-    words = _HEADER + len(re.findall(r"\S+", " ".join([body.title, *(section.link for section in sections)])))
-    chosen = []
-    for topic, sentence in (each for section in sections for each in section.first_screen):
-        words += len(f"{topic} {sentence}".split())
-        if words > ROOM:
-            break
-        chosen.append((topic, sentence))
+    taken = _HEADER + len(" ".join([body.title, *(section.link for section in sections)]).split())
+    chosen = [each for section in sections for each in section.first_screen]
+    while chosen and taken + sum(len(f"{topic} {sentence}".split()) for topic, sentence in chosen) > ROOM:
+        others = [number for number, (topic, _) in enumerate(chosen) if topic != NEXT]
+        del chosen[others[-1] if others else -1]
     return chosen

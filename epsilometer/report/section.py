@@ -12,6 +12,9 @@ if TYPE_CHECKING:  # drawing takes a second to import, and not every section has
     from epsilometer.report.figures import Figure
 
 
+NEXT = "Next"  # the topic of what to do next, which stays on the first screen longest
+
+
 @dataclass(frozen=True)
 class Section:
     """A section of the page.

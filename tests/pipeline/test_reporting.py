@@ -19,10 +19,11 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline import bodies
 from epsilometer.pipeline.reporting import _OF_TEXTS
 from epsilometer.project.code import record
-from epsilometer.report.body import ROOM
+from epsilometer.report.body import ROOM, Body, first_screen
 from epsilometer.report.figures import Figure
 from epsilometer.report.origin import header
 from epsilometer.report.page import put
+from epsilometer.report.section import NEXT, Section
 from epsilometer.report.wording import proved
 from epsilometer.studies.texts.report.results import TextResults
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, build_page, estimates, frame, settings
@@ -136,6 +137,14 @@ def test_the_first_screen_is_read_in_half_a_minute(built: Path, tmp_path: Path) 
     long = bare(frame(("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM)))
     build_page(replace(long, params=settings(title="word " * 90)), tmp_path / "audit.html", tmp_path / "figures")
     assert len(words(tmp_path / "audit.html")) <= ROOM
+
+
+def test_what_to_do_next_stays_on_the_first_screen() -> None:
+    answers = [(f"data set {number}", "word " * 20) for number in range(8)]
+    section = Section(
+        "decision", "Decision", "May it be released?", first_screen=[*answers, (NEXT, "Release nothing.")]
+    )
+    assert first_screen(Body("title", [section], [], [], [])) == [*answers[:4], (NEXT, "Release nothing.")]
 
 
 def test_a_bare_audit_has_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

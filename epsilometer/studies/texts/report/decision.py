@@ -20,7 +20,7 @@ from epsilometer.auditing.decisions.limits import IDENTIFIERS, LOSS, Limits
 from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.schemas import DECISIONS
 from epsilometer.core.rounding import DOWN, UP, beside
-from epsilometer.report.section import Section
+from epsilometer.report.section import NEXT, Section
 from epsilometer.report.table import NONE, Table
 from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed, plural, share
 from epsilometer.studies.texts.report import known_loss
@@ -73,7 +73,7 @@ def section(results: TextResults) -> Section:
             *[f"**Next.** {step}" for step in steps(table, every)[1:]],
         ],
         blocks=[*matrices(table), *reasons(table)],
-        first_screen=[*first, *[("Next", step) for step in steps(table, every)[:1]]],
+        first_screen=[*first, *[(NEXT, step) for step in steps(table, every)[:1]]],
         alarm=bool(alarms),
     )
 
@@ -107,7 +107,7 @@ def sentence(answer: Answer) -> str:
         return f"Not by what was audited: {at_budgets(unread, answer.audited)} is within, but hardly reads the texts."
     if unexceeded := answer.by.get(NOT_EXCEEDED):
         return (
-            f"Not shown. No attack of ours exceeded the limits for {at_budgets(unexceeded, answer.audited)}, which is "
+            f"Not shown: no attack exceeded the limits for {at_budgets(unexceeded, answer.audited)}, which is "
             f"no proof.{_rest(answer)}"
         )
     if unshown := answer.by.get(NOT_SHOWN):
@@ -133,10 +133,10 @@ def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
     if nowhere:
         smallest = {name for each in nowhere for name, epsilon in each.audited if epsilon is not None}
         datasets = listed([each.dataset for each in nowhere])
+        public = "" if "exemplars" in smallest else "`exemplars`, or "
         said.append(
-            f"Release nothing of {datasets} yet: try smaller budgets of {listed(sorted(smallest))} (`epsilometer "
-            "calibrate`)"
-            + ("." if "exemplars" in smallest else ", or a mechanism that chooses among public texts (`exemplars`).")
+            f"Release nothing of {datasets} yet: try {public}smaller budgets of {listed(sorted(smallest))} "
+            "(`epsilometer calibrate`)."
             if smallest
             else f"Release nothing of {datasets} yet: what was audited has no budget to lower."
         )
