@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from tests.support.endpoint import KEY, Server
 from tests.support.places import SHARED
+from tests.support.warm import Warm
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests may share the cores
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may reach for the network
@@ -71,6 +72,14 @@ def browser() -> Iterator[Any]:
     chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     yield chrome
     chrome.quit()
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """Runs commands of projects without loading anew what all of them import."""
+    process = Warm()
+    yield process
+    process.close()
 
 
 @pytest.fixture

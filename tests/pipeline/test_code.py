@@ -19,6 +19,7 @@ from epsilometer.pipeline.stages import resources
 from epsilometer.project.code import digest, record
 from epsilometer.project.sections import Cell
 from tests.support.toy import STAGES, Toy
+from tests.support.warm import Warm
 
 MINE = """from helper import kept
 
@@ -49,13 +50,13 @@ JUDGEMENTS = {"source": "epsilometer/corpora/synthetic.py", "part": "judgements"
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+def toy(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Toy:
     """The toy project with a mechanism and an attack that each import a helper, and a second mechanism without.
 
     The helper imports a package, of which a file beside it says the version. The audit's factors are varied in one
     cell; a second data set, which no cell audits, is drawn from a grammar.
     """
-    sandbox = Toy(tmp_path_factory.mktemp("code"), trials=40, stages=(*STAGES, "ablations"))
+    sandbox = Toy(tmp_path_factory.mktemp("code"), trials=40, stages=(*STAGES, "ablations"), warm=warm)
     plain = sandbox.params["cells"]["songs-mine"]
     own = {"mechanism": "own", "file": "own.py", "epsilons": [1, 50]}
     sandbox.params["mechanisms"]["own"] = own
@@ -208,7 +209,7 @@ def test_an_edited_grammar_draws_the_texts_again(toy: Toy) -> None:
 
 def test_what_a_search_has_kept_is_not_used_after_an_edit(toy: Toy) -> None:
     search = (
-        "python", "-m", "epsilometer.cli", "calibrate", "--target", "0.5", "--mechanism", "own", "--dataset", "songs",
+        "epsilometer", "calibrate", "--target", "0.5", "--mechanism", "own", "--dataset", "songs",
         "--attack", "guess.py", "--width", "4", "--budget", "200", "--json",
     )  # fmt: skip
 

@@ -45,6 +45,7 @@ from epsilometer.text.vectors import write_arrays
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 from tests.support.processes import at_work, below, command, wait
+from tests.support.warm import Warm
 
 KINDS = ("x.parquet", "x.npy", "x.npz", "x.safetensors", "folder/x.npy")
 MAKE = """import os, time
@@ -85,12 +86,13 @@ def main():
 
 run(main, "use")
 """
+REPRO = ("python", "-m", "epsilometer.pipeline.repro")
 SETTINGS = {"by": "hand", "made": {"by": 1}, "used": {"hand": 1, "foot": 1}}
 
 
 class Project:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, warm: Warm) -> None:
+        self.folder, self.warm = folder, warm
         self.environment = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -129,7 +131,7 @@ class Project:
         if held:
             (self.folder / "held").touch()
         return subprocess.Popen(
-            words or ("python", "-m", "epsilometer.pipeline.repro"),
+            words or REPRO,
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -143,9 +145,14 @@ class Project:
 
     def run(self, *words: str, fails: bool = False) -> str:
         self.release()
-        process = self.start(*words)
-        said, _ = process.communicate(timeout=300)
-        assert bool(process.returncode) == fails, said
+        words = words or REPRO
+        if self.warm.runs(words):
+            code, said = self.warm.run(words, self.folder, self.environment)
+        else:
+            process = self.start(*words)
+            said, _ = process.communicate(timeout=300)
+            code = process.returncode
+        assert bool(code) == fails, said
         return said
 
     def results(self) -> dict[str, bytes]:
@@ -159,8 +166,8 @@ class Project:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    return Project(tmp_path_factory.mktemp("faults"))
+def project(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Project:
+    return Project(tmp_path_factory.mktemp("faults"), warm)
 
 
 def flip(path: Path) -> None:
@@ -404,7 +411,7 @@ def test_the_record_of_stages_is_in_order(project: Project, tmp_path: Path) -> N
 def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: str) -> None:
     """For a moment the file is not there."""
     path, aside = project.folder / what, project.folder / "aside"
-    process = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", held=True)
+    process = project.start(*REPRO, "--force", held=True)
     assert process.stdout is not None
     assert any(line == "at work\n" for line in process.stdout)
     path.rename(aside)
@@ -443,7 +450,7 @@ def test_ctrl_c_is_a_line_that_says_how_to_go_on(project: Project) -> None:
 @pytest.mark.usefixtures("_interruptible")
 def test_ctrl_c_inside_a_stage_is_that_line_alone(project: Project) -> None:
     """To all processes of the terminal, as Ctrl-C is: neither the stage nor DVC adds a line."""
-    process = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", held=True, start_new_session=True)
+    process = project.start(*REPRO, "--force", held=True, start_new_session=True)
     assert process.stdout is not None
     assert any(line == "at work\n" for line in process.stdout)
     os.killpg(process.pid, signal.SIGINT)
@@ -467,7 +474,7 @@ def test_ctrl_c_while_modules_load_is_one_line_too(below: bool) -> None:
 def test_two_at_once(project: Project) -> None:
     """The second waits, says for whom, and finds all done."""
     (project.folder / "data/sum.json").unlink()
-    first = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", held=True)
+    first = project.start(*REPRO, "--force", held=True)
     assert first.stdout is not None
     assert any("Running stage 'make'" in line for line in first.stdout)
     second = project.start(held=True)
@@ -630,7 +637,7 @@ def test_a_full_disk_under_data(project: Project) -> None:
     data, file = project.folder / "data", project.cached("data/x.npy")
     mount("-t", "tmpfs", "-o", "size=700k", "tmpfs", str(data))
     try:
-        said = project.run("python", "-m", "epsilometer.pipeline.repro", "--force", fails=True)
+        said = project.run(*REPRO, "--force", fails=True)
         assert "error: make: there is no space left on the disk that it writes to; free some, then run again" in said
         assert file.read_bytes() == project.outputs["data/x.npy"]
         mount("-o", "remount,size=64m", "tmpfs", str(data))
@@ -699,7 +706,7 @@ def test_a_limit_on_the_size_of_files(project: Project) -> None:
 def test_sigterm(project: Project, how: str) -> None:
     """It ends within 10 s, nothing is left running, and the next run goes on."""
     words = {
-        "epsilometer.pipeline.repro": ("python", "-m", "epsilometer.pipeline.repro", "--force"),
+        "epsilometer.pipeline.repro": (*REPRO, "--force"),
         "dvc": ("dvc", "repro", "--force"),
         "stage": ("dvc", "repro", "--force"),
         "make": ("make", "audit"),

@@ -26,6 +26,7 @@ import pytest
 
 from tests.support.processes import at_work, below, command, wait
 from tests.support.toy import STAGES, Toy
+from tests.support.warm import Warm
 
 REPRO = ("python", "-m", "epsilometer.pipeline.repro")
 FLOW = ("python", "-m", "flows.audit")
@@ -34,11 +35,12 @@ FLOW = ("python", "-m", "flows.audit")
 class Undisturbed:
     """A toy project, what an undisturbed run of it makes, and how long that takes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, warm: Warm) -> None:
         self.toy = Toy(folder)
         begun = time.monotonic()
         self.toy.run(*REPRO)
         self.seconds = time.monotonic() - begun
+        self.toy.warm = warm
         self.expected = self.toy.results()
         assert len(self.expected) > 2 * len(STAGES)
 
@@ -66,8 +68,8 @@ class Undisturbed:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    return Undisturbed(tmp_path_factory.mktemp("kills"))
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Undisturbed:
+    return Undisturbed(tmp_path_factory.mktemp("kills"), warm)
 
 
 def stage_of(words: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,15 @@ import yaml
 
 from tests.support.dvc_project import compose, make_project
 from tests.support.places import ROOT
+from tests.support.warm import Warm
 
 VARIED = {"epsilon": 1, "trials": 50, "candidates": [2, 4], "temperatures": [0], "seeds": 2, "matches": ["none"]}
 TEXTS = [f"please play song {i} by artist {chr(97 + i)}" for i in range(20)]
 
 
 class Project:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, warm: Warm) -> None:
+        self.folder, self.warm = folder, warm
         self.environment = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -32,9 +32,9 @@ class Project:
         }
 
     def run(self, *command: str) -> str:
-        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        code, said = self.warm.run(command, self.folder, self.environment, errors=False)
+        assert code == 0, said
+        return said
 
     def repro(self, *targets: str) -> set[str]:
         """The stages that ran, but for `code`, which always does."""
@@ -85,10 +85,10 @@ def settings() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Project:
     folder = tmp_path_factory.mktemp("project")
     for name in ("epsilometer", "tasks"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name)
     (folder / "data/embedded/models").mkdir(parents=True)
     (folder / "data/embedded/models/README.md").write_text("none here")
     for name in (".dvcignore", "pyproject.toml"):
@@ -101,7 +101,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     )
     (folder / "params.yaml").write_text(yaml.safe_dump(settings()))
     compose(folder)
-    sandbox = Project(folder)
+    sandbox = Project(folder, warm)
     make_project(folder)
     assert sandbox.repro() == {
         "prepare@songs", "embed@songs", "trials@songs", "vectors@own", "lists", "claims", "similarity",
@@ -165,8 +165,7 @@ def test_what_comes_out(project: Project) -> None:
 
 
 def test_calibrate_and_compare_use_what_the_audit_prepared(project: Project) -> None:
-    command = [sys.executable, "-m", "epsilometer.cli"]
-    search = [*command, "calibrate", "--mechanism", "rr", "--attack", "likelihood", "--width", "1.5", "--json"]
+    search = ["epsilometer", "calibrate", "--mechanism", "rr", "--attack", "likelihood", "--width", "1.5", "--json"]
     out = project.run(*search, "--target", "1")
     (answer,) = json.loads(out)
     # Of 20 texts one is kept with probability q = e^eps / (e^eps + 19); the optimal adversary is right with probability
@@ -182,7 +181,7 @@ def test_calibrate_and_compare_use_what_the_audit_prepared(project: Project) -> 
     lines = whole.count("\n")
     project.run(*search, "--target", "1")
     assert journal.read_text().count("\n") <= lines + 1
-    rows = json.loads(project.run(*command, "compare", "rr=1", "rr=5", "--json"))
+    rows = json.loads(project.run("epsilometer", "compare", "rr=1", "rr=5", "--json"))
     assert {row["attack"] for row in rows} == {"lexical", "likelihood", "strongest"}
     assert all(row["finding"].startswith("rr=1 leaks less than rr=5") for row in rows)
 

@@ -12,6 +12,7 @@ from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.runtime.resuming import parts
 from tests.support.featured import CELL, write_features
 from tests.support.toy import Toy
+from tests.support.warm import Warm
 
 COUNTED = """        with Path("parts.txt").open("a") as log:
             log.write(f"{part.name} ")
@@ -21,12 +22,14 @@ COUNTED = """        with Path("parts.txt").open("a") as log:
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+def toy(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Toy:
     """Heads and references on features that are there, and a log of the parts that stages finish.
 
     After each of these a stage is killed where there is a file `kill`. What runs stages is in no record of code.
     """
-    toy = Toy(tmp_path_factory.mktemp("resuming"), stages=("code", "resources", "private_training", "references"))
+    toy = Toy(
+        tmp_path_factory.mktemp("resuming"), stages=("code", "resources", "private_training", "references"), warm=warm
+    )
     file = toy.folder / "epsilometer/runtime/resuming.py"
     ended = "        checksums.write(part)\n"
     assert file.read_text().count(ended) == 1
@@ -44,8 +47,8 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
 def repro(toy: Toy) -> set[str]:
     """The entries that ran."""
-    process = toy.start("dvc", "repro")
-    said, _ = process.communicate(timeout=300)
+    assert toy.warm is not None
+    _, said = toy.warm.run(("dvc", "repro"), toy.folder, toy.environment)
     lines = [line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage")]
     assert lines, said
     return {*lines} - {"code", "resources"}

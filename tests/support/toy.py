@@ -20,6 +20,7 @@ from epsilometer.pipeline.composing import fragments
 from epsilometer.pipeline.params import read
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
+from tests.support.warm import Warm
 
 STAGES = ("code", "resources", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
 
@@ -58,10 +59,16 @@ class Mine:
 
 
 class Toy:
-    """One data set of 20 texts and one mechanism, with latents; nothing in it loads a model."""
+    """One data set of 20 texts and one mechanism, with latents; nothing in it loads a model.
 
-    def __init__(self, folder: Path, trials: int = 200, stages: Sequence[str] = STAGES) -> None:
+    warm: runs its commands, where how they start and end is not what is tested.
+    """
+
+    def __init__(
+        self, folder: Path, trials: int = 200, stages: Sequence[str] = STAGES, warm: Warm | None = None
+    ) -> None:
         self.folder = folder
+        self.warm = warm
         self.environment: dict[str, str] = {
             **{name: value for name, value in os.environ.items() if not name.startswith("PREFECT")},
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -73,7 +80,7 @@ class Toy:
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         }
         for name in ("epsilometer", "tasks", "flows"):
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / name, folder / name)  # with what is compiled
         for name in (".dvcignore", "pyproject.toml"):
             shutil.copy(ROOT / name, folder / name)
         (folder / ".gitignore").write_text("/data/*\n/.prefect/\n__pycache__/\n")
@@ -126,6 +133,10 @@ class Toy:
 
     def run(self, *command: str, code: int = 0) -> str:
         """What the command says; fails unless it ends with this exit code."""
+        if self.warm is not None and self.warm.runs(command):
+            ended, said = self.warm.run(command, self.folder, self.environment)
+            assert ended == code, said
+            return said
         process = self.start(*command)
         said, _ = process.communicate(timeout=300)
         assert process.returncode == code, said

@@ -1,0 +1,134 @@
+"""Commands of a project in forks of one process, which has loaded the packages that they import.
+
+A command is a process of its own all the same, and so is each stage that DVC runs below it; what they load of the
+project and of its user's files they load anew. For tests of what commands do: how they start, and how they end where
+somebody ends them, is seen where they are started as a user starts them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from importlib import import_module, invalidate_caches
+from pathlib import Path
+from typing import Any
+
+PACKAGES = (
+    *("networkx", "numpy", "polars", "psutil", "pydantic", "pyparsing", "ruamel.yaml", "tqdm", "typer", "yaml"),
+    *("scipy.optimize", "scipy.special", "scipy.stats"),
+    *("dvc.cli.parser", "dvc.dvcfile", "dvc.repo", "dvc.stage.run", "scmrepo.git"),
+)
+LONGEST = 300  # seconds that a command may take
+
+
+class Warm:
+    """The process; it serves any number of projects."""
+
+    @staticmethod
+    def runs(words: Sequence[str]) -> bool:
+        """Whether a command is one that it can run."""
+        return words[0] in ("dvc", "epsilometer") or tuple(words[:2]) == ("python", "-m")
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(
+        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], errors: bool = True
+    ) -> tuple[int, str]:
+        """The exit code of a command, and what it said; where it succeeds without errors, what it said on their stream
+        is left out.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps([words, str(folder), dict(environment), errors]), file=self._process.stdin, flush=True)
+        code, said, beside = json.loads(self._process.stdout.readline())
+        return code, said + beside if code else said
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def _serve() -> None:
+    sys.path.remove(str(Path(__file__).parent))  # of which some modules have the names of others
+    for name in PACKAGES:
+        import_module(name)
+    assert "epsilometer" not in sys.modules, "each project has its own"
+    for line in sys.stdin:
+        words, folder, environment, errors = json.loads(line)
+        with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as beside:
+            code = _forked(words, folder, environment, (said.fileno(), (said if errors else beside).fileno()))
+            texts = [file.seek(0) or file.read().decode() for file in (said, beside)]
+            print(json.dumps([code, *texts]), flush=True)
+
+
+def _forked(words: Sequence[str], folder: str, environment: Mapping[str, str], streams: Sequence[int] = ()) -> int:
+    """Run a command in a fork of this process. Returns its exit code."""
+    sys.stdout.flush()
+    if (child := os.fork()) == 0:
+        code = 1
+        try:
+            if streams:
+                signal.alarm(LONGEST)
+                for here, there in enumerate((os.open(os.devnull, os.O_RDONLY), *streams)):
+                    os.dup2(there, here)
+            os.environ.clear()
+            os.environ.update(environment)
+            os.chdir(folder)
+            code = _called(*words)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _called(program: str, *arguments: str) -> int:
+    """The exit code of a command, run in this process."""
+    from dvc.stage import run
+
+    run._run = _run_stage
+    invalidate_caches()
+    sys.path[:0] = os.environ["PYTHONPATH"].split(os.pathsep)
+    sys.argv = [program, *arguments]
+    try:
+        if program == "dvc":
+            from dvc.cli import main
+
+            return main([*arguments])
+        if program == "epsilometer":
+            import_module("epsilometer.cli").main([*arguments])
+        elif arguments[0] == "-m":
+            sys.argv = [*arguments[1:]]
+            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = [*arguments]
+            runpy.run_path(arguments[0], run_name="__main__")
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def _run_stage(executable: str, cmd: str, **how: Any) -> None:
+    """In place of DVC's own function, which starts a shell."""
+    from dvc.stage.exceptions import StageCmdFailedError
+
+    if code := _forked(shlex.split(cmd), how["cwd"], how["env"]):
+        raise StageCmdFailedError(cmd, code)
+
+
+if __name__ == "__main__":
+    _serve()
