@@ -172,6 +172,22 @@ class HasLaws(Protocol):
 
 
 @runtime_checkable
+class HasReadings(Protocol):
+    """A mechanism whose network reads texts whatever the budget, which takes longer than all that follows from it.
+
+    So that rewriting, attacking and the exact loss, each a process, need not do it three times.
+    """
+
+    def read(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns [rows, width]: what the network makes of these texts, without rows where that cannot be had."""
+        ...
+
+    def recall(self, texts: Sequence[str], readings: NDArray[np.float32]) -> None:
+        """Take these for what `read` returns of the texts, which are then not read again. No figure may change."""
+        ...
+
+
+@runtime_checkable
 class HasLikelihood(Protocol):
     """A mechanism that can say how likely its output is, where units are not independent draws as in `HasLaws`."""
 

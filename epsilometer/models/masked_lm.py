@@ -10,6 +10,7 @@ multiples of 1/1024, so that small differences between processors hardly ever re
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -98,6 +99,20 @@ class MaskedLM:
         for members, logits in self._model.logits(list(self.inputs(texts_words, rows, inserted))):
             yield members, on_grid(logits, self._folder)
 
+    def states(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray) -> np.ndarray:
+        """What the network makes of the mask of each row, all that costs much of its answer: float32 [rows, width].
+
+        For `recall`, of this process or another; [0, 0] of a model that does not run on our own code.
+        """
+        if not isinstance(self._model, _BertMaskedLM):
+            return np.empty((0, 0), np.float32)
+        return self._model.states(list(self.inputs(texts_words, rows))).cpu().numpy()
+
+    def recall(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, states: np.ndarray) -> None:
+        """Take these states for what `states` returns of the rows, here and wherever else they are asked for."""
+        if isinstance(self._model, _BertMaskedLM):
+            self._model.recall(list(self.inputs(texts_words, rows)), states)
+
     def inputs(
         self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False
     ) -> Iterator[PairInput]:
@@ -138,6 +153,12 @@ class PairInput(NamedTuple):
     kinds: np.ndarray
     mask: int
 
+    @property
+    def digest(self) -> bytes:
+        """Equal for equal inputs alone."""
+        whole = np.concatenate([self.ids, self.kinds, [self.mask]]).astype(np.int64)
+        return hashlib.blake2b(whole.tobytes(), digest_size=16).digest()
+
 
 class _Frame(NamedTuple):
     """The frame of a pair in a model: special tokens before, between and after; token types of all five parts."""
@@ -160,16 +181,30 @@ class _BertMaskedLM:
         self.entries = self._bert.entries
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.mask: int | None = self.tokenizer.token_to_id("[MASK]")
+        self._recalled: dict[bytes, np.ndarray] = {}
 
     def choose(self, output_ids: np.ndarray) -> None:
         self._head = self._bert.head(output_ids)
 
+    def recall(self, inputs: list[PairInput], states: np.ndarray) -> None:
+        self._recalled |= zip((row.digest for row in inputs), states, strict=True)
+
+    def states(self, inputs: list[PairInput]) -> Tensor:
+        """The state at the mask of each input: float32 [inputs, width]. Those that are recalled are not computed."""
+        recalled = [self._recalled.get(row.digest) for row in inputs] if self._recalled else [None] * len(inputs)
+        new = [row for row, state in zip(inputs, recalled, strict=True) if state is None]
+        computed = self._bert.states([row.ids for row in new], [row.kinds for row in new], [row.mask for row in new])
+        if len(new) == len(inputs):
+            return computed
+        at = np.array([state is None for state in recalled])
+        states = computed.new_empty(len(inputs), self._bert.width)
+        states[np.flatnonzero(at)] = computed
+        states[np.flatnonzero(~at)] = computed.new_tensor(np.array([s for s in recalled if s is not None]))
+        return states
+
     def logits(self, inputs: list[PairInput]) -> Iterator[tuple[list[int], Tensor]]:
-        states = self._bert.states(
-            [row.ids for row in inputs], [row.kinds for row in inputs], [row.mask for row in inputs]
-        )
         start = 0
-        for part in self._bert.logits(self._head, states):
+        for part in self._bert.logits(self._head, self.states(inputs)):
             yield list(range(start, start + len(part))), part
             start += len(part)
 

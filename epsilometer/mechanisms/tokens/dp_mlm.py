@@ -122,6 +122,21 @@ class DPMLM(MaskMechanism):
         entries, draw = partial(self.entries, split, places), partial(self.draw, split, places)
         return Laws(rows, outputs, log_probabilities, entries=entries, draw=draw)
 
+    def read(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `HasReadings`: the state at the mask of each (text, word) that is drawn, in the order of `laws`."""
+        return self._model.states(*self._masks(texts))
+
+    def recall(self, texts: Sequence[str], readings: NDArray[np.float32]) -> None:
+        """As `HasReadings`."""
+        self._model.recall(*self._masks(texts), readings)
+
+    def _masks(self, texts: Sequence[str]) -> tuple[list[list[str]], NDArray[np.int64]]:
+        """Texts as words, and [rows, 2] the text and word of each word that does not stay."""
+        split = [words(text) for text in texts]
+        places = word_rows(split)[1]
+        goes = np.array([split[text][word] not in self._unchanged for text, word in places], bool)
+        return split, places[goes]
+
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One epsilon of `rewrite_grid`."""
         return self.rewrite_grid(texts, [epsilon], [noise])[0]

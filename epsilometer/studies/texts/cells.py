@@ -13,17 +13,45 @@ from numpy.typing import NDArray
 from epsilometer.auditing.schemas import REWRITES, TRIALS
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core import tables
-from epsilometer.core.mechanism import Latents, Mechanism, Rewrites
+from epsilometer.core.mechanism import HasReadings, Latents, Mechanism, Rewrites
 from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.ragged import Ragged
 from epsilometer.project.cells import build
+from epsilometer.project.paths import audited_texts
 from epsilometer.studies.texts.params import TextsParams
-from epsilometer.studies.texts.tables import latents_path, rewrites_path
+from epsilometer.studies.texts.tables import latents_path, readings_path, rewrites_path
+from epsilometer.text.words import words
+
+_READ = 1 << 16  # words of texts at the most whose readings are kept: some 100 MB
 
 
 def mechanism(params: TextsParams, cell: str) -> Mechanism:
     """The cell's mechanism; its models load at first use."""
     return build(params, params.cells[cell])
+
+
+def well_read(params: TextsParams, cell: str) -> Mechanism:
+    """The same, which recalls what stage rewrite read of the trials' texts (`read_once`)."""
+    built = mechanism(params, cell)
+    if isinstance(built, HasReadings) and len(readings := np.load(readings_path(cell), allow_pickle=False)):
+        built.recall(_compared(params, cell), readings)
+    return built
+
+
+def read_once(params: TextsParams, cell: str, built: Mechanism) -> None:
+    """Write data/readings/<cell>.npy: what the cell's mechanism reads of the trials' texts, unless these are many."""
+    texts, readings = _compared(params, cell), np.empty((0, 0), np.float32)
+    if isinstance(built, HasReadings) and sum(len(words(text)) for text in texts) <= _READ:
+        readings = built.read(texts)
+        built.recall(texts, readings)
+    tables.write_array(readings, readings_path(cell))
+
+
+def _compared(params: TextsParams, cell: str) -> list[str]:
+    """The texts that trials compare, each once."""
+    dataset = params.cells[cell].dataset
+    texts = audited_texts(params, dataset)
+    return [texts[i] for i in np.unique(trials(dataset).candidates)]
 
 
 def trials(dataset: str) -> Trials:

@@ -13,7 +13,7 @@ from epsilometer.core.likelihood import computed
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import audited_texts
 from epsilometer.studies.texts.adversaries import attacks
-from epsilometer.studies.texts.cells import mechanism, rewrites, trials
+from epsilometer.studies.texts.cells import rewrites, trials, well_read
 from epsilometer.studies.texts.params import read as read_params
 
 
@@ -31,7 +31,7 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
     params = read_params()
     cell = params.cells[name]
     cell_trials, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
-    built = mechanism(params, name)
+    built = well_read(params, name)
     vectors = np.load(f"data/embeddings/{cell.dataset}.npy", allow_pickle=False)
     embedded = Embedded(params.embedding.model, params.embedding.precision, vectors)
     public = params.datasets[cell.dataset].public

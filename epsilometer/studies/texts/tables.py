@@ -57,6 +57,11 @@ def stated_path(cell: str) -> Path:
     return Path(f"data/rewrites/{cell}/stated.json")
 
 
+def readings_path(cell: str) -> Path:
+    """What the network of the cell's mechanism makes of the trials' texts, float32 [rows, width]; perhaps no rows."""
+    return Path(f"data/readings/{cell}.npy")
+
+
 def tokens_path(cell: str) -> Path:
     """How the cell's mechanism cuts the first audited text (schema `TOKENS`), without rows where it does not say."""
     return Path(f"data/tokens/{cell}.parquet")

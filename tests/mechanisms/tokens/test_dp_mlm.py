@@ -43,6 +43,29 @@ def mechanism(tmp_path_factory: pytest.TempPathFactory) -> DPMLM:
     return DPMLM(resource=folder)
 
 
+@pytest.mark.parametrize("published", [False, True])
+def test_what_was_read_elsewhere_gives_the_same_laws(
+    mechanism: DPMLM, published: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (DPMLM(resource=mechanism.resource, as_published=published) for _ in range(2))
+    readings = first.read(TEXTS[:3])
+    second.recall(TEXTS[:3], readings)
+    laws, network = first.laws(TEXTS), second._model._model
+    rows = np.arange(len(laws.rows.values))
+    expected = list(laws.log_probabilities(rows, [2.0, 50.0]))
+    ran: list[int] = []
+    monkeypatch.setattr(
+        network._bert,
+        "states",
+        lambda ids, kinds, masks, run=network._bert.states: ran.append(len(ids)) or run(ids, kinds, masks),
+    )
+    for law, other in zip(expected, second.laws(TEXTS).log_probabilities(rows, [2.0, 50.0]), strict=True):
+        np.testing.assert_array_equal(law, other)
+    fourth = sum(word not in first._unchanged for word in words(TEXTS[3]))
+    assert ran == [fourth]  # the words of the last text, which nobody has read yet
+    assert len(readings) == len(second._model._model._recalled)
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 10.0, 400.0])
 def test_a_words_law_keeps_its_claim(mechanism: DPMLM, epsilon: float) -> None:
     """Exact: over all pairs of (text, position) and all outputs, log P(y | x, i) - log P(y | x', j) <= epsilon."""

@@ -16,7 +16,7 @@ from epsilometer.auditing.exact_loss.pairs import of_audit, of_trials
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
 from epsilometer.core import tables
 from epsilometer.project.paths import audited_texts
-from epsilometer.studies.texts.cells import mechanism, trials
+from epsilometer.studies.texts.cells import trials, well_read
 from epsilometer.studies.texts.params import read as read_params
 from epsilometer.studies.texts.tables import curves_path, exact_path
 
@@ -30,7 +30,7 @@ def main(name: str) -> None:
     shown of private texts.
     """
     params = read_params()
-    cell, built = params.cells[name], mechanism(params, name)
+    cell, built = params.cells[name], well_read(params, name)
     losses, curves = pl.DataFrame(schema=dict(EXACT)), pl.DataFrame(schema=dict(EXACT_CURVES))
     if applies(built):
         texts = audited_texts(params, cell.dataset)
@@ -41,7 +41,7 @@ def main(name: str) -> None:
             else of_trials(audit_trials, texts)
         )
         effort = Effort(params.exact.width, params.exact.all_pairs, params.exact.draws)
-        crew = Crew(params.runtime.engine, partial(mechanism, params, name))
+        crew = Crew(params.runtime.engine, partial(well_read, params, name))
         measured = measure(built, texts, cell.budgets, pairs, effort=effort, crew=crew)
         of_cell = [pl.lit(cell.dataset).alias("dataset"), pl.lit(cell.mechanism).alias("mechanism")]
         losses = measured.losses.with_columns(*of_cell, seconds=pl.lit(None, pl.Float64)).select(list(EXACT))

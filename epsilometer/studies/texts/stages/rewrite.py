@@ -21,7 +21,7 @@ from epsilometer.core.mechanism import HasLatents, HasTokens, wants_all
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import audited_texts
 from epsilometer.runtime.scaling import HERE
-from epsilometer.studies.texts.cells import mechanism, trials
+from epsilometer.studies.texts.cells import mechanism, read_once, trials, well_read
 from epsilometer.studies.texts.cells import rewrites as read_rewrites
 from epsilometer.studies.texts.params import read as read_params
 from epsilometer.studies.texts.tables import latents_path, rewrites_path, stated_path, tokens_path
@@ -33,7 +33,8 @@ def main(name: str) -> None:
     """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy where there are latents.
 
     The tables have the columns of `core.outcomes` too where there are outcomes. stated.json beside them holds what the
-    mechanism states of itself (`auditing.claims.stated`), and data/tokens/<cell>.parquet how it cuts the first text.
+    mechanism states of itself (`auditing.claims.stated`), data/tokens/<cell>.parquet how it cuts the first text, and
+    data/readings/<cell>.npy what its network makes of the trials' texts.
     """
     params = read_params()
     cell = params.cells[name]
@@ -43,9 +44,10 @@ def main(name: str) -> None:
     streams = [Noise.named(count, *of, epsilon) for epsilon in cell.budgets]
     job = Job(texts, cell_trials.source, cell.budgets, streams)
     built = mechanism(params, name)
+    read_once(params, name, built)
     claims = [trial_claims(built, epsilon, texts, cell_trials.candidates) for epsilon in cell.budgets]
     engine = HERE if wants_all(built) else params.runtime.engine
-    build = (lambda: built) if engine.here else partial(mechanism, params, name)
+    build = (lambda: built) if engine.here else partial(well_read, params, name)
     count = len(cell_trials.target)
     size = count if wants_all(built) else params.runtime.block
     if isinstance(built, HasLatents):  # a latent is thousands of numbers
