@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -19,6 +20,15 @@ from tests.support.warm import Warm
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests may share the cores
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may reach for the network
+
+gc.disable()  # while tests are collected, of which nothing goes
+
+
+def pytest_collection_finish() -> None:
+    """A million objects that stay, which no later search for garbage need visit."""
+    gc.freeze()
+    gc.enable()
+
 
 # Examples are the same in every run; a first import must not count as a slow example.
 settings.register_profile("epsilometer", derandomize=True, deadline=None, max_examples=50)

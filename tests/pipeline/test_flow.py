@@ -33,7 +33,6 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import TaskRun
 from prefect.states import Completed, State
-from prefect.testing.utilities import prefect_test_harness
 
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
@@ -59,6 +58,8 @@ NEEDS = {"first": [], "second": ["first"], "third": ["second"], "apart": []}
 
 @pytest.fixture(scope="module")
 def _server() -> Iterator[None]:
+    from prefect.testing.utilities import prefect_test_harness  # loads the whole server
+
     with prefect_test_harness(server_startup_timeout=120):
         yield
 

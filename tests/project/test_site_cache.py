@@ -17,6 +17,7 @@ from epsilometer.pipeline.starting import start
 from epsilometer.project.site_cache import NAME, VARIABLE, keep_private
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
+from tests.support.warm import Warm
 
 NOBODY = 65534
 STAGE = "stages:\n  one:\n    cmd: echo 1 > one.txt\n    outs: [one.txt]\n"
@@ -46,10 +47,10 @@ def run(folder: Path, *words: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def kept_by(project: Path) -> Path:
+def kept_by(project: Path, warm: Warm) -> Path:
     """The site cache that `dvc` itself names in this folder."""
-    doctor = [sys.executable, "-m", "dvc", "doctor"]
-    said = subprocess.run(doctor, cwd=project, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
+    code, said = warm.run(("dvc", "doctor"), project, ENVIRONMENT)
+    assert code == 0, said
     (line,) = (line for line in said.splitlines() if line.startswith("Repo.site_cache_dir: "))
     return Path(project, line.removeprefix("Repo.site_cache_dir: "))
 
@@ -60,7 +61,7 @@ def open_to_others(token: Path) -> list[str]:
     return [str(place) for place in places if place.stat().st_mode & 0o022]
 
 
-def test_a_clone_in_which_dvc_is_called_by_hand(readable: Path) -> None:
+def test_a_clone_in_which_dvc_is_called_by_hand(readable: Path, warm: Warm) -> None:
     start(readable / "mine", None, "text", "identity")
     (readable / "mine/dvc.yaml").write_text(STAGE)
     identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
@@ -69,7 +70,7 @@ def test_a_clone_in_which_dvc_is_called_by_hand(readable: Path) -> None:
     clone = readable / "clone"
     assert not (clone / ".dvc/config.local").exists()
     run(clone, "dvc", "repro")
-    token = kept_by(clone)
+    token = kept_by(clone, warm)
     assert token.is_relative_to(clone / NAME)
     assert (token / "links/cache.db").is_file()
     assert open_to_others(token) == []
@@ -81,7 +82,7 @@ def test_a_clone_in_which_dvc_is_called_by_hand(readable: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [["epsilometer", "repro", "dvc.yaml"], ["dvc", "repro"]])
-def test_after_a_run_it_is_closed_and_named_for_every_folder(readable: Path, how: list[str]) -> None:
+def test_after_a_run_it_is_closed_and_named_for_every_folder(readable: Path, how: list[str], warm: Warm) -> None:
     """By a stage too, where nobody goes through `epsilometer repro`."""
     project = readable / "mine"
     project.mkdir()
@@ -95,11 +96,11 @@ def test_after_a_run_it_is_closed_and_named_for_every_folder(readable: Path, how
     run(project, *how)
     assert (project / NAME).stat().st_mode & 0o777 == 0o700
     (project / "below").mkdir()
-    assert kept_by(project / "below").is_relative_to(project / NAME)
+    assert kept_by(project / "below", warm).is_relative_to(project / NAME)
     assert not (project / "below" / NAME).exists()
 
 
-def test_set_up_names_it_for_every_folder(readable: Path) -> None:
+def test_set_up_names_it_for_every_folder(readable: Path, warm: Warm) -> None:
     """Before anything has run: DVC would otherwise make one that everybody may write in the folder it is called in."""
     project = readable / "mine"
     (project / "below").mkdir(parents=True)
@@ -107,13 +108,13 @@ def test_set_up_names_it_for_every_folder(readable: Path) -> None:
     (project / ".dvc/config.local").unlink()
     (line,) = (line for line in (ROOT / "Makefile").read_text().splitlines() if "site_cache" in line)
     run(project, *line.strip().removeprefix("@").split())
-    assert kept_by(project / "below").is_relative_to(project / NAME)
+    assert kept_by(project / "below", warm).is_relative_to(project / NAME)
     assert not (project / "below" / NAME).exists()
 
 
 @pytest.mark.parametrize("place", [NAME, f"{NAME}/repo", f"{NAME}/repo/token"])
 @pytest.mark.parametrize("how", ["mode", "owner"])
-def test_a_folder_that_somebody_else_can_write_is_refused(tmp_path: Path, place: str, how: str) -> None:
+def test_a_folder_that_somebody_else_can_write_is_refused(tmp_path: Path, place: str, how: str, warm: Warm) -> None:
     make_project(tmp_path)
     (tmp_path / NAME / "repo/token").mkdir()
     folder = tmp_path / place
@@ -130,11 +131,10 @@ def test_a_folder_that_somebody_else_can_write_is_refused(tmp_path: Path, place:
     if place != NAME:
         return  # a run looks at all of them in the same way
     (tmp_path / "dvc.yaml").write_text(STAGE)
-    repro = [sys.executable, "-m", "epsilometer.pipeline.repro"]
-    done = subprocess.run(repro, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
-    assert done.returncode != 0
-    assert "Traceback" not in done.stderr
-    assert f"error: {folder}, of DVC's site cache" in done.stderr
+    code, said = warm.run(("python", "-m", "epsilometer.pipeline.repro"), tmp_path, ENVIRONMENT)
+    assert code != 0
+    assert "Traceback" not in said
+    assert f"error: {folder}, of DVC's site cache" in said
     assert not (tmp_path / "one.txt").exists()
 
 
@@ -161,13 +161,13 @@ def test_a_folder_that_the_user_names_is_looked_at_too(tmp_path: Path, monkeypat
         keep_private(tmp_path / "project")
 
 
-def test_a_project_that_moves_takes_it_along(tmp_path: Path) -> None:
+def test_a_project_that_moves_takes_it_along(tmp_path: Path, warm: Warm) -> None:
     (tmp_path / "old").mkdir()
     make_project(tmp_path / "old")
     shutil.move(tmp_path / "old", tmp_path / "new")
     keep_private(tmp_path / "new")
-    assert kept_by(tmp_path / "new").is_relative_to(tmp_path / "new" / NAME)
+    assert kept_by(tmp_path / "new", warm).is_relative_to(tmp_path / "new" / NAME)
     local = tmp_path / "new/.dvc/config.local"
     local.write_text(f"[core]\n    site_cache_dir = {tmp_path}/chosen\n")
     keep_private(tmp_path / "new")
-    assert kept_by(tmp_path / "new").is_relative_to(tmp_path / "chosen"), "the user's choice stays"
+    assert kept_by(tmp_path / "new", warm).is_relative_to(tmp_path / "chosen"), "the user's choice stays"

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import runpy
-import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module, invalidate_caches
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def _called(program: str, *arguments: str) -> int:
     """The exit code of a command, run in this process."""
     from dvc.stage import run
 
-    run._run = _run_stage
+    run._run = partial(_run_stage, run._run)
     invalidate_caches()
     sys.path[:0] = os.environ["PYTHONPATH"].split(os.pathsep)
     sys.argv = [program, *arguments]
@@ -122,11 +123,13 @@ def _called(program: str, *arguments: str) -> int:
     return 0
 
 
-def _run_stage(executable: str, cmd: str, **how: Any) -> None:
-    """In place of DVC's own function, which starts a shell."""
+def _run_stage(start: Callable[..., None], executable: str, cmd: str, **how: Any) -> None:
+    """In place of DVC's own function, which starts a shell, where the command needs none."""
     from dvc.stage.exceptions import StageCmdFailedError
 
-    if code := _forked(shlex.split(cmd), how["cwd"], how["env"]):
+    if not re.fullmatch(r"(epsilometer|python [\w.]+\.py\b)[\w .@/-]*", cmd):
+        start(executable, cmd, **how)
+    elif code := _forked(cmd.split(), how["cwd"], how["env"]):
         raise StageCmdFailedError(cmd, code)
 
 
