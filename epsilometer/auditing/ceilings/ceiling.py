@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from epsilometer.auditing.ceilings.frontier import (
     Frontier,
     TextSet,
-    frontier,
+    frontiers,
     mean,
     success_of,
     under_pure_epsilon,
@@ -92,14 +92,14 @@ def _rows(
     model = Encoder(ENCODER)
     vectors = model.encode(texts).astype(np.float64)
     served, weights = [_served(vectors, each) for each in audited], np.array([len(each) for each in audited])
-    whole = mean([frontier(items) for items in served], weights)
+    whole = mean(frontiers(served), weights)
     shares = weights / weights.sum()
     one_text = None
     if public:
         centre = sum(share * (items.sources @ items.vectors) for share, items in zip(shares, served, strict=True))
         one_text = float((model.encode(list(public)).astype(np.float64) @ centre).max())
     together = float(shares @ [len(items.vectors) for items in served])
-    pure = [float(shares @ [under_pure_epsilon(items, loss) for items in served]) for loss in losses]
+    pure = [float(shares @ under_pure_epsilon(served, loss)) for loss in losses]
     by_guess = whole.ceiling(success_of(np.array(losses, np.float64))).tolist()
     rows = [(float(loss), a, b, one_text, together) for loss, a, b in zip(losses, by_guess, pure, strict=True)]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")

@@ -36,18 +36,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
+from epsilometer.auditing.ceilings.programmes import largest
 from epsilometer.core.errors import UserError
 from epsilometer.core.sizes import LARGEST_SET
 
 _SLACK = 1e-7  # what a solved programme may miss
 _ROUNDED = 1e-4  # how far the length of an embedding may exceed 1
-_FINE = 1e-3  # how far tangents and chords of F may lie apart
 
 Array = NDArray[np.float64]
 
@@ -109,8 +109,8 @@ class TextSet:
 class Frontier:
     """Bounds of F, piecewise linear in the success probability p from 1/2 to 1.
 
-    at: [n], ascending; upper: [n], tangents of F meet there, so F never lies above their polygon; lower: [n], F lies
-    nowhere below this polygon of chords. `upper` is never more than a thousandth above `lower`.
+    at: [n], ascending; lower: [n], points of F, so that F lies nowhere below the polygon of their chords; upper: [n],
+    no less than F, and more than `lower` by what solved programmes may miss.
     """
 
     at: Array
@@ -132,39 +132,73 @@ class Frontier:
 
 
 def frontier(texts: TextSet) -> Frontier:
-    """F of one set of texts, by the tangents of solved programmes: about a dozen of 2^K - 1 variables."""
-    worths, met = texts.worths(), texts.met()
-    solved = {p: _solve(worths, met, p) for p in (0.5, 1.0)}
-    open_intervals = [(0.5, 1.0)]
-    while open_intervals:
-        left, right = open_intervals.pop()
-        (low, slope), (high, flat) = solved[left], solved[right]
-        if right - left < _SLACK or slope - flat < _SLACK:
-            continue
-        middle = (high - low + slope * left - flat * right) / (slope - flat)  # where their tangents meet
-        middle = min(max(middle, left), right)
-        gap = low + slope * (middle - left) - (low + (high - low) * (middle - left) / (right - left))
-        if gap > _FINE and left < middle < right:
-            solved[middle] = _solve(worths, met, middle)
-            open_intervals += [(left, middle), (middle, right)]
-    points = sorted(solved)
-    tangents = np.array([(solved[p][0] - solved[p][1] * p, solved[p][1]) for p in points])
-    corners = [points[0], points[-1], *points]
-    for (a, s), (b, t) in pairwise(tangents):
-        if s - t > _SLACK:
-            corners.append(min(max((b - a) / (s - t), 0.5), 1.0))
-    at = np.unique(corners)
-    upper = (tangents[:, :1] + tangents[:, 1:] * at).min(axis=0) + _SLACK
-    lower = np.interp(at, points, [solved[p][0] for p in points])
-    return Frontier(at, upper, lower)
+    """F of one set of texts."""
+    return frontiers([texts])[0]
 
 
-def under_pure_epsilon(texts: TextSet, epsilon: float) -> float:
-    """The largest worth of any mechanism with this pure epsilon between every two of the texts."""
-    low = math.exp(-epsilon)
-    held = low + (1 - low) * subsets(len(texts.vectors))
-    solved = linprog(-texts.worths(low), A_eq=held.T, b_eq=np.ones(held.shape[1]), method="highs")
-    return float(-solved.fun) + _SLACK
+def frontiers(served: Sequence[TextSet]) -> list[Frontier]:
+    """F of each set, from every point where it bends: between two of them no mechanism is above their chord.
+
+    F is concave, so that its tangent of slope l is max sum_A w_A (g(A) - l h(A) / 2) over the first condition alone.
+    With a chord's slope it shows that F is the chord, or a point of F above it.
+    """
+    result: dict[int, Frontier] = {}
+    for count in {len(texts.vectors) for texts in served}:
+        places = [place for place, texts in enumerate(served) if len(texts.vectors) == count]
+        result |= zip(places, _traced([served[place] for place in places]), strict=True)
+    return [result[place] for place in range(len(served))]
+
+
+def _traced(served: Sequence[TextSet]) -> list[Frontier]:
+    """F of sets of equally many texts."""
+    held, start = subsets(count := len(served[0].vectors)), (1 << np.arange(count)) - 1
+    worths, met = np.array([texts.worths() for texts in served]), np.array([texts.met() / 2 for texts in served])
+    points = [
+        {0.5: float(worth[_connected(texts)].sum()), 1.0: float(worth[start].sum())}
+        for texts, worth in zip(served, worths, strict=True)
+    ]
+    gaps = np.full(len(served), _SLACK)
+    chords = [(place, 0.5, 1.0) for place in range(len(served))]
+    while chords:
+        number, left, right = (np.array(each) for each in zip(*chords, strict=True))
+        low, high = (np.array([points[i][p] for i, p in zip(number, side, strict=True)]) for side in (left, right))
+        slopes = np.maximum(high - low, 0) / (right - left)
+        solved = largest(worths[number] - slopes[:, None] * met[number], held, start)
+        gap, at, worth = solved.bounds + slopes * left - low, solved.total(met[number]), solved.total(worths[number])
+        bends = (gap > _SLACK) & (left < at) & (at < right)
+        np.maximum.at(gaps, number[~bends], gap[~bends])
+        chords = []
+        for i, a, middle, b, value in zip(
+            *(each[bends].tolist() for each in (number, left, at, right, worth)), strict=True
+        ):
+            points[i][middle] = value
+            chords += [(i, a, middle), (i, middle, b)]
+    return [_polygon(each, gap) for each, gap in zip(points, gaps.tolist(), strict=True)]
+
+
+def _polygon(points: dict[float, float], gap: float) -> Frontier:
+    at, lower = np.array(sorted(points.items())).T
+    return Frontier(at, lower + gap, lower)
+
+
+def _connected(texts: TextSet) -> NDArray[np.int64]:
+    """The numbers, in `subsets`, of the largest sets no pair of which is torn apart: all that success 1/2 can tell."""
+    count = len(texts.vectors)
+    audited = texts.pairs[texts.weights > 0]
+    graph = coo_array((np.ones(len(audited)), audited.T), (count, count))
+    number, label = connected_components(graph, directed=False)
+    return np.array([(1 << np.flatnonzero(label == one)).sum() - 1 for one in range(number)])
+
+
+def under_pure_epsilon(served: Sequence[TextSet], epsilon: float) -> Array:
+    """[sets]: the largest worth of any mechanism with this pure epsilon between every two texts of a set."""
+    low, worths = math.exp(-epsilon), np.empty(len(served))
+    counts = np.array([len(texts.vectors) for texts in served])
+    for count in np.unique(counts).tolist():
+        some = np.flatnonzero(counts == count)
+        objectives = np.array([served[place].worths(low) for place in some.tolist()])
+        worths[some] = largest(objectives, low + (1 - low) * subsets(count), (1 << np.arange(count)) - 1).bounds
+    return worths + _SLACK
 
 
 def mean(frontiers: Sequence[Frontier], weights: Array | None = None) -> Frontier:
@@ -202,14 +236,3 @@ def subsets(count: int) -> Array:
     held = ((np.arange(1, 1 << count)[:, None] >> np.arange(count)) & 1).astype(np.float64)
     held.setflags(write=False)
     return held
-
-
-def _solve(worths: Array, met: Array, success: float) -> tuple[float, float]:
-    """F at a success probability, and its slope there."""
-    held = subsets(int(math.log2(len(worths) + 1)))
-    solved = linprog(
-        -worths, A_ub=met[None] / 2, b_ub=[success], A_eq=held.T, b_eq=np.ones(held.shape[1]), method="highs"
-    )
-    if not solved.success:
-        raise RuntimeError(f"no ceiling at a success probability of {success:g}: {solved.message}")
-    return float(-solved.fun), max(0.0, float(-solved.ineqlin.marginals[0]))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.ceilings.ceiling import share_of_possible
 from epsilometer.auditing.ceilings.certificate import proved_loss
-from epsilometer.auditing.ceilings.frontier import Frontier, TextSet, frontier, mean, success_of, under_pure_epsilon
+from epsilometer.auditing.ceilings.frontier import Frontier, TextSet, frontiers, mean, success_of, under_pure_epsilon
 from epsilometer.auditing.exact_loss.importance import AT_LEAST as SAMPLED_AT_LEAST
 from epsilometer.auditing.exact_loss.rows import ALL
 from epsilometer.auditing.results.diagnostics import STRONGEST
@@ -55,7 +55,7 @@ class Sets:
     @cached_property
     def frontiers(self) -> list[Frontier]:
         """F of each set."""
-        return [frontier(texts) for texts in self.served]
+        return frontiers(self.served)
 
     @cached_property
     def whole(self) -> Frontier:
@@ -69,7 +69,7 @@ class Sets:
 
     def under(self, epsilon: float) -> float:
         """The ceiling under this pure epsilon between every two texts of a set."""
-        return float(np.mean([under_pure_epsilon(texts, epsilon) for texts in self.served]))
+        return float(under_pure_epsilon(self.served, epsilon).mean())
 
 
 def best_text(public: Array, sets: Sequence[TextSet]) -> float | None:
