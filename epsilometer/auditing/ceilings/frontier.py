@@ -187,7 +187,7 @@ def _connected(texts: TextSet) -> NDArray[np.int64]:
     audited = texts.pairs[texts.weights > 0]
     graph = coo_array((np.ones(len(audited)), audited.T), (count, count))
     number, label = connected_components(graph, directed=False)
-    return np.array([(1 << np.flatnonzero(label == one)).sum() - 1 for one in range(number)])
+    return np.array([(1 << np.flatnonzero(label == each)).sum() - 1 for each in range(number)])
 
 
 def under_pure_epsilon(served: Sequence[TextSet], epsilon: float) -> Array:

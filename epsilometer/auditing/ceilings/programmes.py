@@ -69,7 +69,7 @@ def largest(objectives: Array, columns: Array, start: NDArray[np.integer]) -> So
 def _simplex(objectives: Array, columns: Array, basis: NDArray[np.int64]) -> tuple[Array, Array]:
     """The last duals [n, K], and the inverses of the last bases [n, K, K], which are put into `basis` [n, K]."""
     ones = 1 + _PERTURBED * np.cbrt(np.arange(2, columns.shape[1] + 2))
-    inverse: Array = np.linalg.inv(columns[basis].transpose(0, 2, 1))
+    inverse = np.linalg.inv(columns[basis].transpose(0, 2, 1)).astype(np.float64)
     duals: Array = np.empty(basis.shape)
     active = np.arange(len(basis))
     for _ in range(_STEPS):
