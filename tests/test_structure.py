@@ -152,14 +152,14 @@ def test_the_library_knows_neither_dvc_nor_prefect() -> None:
 def test_no_module_of_others_is_patched() -> None:
     """An upgrade would end it unseen. `sys.excepthook` is meant to be set."""
     patches = []
-    for file, tree in trees().items():
+    for file, nodes in parsed().items():
         imported = {
             (alias.asname or alias.name).partition(".")[0]
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Import | ast.ImportFrom)
             for alias in node.names
         }
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 owner = ast.unparse(node).partition(".")[0]
                 if owner in imported and ast.unparse(node) != "sys.excepthook":
@@ -249,8 +249,8 @@ LONGEST = 60  # lines of a function, its signature and docstring included
 def test_no_function_is_longer_than_a_screen() -> None:
     long = [
         f"{file}:{node.lineno}: {node.name}"
-        for file, tree in trees().items()
-        for node in ast.walk(tree)
+        for file, nodes in parsed().items()
+        for node in nodes
         if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= LONGEST
     ]
     assert not long, "\n".join(long)
@@ -260,16 +260,20 @@ PARAMETERS, BY_POSITION = 7, 4  # of a public function at most; of a call at mos
 
 
 @cache
-def trees(folder: str = "epsilometer") -> dict[Path, ast.Module]:
-    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in sources(folder)}
+def parsed(folder: str = "epsilometer") -> dict[Path, list[ast.AST]]:
+    """All parts of each file but those that say nothing themselves, as operators."""
+    return {
+        file: [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if node._fields]
+        for file in sources(folder)
+    }
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _trees() -> Iterator[None]:
+def _parsed() -> Iterator[None]:
     """They are a million objects, through which Python would go whenever it collects garbage."""
     gc.disable()
     yield
-    trees.cache_clear()
+    parsed.cache_clear()
     gc.enable()
 
 
@@ -278,10 +282,10 @@ def test_no_public_function_takes_more_than_seven_parameters() -> None:
     and Prefect the parameters of a deployment.
     """
     wrong = []
-    for file, tree in trees().items():
+    for file, nodes in parsed().items():
         if {"cli", "flows"} & {*file.relative_to(ROOT).parts}:
             continue
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 names = [parameter.arg for parameter in every if parameter.arg not in ("self", "cls")]
@@ -295,15 +299,15 @@ def test_no_call_passes_more_than_four_arguments_by_position() -> None:
 
     A function of any number of arguments (`Noise.named`) has no names to give, and what libraries take is theirs.
     """
-    code = trees()
+    code = parsed()
     defined = {"cls"}
-    for node in (node for tree in code.values() for node in ast.walk(tree)):
+    for node in (node for nodes in code.values() for node in nodes):
         if isinstance(node, ast.ClassDef) or (isinstance(node, ast.FunctionDef) and node.args.vararg is None):
             defined.add(node.name)
     calls, wrong = 0, []
-    for file, tree in code.items():
-        asnames = {a.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names} - {None}
-        for node in ast.walk(tree):
+    for file, nodes in code.items():
+        asnames = {a.asname for node in nodes if isinstance(node, ast.ImportFrom) for a in node.names} - {None}
+        for node in nodes:
             if not isinstance(node, ast.Call):
                 continue
             name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
@@ -326,8 +330,8 @@ UNREAD: set[str] = set()
 
 def test_names_say_what_a_thing_is() -> None:
     folders, wrong = ("epsilometer", "benchmarks", "pretraining", "tests"), []
-    for file, tree in (item for folder in folders for item in trees(folder).items()):
-        for node in ast.walk(tree):
+    for file, nodes in (item for folder in folders for item in parsed(folder).items()):
+        for node in nodes:
             stored = isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
             if stored or isinstance(node, ast.arg | ast.FunctionDef | ast.ClassDef):
                 name = {"Name": "id", "Attribute": "attr", "arg": "arg"}.get(type(node).__name__, "name")
