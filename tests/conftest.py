@@ -92,6 +92,16 @@ def warm() -> Iterator[Warm]:
     process.close()
 
 
+@pytest.fixture(scope="module")
+def _embedded_once() -> Iterator[None]:
+    """For files whose tests embed the same texts again and again."""
+    from tests.support import remembering
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("epsilometer.models.encoder._BertEncoder", remembering.remembering)
+        yield
+
+
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:

@@ -19,6 +19,8 @@ from epsilometer.report.gate import Result, schema
 from tests.support.places import ROOT
 from tests.support.small_audit import audited, leaks
 
+pytestmark = pytest.mark.usefixtures("_embedded_once")
+
 pytest_plugins = ["pytester"]
 
 MECHANISM = """

@@ -25,6 +25,8 @@ from epsilometer.studies.texts.calibrating.losses import Search
 from tests.support.marked import ByLetter, texts
 from tests.support.places import ROOT
 
+pytestmark = pytest.mark.usefixtures("_embedded_once")
+
 SWAPS = """
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.core.mechanism import Rewrites

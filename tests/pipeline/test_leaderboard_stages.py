@@ -25,6 +25,8 @@ from epsilometer.studies.leaderboard.stages import leaderboard_cells, leaderboar
 from epsilometer.studies.leaderboard.tables import AVERAGE, FIGURES, PLAIN, ROWS, TAIL, figures_path, rows_path
 from tests.support.places import ROOT
 
+pytestmark = pytest.mark.usefixtures("_embedded_once")
+
 PARAMS = """\
 audit: {seed: 0}
 datasets:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -20,6 +18,8 @@ from epsilometer.pipeline.profiles import copy
 from tests.support import tiny_models
 from tests.support.dvc_project import compose, make_project
 from tests.support.places import ROOT
+from tests.support.processes import OUTSIDE
+from tests.support.warm import Warm
 
 GRID = (0.1, 0.5, 1, 10, 50, 100, 250, 750, 1000, 2500)
 
@@ -89,14 +89,12 @@ def test_it_says_what_it_would_fetch(folder: Path) -> None:
         assert sum(name in repository for repository in listed) == 1, name
 
 
-def test_dvc_plans_every_stage(folder: Path) -> None:
+def test_dvc_plans_every_stage(folder: Path, warm: Warm) -> None:
     """147 stages. Without --force DVC looks for a stage's inputs in its cache first, and fails where none were made."""
-    environment = os.environ | {"DVC_NO_ANALYTICS": "1", "PYTHONPATH": str(ROOT)}
     make_project(folder)
-    plan = [sys.executable, "-m", "dvc", "repro", "--dry", "--force"]
-    done = subprocess.run(plan, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    planned = [line for line in done.stdout.splitlines() if line.startswith("Running stage")]
+    code, said = warm.run(("dvc", "repro", "--dry", "--force"), folder, OUTSIDE)
+    assert code == 0, said
+    planned = [line for line in said.splitlines() if line.startswith("Running stage")]
     assert len(planned) == 147
     assert "Running stage 'attack@trustpilot-dp_st':" in planned
 

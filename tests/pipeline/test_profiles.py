@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,8 @@ from epsilometer.pipeline.profiles import copy
 from epsilometer.project.site_cache import keep_private
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
+from tests.support.processes import OUTSIDE
+from tests.support.warm import Warm
 
 PROFILES = sorted((ROOT / "profiles").glob("*.yaml"))
 
@@ -47,7 +48,7 @@ def test_no_profile_states_an_empty_section(profile: Path) -> None:
     assert not [name for name, value in raw.items() if value in ({}, {"labels": {}})]
 
 
-def test_git_shows_nothing_of_a_run(tmp_path: Path) -> None:
+def test_git_shows_nothing_of_a_run(tmp_path: Path, warm: Warm) -> None:
     """And DVC runs stages of which git shows nothing."""
     project = tmp_path / "project"
     make_project(project)
@@ -60,13 +61,18 @@ def test_git_shows_nothing_of_a_run(tmp_path: Path) -> None:
     git = ["git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-qm", "first"], check=True)
-    subprocess.run([sys.executable, "-m", "epsilometer.pipeline.repro"], cwd=run, check=True, capture_output=True)
+    repro(warm, run)
     assert (run / "data/x").is_file()
     assert (run / "dvc.lock").is_file()
     assert subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True).stdout == b""
 
 
-def test_a_clone_goes_on_where_the_run_of_another_machine_stopped(tmp_path: Path) -> None:
+def repro(warm: Warm, folder: Path, *stages: str) -> None:
+    code, said = warm.run(("python", "-m", "epsilometer.pipeline.repro", *stages), folder, OUTSIDE)
+    assert code == 0, said
+
+
+def test_a_clone_goes_on_where_the_run_of_another_machine_stopped(tmp_path: Path, warm: Warm) -> None:
     """Git has the record and the results without texts; DVC makes texts again, and no cell but one that has changed."""
     project, clone, ran = tmp_path / "project", tmp_path / "clone", tmp_path / "ran"
     make_project(project)
@@ -90,8 +96,7 @@ def test_a_clone_goes_on_where_the_run_of_another_machine_stopped(tmp_path: Path
     for name in ("tem", "coin"):
         (run / f"{name}.py").write_text(name)
     git = ["git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    repro = [sys.executable, "-m", "epsilometer.pipeline.repro"]
-    subprocess.run([*repro, "tem"], cwd=run, check=True, capture_output=True)
+    repro(warm, run, "tem")
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-qm", "tem has run"], check=True)
     subprocess.run(["git", "clone", "-q", str(project), str(clone)], check=True)
@@ -102,11 +107,11 @@ def test_a_clone_goes_on_where_the_run_of_another_machine_stopped(tmp_path: Path
         shutil.copy(run / name, there)
     keep_private(clone)
     ran.unlink()
-    subprocess.run(repro, cwd=there, check=True, capture_output=True)
+    repro(warm, there)
     assert ran.read_text().split() == ["parts", "coin"]
     ran.unlink()
     (there / "tem.py").write_text("edited")
-    subprocess.run(repro, cwd=there, check=True, capture_output=True)
+    repro(warm, there)
     assert ran.read_text().split() == ["tem"]
 
 
