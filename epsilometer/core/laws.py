@@ -30,7 +30,7 @@ Draw = Callable[
     [NDArray[np.integer], NDArray[np.integer], Sequence[float], Sequence[NDArray[np.float64]]],
     Iterable[NDArray[np.integer]],
 ]
-_CELLS = 1 << 22  # law entries in memory at a time (float64: 32 MB an epsilon)
+_CELLS = 1 << 21  # law entries at a time: 16 MB an epsilon, which the C library keeps for the next table (up to 32)
 _CACHE = 1 << 16  # entries at a time, so that they stay in the processor's cache
 _NOTHING = -700.0  # nats: e^-700 adds nothing to a total of one, and beyond it exponentials take eight times as long
 _ROUNDING = 1e-6  # nats by which a row may miss a total of one, and an entry its row

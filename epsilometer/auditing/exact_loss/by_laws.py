@@ -21,7 +21,7 @@ from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
 from epsilometer.auditing.exact_loss.grid import loss_range, unit_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, PairLosses, Request, joined
 from epsilometer.auditing.exact_loss.products import Product
-from epsilometer.auditing.exact_loss.unit_laws import log_laws
+from epsilometer.auditing.exact_loss.unit_laws import Room, log_laws
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import HasLaws, Mechanism
 from epsilometer.runtime.scaling import run
@@ -43,7 +43,7 @@ def losses(request: Request) -> list[PairLosses]:
     blocks = list(_blocks(laws, request.pairs, rows, math.ceil(len(request.pairs) / shares)))
     job = _Job(request.pairs, request.epsilons, request.claims, request.width)
     build = partial(_worker, job, request.crew.build, request.texts)
-    compare = (lambda: partial(job.compare, laws)) if engine.here else build
+    compare = (lambda: partial(job.compare, laws, Room())) if engine.here else build
     by_block = list(run(compare, blocks, engine, "exact losses"))
     order = np.argsort([i for block in blocks for i in block])
     return [joined(parts, order) for parts in zip(*by_block, strict=True)]
@@ -58,12 +58,12 @@ class _Job:
     claims: Sequence[Array]
     width: float
 
-    def compare(self, laws: Laws, block: Sequence[int]) -> list[PairLosses]:
+    def compare(self, laws: Laws, room: Room, block: Sequence[int]) -> list[PairLosses]:
         """Returns the figures of a block of pairs, one `PairLosses` for each budget."""
         tables = [_PairFigures(len(block)) for _ in self.epsilons]
         units = [_units(laws, self.pairs[i]) for i in block]
         rows = np.unique(np.concatenate([unit for unit in units if unit is not None] or [np.empty(0, np.int64)]))
-        by_budget = log_laws(laws, rows, self.epsilons) if len(rows) else [np.empty((0, 0))] * len(tables)
+        by_budget = log_laws(laws, rows, self.epsilons, room) if len(rows) else [np.empty((0, 0))] * len(tables)
         for table, law, claims in zip(tables, by_budget, self.claims, strict=True):
             for place, (unit, claim) in enumerate(zip(units, claims[block].tolist(), strict=True)):
                 if unit is not None:
@@ -76,7 +76,7 @@ def _worker(
 ) -> Callable[[Sequence[int]], list[PairLosses]]:
     """Returns the function that a worker runs on each block, with a mechanism of its own."""
     assert build is not None, "workers need to know how to make the mechanism"
-    return partial(job.compare, cast(HasLaws, build()).laws(texts))
+    return partial(job.compare, cast(HasLaws, build()).laws(texts), Room())
 
 
 def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Product:

@@ -9,6 +9,7 @@ Laws are computed in blocks, so that many laws are never all in memory at once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -57,11 +58,27 @@ def unit_laws(
     return by_epsilon
 
 
-def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[Array]:
-    """Returns for each budget the log-laws [n, outputs] of these rows."""
-    parts = [rows[start : start + laws.chunk()] for start in range(0, len(rows), laws.chunk())]
-    by_part = [list(laws.log_probabilities(part, epsilons)) for part in parts]
-    return [np.concatenate(budget) for budget in zip(*by_part, strict=True)]
+class Room:
+    """Memory that many tables use one after the other: the system takes as long to hand it out as sums take in it."""
+
+    def __init__(self) -> None:
+        self._cells = np.empty(0)
+
+    def table(self, *shape: int) -> Array:
+        """Returns a table, not filled, in the place of the one before."""
+        if (size := math.prod(shape)) > len(self._cells):
+            self._cells = np.empty(size)
+        return self._cells[:size].reshape(shape)
+
+
+def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], room: Room | None = None) -> list[Array]:
+    """Returns for each budget the log-laws [n, outputs] of these rows. room: where they are until its next table."""
+    tables = (room or Room()).table(len(epsilons), len(rows), laws.outputs)
+    for start in range(0, len(rows), laws.chunk()):
+        part = slice(start, start + laws.chunk())
+        for table, law in zip(tables, laws.log_probabilities(rows[part], epsilons), strict=True):
+            table[part] = law
+    return list(tables)
 
 
 def largest_losses(first: Array, second: Array) -> tuple[Array, Array]:
