@@ -30,7 +30,7 @@ def section(results: Results[AnonymityParams]) -> Section | None:
     trained = results.tables(paths, DOWNSTREAM)
     if trained.is_empty():
         return None
-    blocks = [*beside_each_other(trained), *of_datasets(trained), *one_text(results)]
+    blocks = [*beside_each_other(trained), *attackers(trained), *of_datasets(trained), *one_text(results)]
     return Section("learnt", "Learnt", "What classifiers learn from rewrites", blocks=blocks, folded=True)
 
 
@@ -60,6 +60,25 @@ def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
         f"commonest class is right.{_undefined(tasks)}"
     )
     yield Table("All tasks beside each other", caption, rows)
+
+
+def attackers(trained: pl.DataFrame) -> Iterator[Table]:
+    """The accuracy of who infers an attribute, in percent: of clean texts first, then of each cell."""
+    attributes = trained.filter(role="attribute").with_columns(pl.col("mechanism").fill_null("clean texts"))
+    if attributes.is_empty():
+        return
+    rows = []
+    for (mechanism, epsilon, kind), of in attributes.group_by(CELL, maintain_order=True):
+        means = of.group_by(*_TASK, "setting", maintain_order=True).agg(100 * pl.mean("accuracy"))
+        at = NONE if epsilon is None else budget(epsilon)
+        named = {"mechanism": mechanism, "epsilon": at, "classifier": kind or NONE}
+        rows.append(named | {f"{d}, {label}, {setting}": f"{s:.2f}" for d, label, setting, s in means.iter_rows()})
+    caption = (
+        "Percent of right answers, mean over seeds. An attacker learns from clean texts and reads rewritten ones "
+        "(`static`, as 1-Diffractor's table 4), learns from rewritten ones too (`adaptive`), or learns from these and "
+        "reads clean ones (`private`, as TeDA); `majority` names the commonest class, `clean` is clean throughout."
+    )
+    yield Table("All attackers beside each other", caption, rows)
 
 
 def _beside(

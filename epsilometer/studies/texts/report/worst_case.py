@@ -61,13 +61,13 @@ def deniable(words: pl.DataFrame) -> Table:
     """How often a word is written as it is, and how many different words are written for it; schema `DENIABILITY`."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | method: {method} | "
-        "stays: {stays:.3f} ({stays_low:.3f} to {stays_high:.3f}) | "
-        "outputs: {support:.1f} ({support_low:.1f} to {support_high:.1f})"
+        "stays: {stays:.3f} | stays, of most: {stays_low:.3f} to {stays_high:.3f} | "
+        "outputs: {support:.1f} | outputs, of most: {support_low:.1f} to {support_high:.1f}"
     )
     caption = (
         "How often a word of the vocabulary is written as it is, and how many different words are written for it in "
-        "100 draws (1-Diffractor, figure 4): means over 100 words, and from the 5th to the 95th percentile. Many "
-        "outputs are no proof of privacy."
+        "100 draws (1-Diffractor, figure 4): means over 100 words, and `of most` from the 5th to the 95th percentile. "
+        "Many outputs are no proof of privacy."
     )
     return Table("Plausible deniability of words", caption, records(words, columns), off_page=True)
 

@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.schemas import DOWNSTREAM
-from epsilometer.studies.anonymity.report.learnt import beside_each_other, of_datasets
+from epsilometer.report.table import NONE
+from epsilometer.studies.anonymity.report.learnt import attackers, beside_each_other, of_datasets
 from tests.support.audited import downstream
 
 
@@ -57,3 +58,18 @@ def test_tasks_and_numbers_stand_beside_each_other_with_the_mean_drop() -> None:
     of_stsb = next(of for of in of_datasets(table) if of.heading.endswith("stsb"))
     assert of_stsb.rows[1]["label, private, Pearson"] == "0.50"
     assert of_stsb.rows[1]["label, rewritten, Spearman"] == "0.00"
+
+
+def test_attackers_stand_beside_each_other() -> None:
+    (table,) = attackers(downstream())
+    guess, clean, first, *_ = table.rows
+    assert (guess["mechanism"], guess["classifier"], guess["queries, gender, majority"]) == (
+        "clean texts",
+        NONE,
+        "33.00",
+    )
+    assert (clean["classifier"], clean["queries, gender, clean"]) == ("transformer", "70.00")
+    assert (first["mechanism"], first["epsilon"]) == ("mvc", "0.5")
+    assert (first["queries, gender, static"], first["queries, gender, adaptive"]) == ("50.00", "60.00")
+    assert not any("intent" in column for column in table.columns)
+    assert not [*attackers(downstream().filter(role="task"))]
