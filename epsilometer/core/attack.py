@@ -156,6 +156,19 @@ class HasTally(Protocol):
         ...
 
 
+@runtime_checkable
+class Encodes(Protocol):
+    """An attack that encodes rewrites with a sentence encoder, which need not encode them again elsewhere."""
+
+    model: str
+    precision: str
+
+    @property
+    def encoded(self) -> Mapping[str, NDArray[np.float32]]:
+        """The vectors, as `models.encoder` gives them, of texts that it has encoded; not of all where they are many."""
+        ...
+
+
 def sees(attack: Attack, mechanism: Mechanism | None) -> str:
     """What the attack looks at when it attacks this mechanism; the text where it does not say."""
     seen = attack.sees(mechanism) if isinstance(attack, Sees) else TEXT

@@ -32,9 +32,16 @@ class Cosine:
 
         return Encoder(self.model, self.precision)
 
+    @cached_property
+    def remembered(self) -> dict[str, NDArray[np.float32]]:
+        """Vectors of texts that need not be encoded here, as the encoder gives them; whoever has some enters them."""
+        return {}
+
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """The [n] cosines, -1 to 1. An empty text has a vector too."""
         number = {text: i for i, text in enumerate(dict.fromkeys([*originals, *rewrites]))}
-        vectors = self._encoder.encode(list(number))
+        new = [text for text in number if text not in self.remembered]
+        encoded = dict(zip(new, self._encoder.encode(new), strict=True)) if new else {}
+        vectors = np.stack([encoded[text] if text in encoded else self.remembered[text] for text in number])
         left, right = (vectors[[number[text] for text in side]] for side in (originals, rewrites))
         return np.einsum("nd,nd->n", left, right, dtype=np.float64)

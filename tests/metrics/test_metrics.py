@@ -28,6 +28,7 @@ from epsilometer.metrics.meteor import Meteor
 from epsilometer.metrics.part_of_speech import PartOfSpeech
 from epsilometer.metrics.perplexity import Perplexity
 from epsilometer.metrics.rouge_l import RougeL
+from epsilometer.models.encoder import Encoder
 from epsilometer.models.memory import Memory
 from epsilometer.pipeline.params import read
 from tests.support.places import ROOT
@@ -99,12 +100,18 @@ def test_meteor_by_hand() -> None:
 
 
 def test_cosine_is_that_of_the_encoder() -> None:
-    from epsilometer.models.encoder import Encoder
-
     texts = ["play a song", "play some music", ""]
     vectors = Encoder("all-MiniLM-L6-v2").encode(texts).astype(float)
     cosines = Cosine().measure([texts[0], texts[0], texts[2]], [texts[1], texts[0], texts[0]])
     np.testing.assert_allclose(cosines, [vectors[0] @ vectors[1], 1, vectors[2] @ vectors[0]], atol=1e-6)
+
+
+def test_known_vectors_are_not_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["play a song", "rain in france", ""]
+    expected, metric = Cosine().measure(texts, texts[::-1]), Cosine()
+    metric.remembered.update(zip(texts, Encoder(metric.model).encode(texts), strict=True))
+    monkeypatch.setattr(Encoder, "encode", None)  # any use would fail
+    np.testing.assert_array_equal(metric.measure(texts, texts[::-1]), expected)
 
 
 def test_bertscore_by_its_definition() -> None:

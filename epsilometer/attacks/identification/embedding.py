@@ -16,7 +16,8 @@ from epsilometer.models.encoder import Encoder, say_cut
 from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import track
 
-_CHUNK = 2048  # distinct rewrites encoded at a time; their embeddings are not kept
+_CHUNK = 2048  # distinct rewrites encoded at a time
+_KEPT = 1 << 14  # texts whose vectors are kept: 25 MB
 
 
 @component
@@ -31,6 +32,11 @@ class EmbeddingAttack(ByScore):
     @cached_property
     def _encoder(self) -> Encoder:
         return Encoder(self.model, self.precision)
+
+    @cached_property
+    def encoded(self) -> dict[str, NDArray[np.float32]]:
+        """As `Encodes`: the rewrites, but for those that are audited texts."""
+        return {}
 
     @cached_property
     def _encode_once(self) -> Callable[[tuple[str, ...]], NDArray[np.float32]]:
@@ -82,9 +88,17 @@ class EmbeddingAttack(ByScore):
             part = new[start : start + _CHUNK]
             places = [trials[text] for text in part]
             rows = np.concatenate(places)
-            vectors = np.repeat(self._encoder.encode(part), [len(p) for p in places], axis=0)
+            vectors = np.repeat(self._vectors(part), [len(p) for p in places], axis=0)
             if 2 * candidates.shape[1] > len(of_candidates):  # most texts: all of them at once
                 scores[rows] = np.take_along_axis(vectors @ of_candidates.T, candidates[rows].astype(np.int64), axis=1)
             else:
                 scores[rows] = np.einsum("nkd,nd->nk", of_candidates[candidates[rows]], vectors)
         return scores
+
+    def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of distinct texts [n, d]; the encoder is asked for those that are not kept."""
+        new = [text for text in texts if text not in self.encoded]
+        vectors = dict(zip(new, self._encoder.encode(new), strict=True)) if new else {}
+        if len(self.encoded) + len(new) <= _KEPT:
+            self.encoded.update(vectors)
+        return np.stack([vectors[text] if text in vectors else self.encoded[text] for text in texts])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.attack import Attack, Context, Embedded, Guesses, HasTally, applies, guesses_of
+from epsilometer.core.attack import Attack, Context, Embedded, Encodes, Guesses, HasTally, applies, guesses_of
 from epsilometer.core.likelihood import computed
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import audited_texts
@@ -19,11 +19,15 @@ from epsilometer.studies.texts.params import read as read_params
 
 @dataclass(frozen=True)
 class GuessedTrials:
-    """What the attacks made of some trials: by attack their guesses an epsilon, and what was counted meanwhile."""
+    """What the attacks made of some trials: by attack their guesses an epsilon, and what was counted meanwhile.
+
+    encoded: vectors of rewrites by the audit's own encoder, where an attack has it.
+    """
 
     rows: NDArray[np.int64]
     guesses: dict[str, list[Guesses]]
     tallies: dict[str, list[dict[str, float]]]
+    encoded: dict[str, NDArray[np.float32]]
 
 
 def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
@@ -41,7 +45,7 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
 
     def guess(rows: NDArray[np.int64]) -> GuessedTrials:
         cell_rewrites = {epsilon: rewrites(name, epsilon, rows)[0] for epsilon in cell.budgets}
-        guessed, candidates = GuessedTrials(rows, {}, {}), cell_trials.candidates[rows]
+        guessed, candidates = GuessedTrials(rows, {}, {}, {}), cell_trials.candidates[rows]
         each = list(cell_rewrites.values())
         likelihoods = computed(built, texts, candidates, each, epsilons=cell.budgets)
         table = dict(zip(cell_rewrites, likelihoods, strict=True))
@@ -56,6 +60,10 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
             guessed.guesses[attack] = guesses
             if isinstance(applicable[attack], HasTally):
                 guessed.tallies[attack] = added(_tallies(applicable[attack], cell.budgets), before[attack], -1)
+        for built_attack in applicable.values():
+            ours = params.embedding.model, params.embedding.precision
+            if isinstance(built_attack, Encodes) and (built_attack.model, built_attack.precision) == ours:
+                guessed.encoded.update(built_attack.encoded)
         return guessed
 
     return guess

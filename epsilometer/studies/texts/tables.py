@@ -62,6 +62,11 @@ def readings_path(cell: str) -> Path:
     return Path(f"data/readings/{cell}.npy")
 
 
+def encoded_path(cell: str) -> Path:
+    """Sentence embeddings of the cell's rewrites, as far as an attack has encoded them (`encoded.py`)."""
+    return Path(f"data/encoded/{cell}.npz")
+
+
 def tokens_path(cell: str) -> Path:
     """How the cell's mechanism cuts the first audited text (schema `TOKENS`), without rows where it does not say."""
     return Path(f"data/tokens/{cell}.parquet")

@@ -56,6 +56,23 @@ def test_known_embeddings_are_not_computed_again(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(guess, SOURCE)
 
 
+def test_the_vectors_of_rewrites_are_kept_and_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    attack, rewrites = EmbeddingAttack(), ["a plane trip", "rain in france", "a plane trip", TEXTS[3]]
+    first = attack.guess(Rewrites(rewrites), CANDIDATES, context())
+    assert list(attack.encoded) == sorted({"a plane trip", "rain in france"}, key=len)
+    for text, vector in attack.encoded.items():
+        np.testing.assert_array_equal(vector, Encoder(attack.model).encode([text])[0])
+    monkeypatch.setattr(Encoder, "encode", None)  # any use would fail
+    np.testing.assert_array_equal(attack.guess(Rewrites(rewrites), CANDIDATES, context()), first)
+
+
+def test_the_vectors_of_many_rewrites_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epsilometer.attacks.identification.embedding._KEPT", 2)
+    attack = EmbeddingAttack()
+    attack.guess(Rewrites(["one", "two", "three", "four"]), CANDIDATES, context())
+    assert not attack.encoded
+
+
 def test_only_candidates_are_encoded_and_once_for_all_epsilons(monkeypatch: pytest.MonkeyPatch) -> None:
     attack, encode, encoded = EmbeddingAttack(), Encoder.encode, list[str]()
 

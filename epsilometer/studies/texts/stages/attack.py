@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from epsilometer.auditing.schemas import GUESSES
 from epsilometer.core import tables
@@ -13,6 +14,7 @@ from epsilometer.core.attack import SLOT, Guesses, sees
 from epsilometer.core.guarantees import stored
 from epsilometer.runtime.scaling import run as run_slices
 from epsilometer.runtime.scaling import slices
+from epsilometer.studies.texts import encoded
 from epsilometer.studies.texts.adversaries import attacks
 from epsilometer.studies.texts.cells import mechanism, trials
 from epsilometer.studies.texts.guessing import added, adversaries
@@ -22,7 +24,7 @@ BLOCKS = 4  # blocks a slice: what an attack computes from the audited texts alo
 
 
 def main(name: str) -> None:
-    """Write data/guesses/<cell>.parquet, and what the attacks counted while guessing beside it."""
+    """Write data/guesses/<cell>.parquet, beside it what the attacks counted meanwhile, and data/encoded/<cell>.npz."""
     params = read_params()
     cell, engine = params.cells[name], params.runtime.engine
     cell_trials = trials(cell.dataset)
@@ -31,6 +33,7 @@ def main(name: str) -> None:
     parts = slices(cell_trials.candidates[:, 0], BLOCKS * params.runtime.block, engine.workers, whole=True)
     guesses: dict[str, list[Guesses]] = {}
     tallies: dict[str, list[dict[str, float]]] = {}
+    vectors: dict[str, NDArray[np.float32]] = {}
     for guessed in run_slices(partial(adversaries, name), [np.sort(part) for part in parts], engine, "attack"):
         for attack, named in guessed.guesses.items():
             if attack not in guesses:
@@ -41,8 +44,10 @@ def main(name: str) -> None:
                     whole.scores[guessed.rows] = block.scores
                 if whole.posteriors is not None:
                     whole.posteriors[guessed.rows] = block.posteriors
+        vectors |= guessed.encoded
         for attack, counted in guessed.tallies.items():
             tallies[attack] = added(tallies.get(attack, [{} for _ in counted]), counted, 1)
+    encoded.write(name, vectors)
     built, chosen = mechanism(params, name), attacks(params)
     seen = {attack: sees(chosen[attack], built) for attack in guesses}
     with tables.Writer(f"data/guesses/{name}.parquet", GUESSES) as writer:

@@ -17,8 +17,10 @@ from epsilometer.auditing.worth.releases import STANDING, HasPublicReleases, che
 from epsilometer.auditing.worth.similarity import measure, metric, say_unread
 from epsilometer.core import tables
 from epsilometer.metrics.bleu import corpus
+from epsilometer.metrics.cosine import Cosine
 from epsilometer.project.paths import audited, audited_texts
 from epsilometer.runtime.progress import track
+from epsilometer.studies.texts import encoded
 from epsilometer.studies.texts.cells import mechanism, rewrites, trials
 from epsilometer.studies.texts.params import TextsParams, read
 from epsilometer.studies.texts.tables import SIMILARITIES, SIMILARITY
@@ -30,10 +32,11 @@ def main() -> None:
     """Write data/similarity.parquet, data/similarities.parquet, data/leakage.parquet and data/standing.parquet."""
     params = read()
     alpha = params.audit.alpha
-    metrics = {"cosine": metric("cosine", params.embedding.model_dump())}
-    metrics |= {name: metric(name, settings) for name, settings in params.utility.metrics.items()}
-    pairs = _pairs(params)
+    pairs, cosine = _pairs(params), metric("cosine", params.embedding.model_dump())
     originals, rewritten = pairs["original"].to_list(), pairs["rewrite"].to_list()
+    assert isinstance(cosine, Cosine)
+    cosine.remembered.update(encoded.of_cells(params.cells, rewritten))
+    metrics = {"cosine": cosine} | {name: metric(name, settings) for name, settings in params.utility.metrics.items()}
     values = measure(originals, rewritten, metrics)
     say_unread(originals, rewritten, metrics)
     rows = []
