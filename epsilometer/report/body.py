@@ -13,7 +13,7 @@ from epsilometer.report.environment import render, show
 from epsilometer.report.section import NEXT, Section
 
 ROOM = 120  # words above the first section
-_HEADER = 18  # words that say where the page comes from, which are put in last (`page`)
+_HEADER = 15  # words that say where the page comes from, which are put in last (`origin.header`)
 
 
 @dataclass(frozen=True)

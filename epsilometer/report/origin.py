@@ -23,7 +23,7 @@ from epsilometer.report.table import Table
 from epsilometer.runtime.batches import halved
 
 RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of the flow run that a stage belongs to
-_NO_COMMIT = "not in a git repository, or without a commit"
+_NO_COMMIT = "without a git commit"
 
 
 def facts(folder: Path) -> dict[str, str]:

@@ -145,14 +145,18 @@ def at_budget(mechanism: str, epsilon: float | None) -> str:
 
 
 def at_budgets(cells: Iterable[tuple[str, float | None]], audited: Iterable[tuple[str, float | None]]) -> str:
-    """`mvc at every ε, tem at ε = 11 and 19`: mechanisms with their budgets, of those that were audited."""
+    """`mvc at every ε, tem at ε = 11 and 19`: mechanisms with their budgets, of those that were audited.
+
+    Budgets that all of them share stand once: `mvc and tem at every ε`.
+    """
     chosen, every = _by_name(cells), _by_name(audited)
-    parts = []
+    at = {}
     for name, epsilons in sorted(chosen.items()):
         all_of_them = len(epsilons) > 1 and epsilons >= every.get(name, epsilons)
-        at = " at every ε" if all_of_them else f" at ε = {listed([budget(e) for e in sorted(epsilons)])}"
-        parts.append(f"{name}{at if epsilons else ''}")
-    return listed(parts)
+        some = f" at ε = {listed([budget(e) for e in sorted(epsilons)])}" if epsilons else ""
+        at[name] = " at every ε" if all_of_them else some
+    shared = {*at.values()}
+    return f"{listed([*at])}{shared.pop()}" if len(shared) == 1 else listed([name + each for name, each in at.items()])
 
 
 def _by_name(cells: Iterable[tuple[str, float | None]]) -> dict[str, set[float]]:

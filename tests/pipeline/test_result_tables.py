@@ -52,7 +52,7 @@ def test_the_tables_are_those_of_the_audit_with_where_they_come_from(run: Path) 
     assert out.resolve() == run / "docs/results/mine.md"
     text = out.read_text()
     assert text.startswith("# mine: An audit & its page\n")
-    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC · profile mine · not in a git repository", text)
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC · profile mine · without a git commit", text)
     assert hardware() in text
     head, *losses = rows(text, "Losses on queries")
     assert head[:3] == ["mechanism", "epsilon", "strongest"]

@@ -96,7 +96,7 @@ def test_edits_and_a_folder_outside_of_git_are_said(audited: Path, tmp_path_fact
     facts = origin.facts(audited)
     assert facts["commit"].endswith(", with uncommitted changes")
     assert facts["brief"].endswith(", with uncommitted changes")
-    assert "not in a git repository" in origin.header(origin.facts(tmp_path_factory.mktemp("bare")))
+    assert "without a git commit" in origin.header(origin.facts(tmp_path_factory.mktemp("bare")))
 
 
 def test_the_device_is_that_of_the_records(tmp_path: Path) -> None:

@@ -104,5 +104,7 @@ def test_no_width_of_0_where_an_error_was_only_not_met() -> None:
 def test_profiles_that_rank_mechanisms_train_five_seeds() -> None:
     for path in [ROOT / "params.yaml", *(ROOT / "profiles").glob("*.yaml")]:
         params = yaml.safe_load(path.read_text())
-        if params.get("downstream") and params.get("cells"):  # they are ranked beside their losses
-            assert params["classification"]["training"].get("seeds", 5) >= 5, path
+        of = params.get("classification", {})
+        alike = of.get("kinds") == ["linear"]  # whose training draws nothing: every seed would give the same classifier
+        if params.get("downstream") and params.get("cells") and not alike:  # they are ranked beside their losses
+            assert of["training"].get("seeds", 5) >= 5, path

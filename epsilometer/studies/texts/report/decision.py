@@ -61,7 +61,7 @@ def section(results: TextResults) -> Section:
     table = decisions(results)
     every, limits = answers(table, results.unread), results.params.decide.limits
     alarms = [*faults(results), *violated(results)]
-    first = [("Look here first", alarm) for alarm in alarms] + [(each.dataset, sentence(each)) for each in every]
+    first = [("Alarm", alarm) for alarm in alarms] + [(each.dataset, sentence(each)) for each in every]
     return Section(
         id="decision",
         link="Decision",
@@ -104,11 +104,11 @@ def sentence(answer: Answer) -> str:
     if answer.usable:
         return f"Yes, by {at_budgets(answer.usable, answer.audited)}: within every limit that applies.{_rest(answer)}"
     if unread := answer.by.get(WITHIN):
-        return f"Not by what was audited: {at_budgets(unread, answer.audited)} is within, but hardly reads the texts."
+        return f"No: {at_budgets(unread, answer.audited)} is within, but hardly reads the texts."
     if unexceeded := answer.by.get(NOT_EXCEEDED):
         return (
-            f"Not shown: no attack exceeded the limits for {at_budgets(unexceeded, answer.audited)}, which is "
-            f"no proof.{_rest(answer)}"
+            f"Not shown, though no attack exceeded the limits for {at_budgets(unexceeded, answer.audited)}."
+            f"{_rest(answer)}"
         )
     if unshown := answer.by.get(NOT_SHOWN):
         return f"Not yet. Not shown to be within: {at_budgets(unshown, answer.audited)}.{_rest(answer)}"
@@ -120,7 +120,7 @@ def _rest(answer: Answer) -> str:
     if not beyond:
         return ""
     every = f"{len(beyond)} of {len(answer.audited)} budgets"
-    return f" {every} {inflected(len(beyond), 'is', 'are')} beyond a limit."
+    return f" {every} {inflected(len(beyond), 'is', 'are')} beyond one."
 
 
 def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
@@ -132,13 +132,13 @@ def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
     nowhere = [each for each in every if each.audited and not each.usable]
     if nowhere:
         smallest = {name for each in nowhere for name, epsilon in each.audited if epsilon is not None}
-        datasets = listed([each.dataset for each in nowhere])
+        of = f" of {listed([each.dataset for each in nowhere])}" if released else ""
         public = "" if "exemplars" in smallest else "`exemplars`, or "
         said.append(
-            f"Release nothing of {datasets} yet: try {public}smaller budgets of {listed(sorted(smallest))} "
+            f"Release nothing{of} yet: try {public}smaller budgets of {listed(sorted(smallest))} "
             "(`epsilometer calibrate`)."
             if smallest
-            else f"Release nothing of {datasets} yet: what was audited has no budget to lower."
+            else f"Release nothing{of} yet: what was audited has no budget to lower."
         )
     return [*said, *settling(table)]
 
@@ -305,7 +305,7 @@ def violated(results: TextResults) -> list[str]:
     )
     if broken.is_empty():
         return []
-    return [f"Do not rely on the claim of {at_budgets(broken.rows(), [])}: the claim or the code is wrong."]
+    return [f"Distrust the claim of {at_budgets(broken.rows(), [])}: it or the code is wrong."]
 
 
 def chosen(table: pl.DataFrame) -> dict[str, tuple[str, float | None]]:
