@@ -45,6 +45,7 @@ SHAPES = (
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
 
 INK, MUTED, GRID = "#1d2733", "#5b6773", "#e3e7eb"
+CHECKED = False  # whether altair compares each part of a panel with its schema, which takes seconds: tests do
 _TOP = ("$schema", "config", "datasets")  # what a figure has once, and not in each panel
 _NATS = (0, 0.5, 1, 2, 5, *(step * 10**power for power in range(1, 9) for step in (1, 3)))  # labels of a wide axis
 WIDTH = 1096  # of the page's figures, in pixels
@@ -192,7 +193,9 @@ def joined(panels: Iterable[alt.LayerChart | alt.FacetChart], datasets: dict[str
 
     Altair copies all that a panel has each time that it is put into something larger, which takes seconds.
     """
-    parts = [{name: part for name, part in panel.to_dict().items() if name not in _TOP} for panel in panels]
+    parts = [
+        {name: part for name, part in panel.to_dict(validate=CHECKED).items() if name not in _TOP} for panel in panels
+    ]
     return {"$schema": alt.SCHEMA_URL, **around, "concat": parts, "datasets": datasets, "config": CONFIG}
 
 

@@ -36,6 +36,7 @@ _EVEN = (
 _FEW = 512  # targets up to which all products have _SLICE rows: BLAS may sum small ones (some 1,200 numbers) otherwise
 _WIDE = 8  # targets of a product come in these numbers, for the same reason as rows
 _ROWS = 512  # rows of distances in memory at a time, where their last bits do not matter
+_SCORES = 1 << 24  # numbers of single precision in memory at a time: 64 MiB
 _COLUMNS = 4096  # of these at a time where nothing but a few is taken from them: they stay in the cache
 _HEAD = 64  # dimensions that are compared first where few words are near
 _RARE = 1 / 256  # share of the pairs up to which these are then compared one by one
@@ -292,8 +293,9 @@ class WordVectors:
     def neighbours(self, points: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The `count` words nearest to each point [n, d], nearest first, and their distances: [n, count] each."""
         nearest, far = np.empty((len(points), count), np.int64), np.empty((len(points), count))
-        for start in range(0, len(points), _SLICE):
-            part = points[start : start + _SLICE]
+        step = max(_SLICE, min(_ROWS, _SCORES // len(self)))  # single precision only chooses whom to compare
+        for start in range(0, len(points), step):
+            part = points[start : start + step]
             scores = part.astype(np.float32) @ self.vectors.T
             np.subtract(self._half, scores, out=scores)
             slack = self._slack(np.sqrt(np.einsum("ij,ij->i", part, part)))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 from epsilometer.core.errors import UserError
 from epsilometer.training.gradients import DenseGradients, ExampleGradients
 from epsilometer.training.noise import TrainingNoise
-from epsilometer.training.shared_model import SharedModel, Target
+
+if TYPE_CHECKING:  # it loads torch, which showing and checking results need not
+    from epsilometer.training.shared_model import SharedModel, Target
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -19,7 +20,9 @@ from epsilometer.studies.training.params import CANDIDATES, SentEntry, SentNoise
 from epsilometer.studies.training.tables import sent_path
 from epsilometer.training.noise import TrainingNoise
 from epsilometer.training.sent import OnMean
-from epsilometer.training.shared_model import SharedModel
+
+if TYPE_CHECKING:  # it loads torch, which showing and checking results need not
+    from epsilometer.training.shared_model import SharedModel
 
 ATTACKED, PUBLIC, POOL = "attacked", "public", "pool"
 TEXTS: tables.Schema = {  # of a client or of the server; one may be in the pool too
@@ -71,6 +74,8 @@ def model(params: TrainingParams, name: str, classes: int) -> SharedModel:
     """The model that server and clients of an entry share; its head's first weights come from the audit's seed."""
     entry = params.sent[name]
     seed = int(Noise.named(1, params.audit.seed, "sent", "head").generator(0).integers(1 << 53))
+    from epsilometer.training.shared_model import SharedModel
+
     return SharedModel(Path(entry.model), classes, tensors=entry.tensors, longest=entry.length, seed=seed)
 
 

@@ -19,13 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from epsilometer.training.noise import TrainingNoise
 from epsilometer.training.sent import Sent
-from epsilometer.training.shared_model import SharedModel
+
+if TYPE_CHECKING:  # it loads torch, which showing and checking results need not
+    from epsilometer.training.shared_model import SharedModel
 
 
 @dataclass(frozen=True)
