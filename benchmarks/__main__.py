@@ -1,6 +1,6 @@
 """All tables: `make bench`; some of them: `python -m benchmarks NAME...`.
 
-Two need what not everybody has: `gpu` a GPU, and `similarity` files of texts, which are named to it
+Some need what not everybody has: `gpu` a GPU, `similarity` and `privrewrite` files of texts, which are named to them
 (`python -m benchmarks.similarity`). `peers` measures the reference code beside ours, and fetches it first.
 """
 
@@ -14,7 +14,7 @@ import torch
 
 import benchmarks
 
-_NEEDS_FILES = ("similarity",)
+_NEEDS_FILES = ("similarity", "privrewrite")
 
 
 def tables() -> list[str]:
