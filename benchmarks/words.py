@@ -2,8 +2,9 @@
 
 34,573 words of 300 dimensions, random unless a file of vectors is given. Each mechanism runs in a process of its own.
 It is prepared by one pass over the whole vocabulary; then it rewrites 1,000 random words, one a text, and a corpus: the
-texts of a file, or 200,000 random tokens, 20 a text. Speeds are medians of three, from text to text, extrapolated to 24
-hours as in 1-Diffractor (IWSPA 2024), Figure 6.
+texts of a file, or 200,000 random tokens, 20 a text. Speeds are medians of three, from text to text, by processor time
+of one thread, extrapolated to 24 hours as in 1-Diffractor (IWSPA 2024), Figure 6. Of a file of texts the table is
+docs/results/words_speed.md too.
 
 usage: python -m benchmarks.words [--vectors FILE] [--texts FILE] [--words N]
 """
@@ -16,6 +17,7 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,13 +26,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from epsilometer.auditing.text_audit import mechanism
+from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import read
 from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.report import origin
+from epsilometer.runtime.machine import hardware
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words as words_of
 
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/results/words_speed.md"
 WORDS, DIMENSIONS, LISTS = 34_573, 300, 5
 TOKENS, LINE = 200_000, 20
 EPSILON = 10.0  # within the paper's range; work hardly depends on it
@@ -110,9 +117,9 @@ def speed(built: Mechanism, texts: Sequence[str], tokens: int) -> float:
     """Tokens a second, median of three."""
     seconds = []
     for run in range(3):
-        begun = time.perf_counter()
+        begun = time.process_time()
         built.rewrite(texts, EPSILON, Noise.named(len(texts), run))
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.process_time() - begun)
     return tokens / statistics.median(seconds)
 
 
@@ -123,11 +130,11 @@ def once(folder: Path, texts: str | None, name: str) -> Measured:
     corpus = read(texts)["text"].to_list() if texts else lines(queries[1000:])
     tokens = sum(len(words_of(text)) for text in corpus)
     module, resource, settings = CASES[name]
-    begun = time.perf_counter()
+    begun = time.process_time()
     built = mechanism(module, {"resource": folder / resource, **settings})
     everything = lines(vocabulary)
     built.rewrite(everything, EPSILON, Noise.named(len(everything), "preparation"))
-    preparation = time.perf_counter() - begun
+    preparation = time.process_time() - begun
     return Measured(preparation, speed(built, queries[:1000], 1000), speed(built, corpus, tokens), peak())
 
 
@@ -143,13 +150,29 @@ def main(arguments: Sequence[str] = ()) -> None:
         size, seconds, memory = alone(prepare, folder, options.vectors, options.texts, options.words)
         corpus = Path(options.texts).name if options.texts else "random tokens"
         print(f"\n{size}; {statistics.median(seconds):.1f} s a list, peak {memory:,.0f} MiB")
-        print(f"a process that does nothing: peak {alone(peak):,.0f} MiB")
-        print(f"{'':<22} {'prepared':>10} {'1,000 words':>26} {corpus:>26} {'peak':>8}")
-        print(f"{'mechanism':<22} {'seconds':>10}" + f" {'a second':>12} {'a day':>13}" * 2 + f" {'MiB':>8}")
+        print(f"a process that does nothing: peak {alone(peak):,.0f} MiB\n")
+        heads = ["mechanism", "prepared, s", "words, a second", "words, a day"]
+        heads += [f"{corpus}, a second", f"{corpus}, a day", "peak, MiB"]
+        table = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+        print(*table, sep="\n")
         for case in CASES:
             measured = alone(once, folder, options.texts, case)
-            speeds = "".join(f" {each:>12,.0f} {each * DAY:>13.2e}" for each in (measured.words, measured.corpus))
-            print(f"{case:<22} {measured.preparation:>10.1f}{speeds} {measured.peak:>8,.0f}", flush=True)
+            speeds = (f"{each:,.0f} | {each * DAY:.2e}" for each in (measured.words, measured.corpus))
+            table.append(f"| {case} | {measured.preparation:.1f} | {' | '.join(speeds)} | {measured.peak:,.0f} |")
+            print(table[-1], flush=True)
+    if options.texts:
+        lines_of_page = [
+            "# Word mechanisms: tokens a day, after 1-Diffractor's figure 6",
+            "",
+            "Written by `python -m benchmarks.words --texts`; do not edit. What the columns mean is in its docstring.",
+            "",
+            f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {size}.",
+            "",
+            "## Speed",
+            "",
+            *table,
+        ]
+        tables.write_text("\n".join(lines_of_page) + "\n", PAGE)
 
 
 if __name__ == "__main__":

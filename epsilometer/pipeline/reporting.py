@@ -97,11 +97,14 @@ def write_tables(params: Params, out: Path | None = None, texts: TextResults | N
     """
     audit = params.audit
     said = f"Data sets: {', '.join(params.datasets)}. alpha = {audit.alpha:g}, seed {audit.seed}, round {audit.round}."
+    texts = texts or TextResults(params)
     every = sections(params, texts)
     shown = [table for section in every for table in section.tables]
     path = markdown.write(params, datasets.sentence(params) if params.cells else said, shown, out)
     pictures = {table.picture for table in shown}
-    for figure in (figure for section in every for figure in section.figures if figure.name in pictures):
+    figures = [figure for section in every for figure in section.figures]
+    figures += filter(None, [look.composed(texts)] if params.cells else [])
+    for figure in (figure for figure in figures if figure.name in pictures):
         tables.write_text(figure.svg, path.with_name(f"{figure.name}.svg"))
     return path
 

@@ -11,10 +11,13 @@ import polars as pl
 
 from epsilometer.auditing.results.diagnostics import anomalies
 from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS, OUTPUTS
+from epsilometer.report import origin
+from epsilometer.report.figures import Figure
 from epsilometer.report.rows import CELL, comparable
 from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, records
 from epsilometer.report.wording import loss_between, unbounded
+from epsilometer.studies.texts.report.composed import figure
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import latents_path
 
@@ -40,15 +43,32 @@ def section(results: TextResults) -> Section | None:
     )
 
 
-def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
-    """A row a cell and epsilon: the claim composed in two ways beside the loss; sizes, norms and shares of rewrites."""
+def composed(results: TextResults) -> Figure | None:
+    """What `composed.figure` draws of the table of outputs; for the Markdown file, beside which it lies."""
+    rows = _beside_losses(results, results.table("data/outputs.parquet", OUTPUTS))
+    return figure(_picture(), rows, results.estimates["mechanism"])
+
+
+def _picture() -> str:
+    """The name of the picture's file: profiles' tables lie in one folder."""
+    return f"{origin.profile(Path())}-composed"
+
+
+def _beside_losses(results: TextResults, outputs: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows of `OUTPUTS` with the loss by which mechanisms are compared, in words and as `point`, and `by_words`."""
     compared = comparable(results.estimates, results.exact, results.params.audit.alpha)
     losses = {tuple(row[name] for name in CELL): row for row in compared.to_dicts()}
     rows = []
     for row in outputs.sort(CELL).to_dicts():
         loss = losses.get(tuple(row[name] for name in CELL))
         exact = f"exact, {unbounded(loss['point'])}" if loss is not None and loss["exact"] else loss_between(loss)
-        rows.append({**row, "by_words": _by_words(row), "loss": exact, **_norms(row)})
+        rows.append({**row, "by_words": _by_words(row), "loss": exact, "point": loss and loss["point"]})
+    return rows
+
+
+def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
+    """A row a cell and epsilon: the claim composed in two ways beside the loss; sizes, norms and shares of rewrites."""
+    rows = [{**row, **_norms(row)} for row in _beside_losses(results, outputs)]
     columns = (
         f"{NAMED} | loss: {{loss}} | epsilon × mean words: {{by_words:number}} | composed: {{composed:number}} | "
         "mean words: {words:.1f} | mean units: {units:.1f} | most units: {units_max:,} | norm: {norm:number} | "
@@ -61,7 +81,8 @@ def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
         "distances, the claimed loss of the median trial. Beside it the loss by which mechanisms are compared. Norms "
         f"are L2, before the noise and of it, means over {_TEXTS} texts (TeDA, figure 10)."
     )
-    return Table("What rewrites look like", caption, records(rows, columns), off_page=True)
+    picture = _picture() if any(row["by_words"] and row["point"] is not None for row in rows) else None
+    return Table("What rewrites look like", caption, records(rows, columns), off_page=True, picture=picture)
 
 
 def attacks_table(results: TextResults) -> Table:

@@ -46,6 +46,34 @@ def test_the_claim_composed_in_two_ways_stands_beside_the_loss(tmp_path: Path, m
     assert {row["epsilon × mean words"] for row in table.rows if row["mechanism"] == "mvc"} == {NONE}
 
 
+def test_the_picture_has_both_ways_to_compose_and_the_table_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mvc composes to 45 by words and to 45.5 by units; the other claims whole texts, and stands at 60 either way."""
+    (tmp_path / "runs/mine").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "runs/mine")
+    of = pl.when(mechanism="mvc").then(45.5).otherwise(60.0)
+    results = audit(outputs=tables_of_all()["outputs"].with_columns(composed=of))
+    figure = look.composed(results)
+    assert figure is not None
+    points = {name: rows for name, rows in figure.specification["datasets"].items() if name.startswith("composed")}
+    at = {(row["way"], row["mechanism"], row["epsilon"]) for rows in points.values() for row in rows}
+    assert at == {
+        ("by_words", "mvc", 45.0), ("composed", "mvc", 45.5), ("by_words", HOSTILE, 60.0), ("composed", HOSTILE, 60.0)
+    }  # fmt: skip
+    assert {row["point"] for rows in points.values() for row in rows if row["mechanism"] == "mvc"} == {8.0}
+    assert "<svg" in figure.svg
+    table, _ = look.section(results).tables  # type: ignore[union-attr]
+    assert table.picture == figure.name == "mine-composed"
+
+
+def test_without_a_claim_for_units_there_is_no_picture() -> None:
+    results = audit(outputs=tables_of_all()["outputs"].with_columns(composed=pl.lit(60.0)))
+    assert look.composed(results) is None
+    table, _ = look.section(results).tables  # type: ignore[union-attr]
+    assert table.picture is None
+
+
 def test_attacks_stand_beside_another_estimator_and_beside_the_embedding() -> None:
     estimators = [
         ("queries", "mvc", 5.0, attack, trials, loss, loss - 0.1)

@@ -1,0 +1,53 @@
+"""The claim for a whole text against the loss, composed in two ways (TeDA, figure 7). Losses are in nats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from epsilometer.report.figures import WIDTH, Figure, by_name, ends, epsilon_axis, joined, styles, wide_axis
+
+WAYS = {"by_words": "epsilon × mean words (TeDA's reading)", "composed": "composed over privatised units (ours)"}
+_HEIGHT = 190
+
+
+def figure(name: str, rows: Iterable[Mapping[str, Any]], mechanisms: Iterable[str]) -> Figure | None:
+    """A row of panels a data set, a panel a way to compose; None where no claim composes in both ways.
+
+    name: of its file. rows: `dataset`, `mechanism`, `by_words` and `composed` in nats (None where there is no such
+    claim), and the loss at `point`. A mechanism that has no figure by words, its claim being for whole texts, stands at
+    `composed` in both panels, as in TeDA's figure. mechanisms: all of the audit, so that styles agree.
+    """
+    every = [row for row in rows if row["composed"] and row["point"] is not None]
+    if not any(row["by_words"] for row in every):
+        return None
+    table = pl.DataFrame(
+        [
+            {**{key: row[key] for key in ("dataset", "mechanism", "point")}, "way": way, "epsilon": at}
+            for row in every
+            for way in WAYS
+            for at in [row[way] or row["composed"]]
+        ]
+    )
+    colour, shape = by_name(styles(mechanisms), table["mechanism"].unique().sort().to_list())
+    axis, scale = wide_axis(max(1.0, 1.1 * ends(table["point"])[1]))
+    x = epsilon_axis(table["epsilon"])
+    datasets: dict[str, list[dict[str, Any]]] = {}
+
+    def panel(dataset: str, way: str) -> alt.LayerChart | alt.FacetChart:
+        here = f"composed {dataset} {way}"
+        datasets[here] = table.filter(dataset=dataset, way=way).sort("mechanism", "epsilon").to_dicts()
+        base, y = alt.Chart(alt.NamedData(here)), alt.Y("point:Q", title="loss (nats)", scale=scale, axis=axis)
+        layers = (
+            base.mark_line(strokeWidth=1.4).encode(x, y, colour),
+            base.mark_point(filled=True, size=40, opacity=1).encode(x, y, colour, shape),
+        )
+        return alt.layer(*layers).properties(width=WIDTH // 2 - 150, height=_HEIGHT, title=f"{dataset}: {WAYS[way]}")
+
+    names = table["dataset"].unique().sort()
+    panels = [panel(dataset, way) for dataset in names for way in WAYS]
+    words = "Loss against the claim for a whole text, composed in two ways"
+    return Figure(name, words, joined(panels, datasets, columns=len(WAYS), spacing=30))
