@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from epsilometer.core.errors import UserError
 from epsilometer.core.von_mises_fisher import check_concentration
 
+MOST_CONCENTRATED = 1e9  # beyond it no loss distribution is computed
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -27,7 +29,7 @@ class Gaussian:
 class VonMisesFisher:
     """A draw for every example about the direction of its gradient, or about those of the gradient's parts.
 
-    kappa:       the concentration of each draw.
+    kappa:       the concentration of each draw, at most 1e9.
     dimensions:  the numbers of each part, d; one part where the gradient is drawn as a whole.
     """
 
@@ -39,6 +41,11 @@ class VonMisesFisher:
             raise UserError("a draw has at least one part, got none; give the length of the gradient")
         for dimension in self.dimensions:
             check_concentration(self.kappa, dimension)
+        if self.kappa > MOST_CONCENTRATED:
+            raise UserError(
+                f"kappa must be at most {MOST_CONCENTRATED:g}, got {self.kappa:g}: no bracket of the epsilon is known "
+                "for draws that hide as little"
+            )
 
     @property
     def parts(self) -> int:

@@ -20,7 +20,7 @@ from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
 from epsilometer.studies.anonymity.attackers import Learned
 from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows, detector_rows, victim_rows
-from epsilometer.studies.anonymity.released import Released, check_apart, halves
+from epsilometer.studies.anonymity.released import Released, check_apart, check_classes, halves
 from epsilometer.studies.anonymity.success import edits
 from epsilometer.studies.anonymity.tables import ANONYMITY, ATTACKERS
 
@@ -74,6 +74,8 @@ def anonymity(
     names = [attribute] if keep is None else [attribute, keep]
     texts = _checked(originals, rewrites, labels, names, group=design.group)
     clean, learned_from, test = _parts(texts, training, names, design)
+    for name in names:
+        check_classes(test, name, sorted({*clean[name].labels}))
 
     def train(kind: str, seed: int, examples: Examples) -> Classifier:
         return train_classifier(kind, examples, design.training, Noise.named(1, design.attacking.seed, "learn", seed))

@@ -83,6 +83,10 @@ def numbered(labels: Sequence[str], classes: Sequence[str]) -> NDArray[np.int64]
 def check_classes(test: Released, label: str, classes: Sequence[str]) -> None:
     """Raise UserError for a label of which the test texts lack a class, or have one that is not among `classes`."""
     present = {*test.classes_of(label)}
+    if unlabelled := sum(not name.strip() for name in test.classes_of(label)):
+        raise UserError(
+            f"label {label!r} is empty in {unlabelled} of {len(test)} test texts; name their class, or leave them out"
+        )
     numbered(sorted(present), classes)
     if missing := sorted({*classes} - present):
         raise UserError(

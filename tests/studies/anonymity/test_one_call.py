@@ -10,6 +10,7 @@ import pytest
 import epsilometer
 from epsilometer.core.errors import UserError
 from epsilometer.models.classifier import LINEAR
+from epsilometer.studies.anonymity import one_call
 from epsilometer.studies.anonymity.attackers import ADAPTIVE, CLEAN, DETECTOR, RELABELLED, STATIC
 from epsilometer.studies.anonymity.recorded import pairs, recorded_anonymity
 from tests.support.marked import rewritten, swapped, texts
@@ -70,6 +71,19 @@ def test_what_does_not_fit_together_is_refused() -> None:
         measured(same)
     with pytest.raises(UserError, match="rewrites must be as many as the originals, 200, got 199"):
         epsilometer.anonymity(TEST.originals, TEST.rewrites[1:], TEST.labels, attribute="gender", keep="rating")
+
+
+@pytest.mark.parametrize(
+    ("gender", "message"),
+    [("", "'gender' is empty in 200 of 200 test texts"), ("m", "'gender': the test texts have none of class 'f'")],
+)
+def test_classes_that_texts_lack_are_named_before_anything_is_trained(
+    gender: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_call, "train_classifier", lambda *_: pytest.fail("trained"))
+    labels = {**TEST.labels, "gender": [gender] * len(TEST)}
+    with pytest.raises(UserError, match=message):
+        epsilometer.anonymity(TEST.originals, TEST.rewrites, labels, training(with_rewrites=True), attribute="gender")
 
 
 def test_recorded_rewrites_are_looked_up_by_their_originals(tmp_path: Path) -> None:
