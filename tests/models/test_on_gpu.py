@@ -69,14 +69,14 @@ def gpu(patch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def same(work: Callable[[], Any], on_gpu: Callable[[], Any]) -> None:
+def same(work: Callable[[], Any], on_gpu: Callable[[], Any], rtol: float = 1e-3) -> None:
     """The same on both; work: numbers and texts, by a model that it builds itself."""
     expected = work()
     with on_gpu():
         result = work()
     for wanted, other in zip(expected, result, strict=True):
         if isinstance(wanted, np.ndarray):
-            np.testing.assert_allclose(other, wanted, rtol=1e-3, atol=1e-4)
+            np.testing.assert_allclose(other, wanted, rtol=rtol, atol=1e-4)
         else:
             assert other == wanted
 
@@ -170,7 +170,8 @@ def test_classifiers_and_attributions(
     tmp_path: Path, on_gpu: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(PIECES, "cuda", 64)
-    folder = tiny_classifiers.save_bert_classifier(tmp_path)
+    # A GPU draws other numbers for dropout than the processor does.
+    folder = tiny_classifiers.save_bert_classifier(tmp_path, hidden_dropout_prob=0, attention_probs_dropout_prob=0)
     examples = Examples(["a b c d", "e f g", "a a b", "h g"] * 4, ["one", "two"] * 8)
 
     def work() -> tuple[Any, ...]:
@@ -251,7 +252,7 @@ def test_autoencoder(tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
         latents = autoencoder.Autoencoder.load(tmp_path).encode(TEXTS)
         return latents, model.decode(latents), record
 
-    same(work, on_gpu)
+    same(work, on_gpu, rtol=1e-2)  # Adam divides a gradient by its own size: rounding of small ones becomes large
 
 
 def encode(folder: Path) -> Any:
