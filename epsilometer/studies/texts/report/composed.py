@@ -34,7 +34,7 @@ def figure(name: str, rows: Iterable[Mapping[str, Any]], mechanisms: Iterable[st
     )
     colour, shape = by_name(styles(mechanisms), table["mechanism"].unique().sort().to_list())
     axis, scale = wide_axis(max(1.0, 1.1 * ends(table["point"])[1]))
-    x = epsilon_axis(table["epsilon"])
+    x = epsilon_axis(table["epsilon"]).title("claim for a whole text (nats)")
     datasets: dict[str, list[dict[str, Any]]] = {}
 
     def panel(dataset: str, way: str) -> alt.LayerChart | alt.FacetChart:
