@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+_ONE_SCALE = 600.0  # nats between the largest and the smallest of weights that are summed in one scale
 _DENSE = 1 << 20  # up to this many grid points, weights are summed by counting, not by sorting
 
 
@@ -99,8 +100,9 @@ def _added(below: NDArray[np.int64], log_weights: Array, lower: Array, upper: Ar
     """Returns the distinct places, ascending, and ln of the sum of the weights at each.
 
     below: places [n], which get the share lower [n] of e^log_weights; the place after each gets the share upper [n].
-    Every place is summed in the scale of its own largest weight. In one scale for all, weights of e^-1000 would vanish,
-    and sqrt(P P') is that small where P is nearly 1 and P' is e^-2000, if other outputs are likely under both.
+    Where weights differ by more than a float's range, every place is summed in the scale of its own largest: in one for
+    all, weights of e^-1000 would vanish, and sqrt(P P') is that small where P is nearly 1 and P' is e^-2000, if other
+    outputs are likely under both.
     """
     first = int(below.min())
     size = int(below.max()) - first + 2
@@ -110,11 +112,15 @@ def _added(below: NDArray[np.int64], log_weights: Array, lower: Array, upper: Ar
     else:
         places, both = np.unique(np.concatenate([below, below + 1]), return_inverse=True)
         at, after = np.split(both, 2)
-    peaks = np.full(len(places), -np.inf)
-    np.maximum.at(peaks, at, log_weights)
-    np.maximum.at(peaks, after, log_weights)
-    summed = np.bincount(at, np.exp(log_weights - peaks[at]) * lower, len(places))
-    summed += np.bincount(after, np.exp(log_weights - peaks[after]) * upper, len(places))
+    peaks = np.full(len(places), log_weights.max())
+    if log_weights.min() >= peaks[0] - _ONE_SCALE:
+        of_lower = of_upper = np.exp(log_weights - peaks[0])
+    else:
+        peaks[:] = -np.inf
+        np.maximum.at(peaks, at, log_weights)
+        np.maximum.at(peaks, after, log_weights)
+        of_lower, of_upper = np.exp(log_weights - peaks[at]), np.exp(log_weights - peaks[after])
+    summed = np.bincount(at, of_lower * lower, len(places)) + np.bincount(after, of_upper * upper, len(places))
     used = np.flatnonzero(summed)
     return places[used].astype(np.int64), np.log(summed[used]) + peaks[used]
 
