@@ -120,7 +120,7 @@ def _rest(answer: Answer) -> str:
     if not beyond:
         return ""
     every = f"{len(beyond)} of {len(answer.audited)} budgets"
-    return f" {every} {inflected(len(beyond), 'is', 'are')} beyond one."
+    return f" {every} {inflected(len(beyond), 'exceeds', 'exceed')} a limit."
 
 
 def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
