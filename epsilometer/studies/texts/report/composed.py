@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import altair as alt
 import polars as pl
 
-from epsilometer.report.figures import WIDTH, Figure, by_name, ends, epsilon_axis, joined, styles, wide_axis
+from epsilometer.report.figures import WIDTH, Figure, by_name, epsilon_axis, joined, styles, wide_axis
 
 WAYS = {"by_words": "epsilon × mean words (TeDA's reading)", "composed": "composed over privatised units (ours)"}
 _HEIGHT = 190
@@ -19,21 +20,29 @@ def figure(name: str, rows: Iterable[Mapping[str, Any]], mechanisms: Iterable[st
 
     name: of its file. rows: `dataset`, `mechanism`, `by_words` and `composed` in nats (None where there is no such
     claim), and the loss at `point`. A mechanism that has no figure by words, its claim being for whole texts, stands at
-    `composed` in both panels, as in TeDA's figure. mechanisms: all of the audit, so that styles agree.
+    `composed` in both panels, as in TeDA's figure; infinite losses stand at the top.
+    mechanisms: all of the audit, so that styles agree.
     """
     every = [row for row in rows if row["composed"] and row["point"] is not None]
     if not any(row["by_words"] for row in every):
         return None
+    top = 1.1 * max(1.0, *(row["point"] for row in every if math.isfinite(row["point"])))
     table = pl.DataFrame(
         [
-            {**{key: row[key] for key in ("dataset", "mechanism", "point")}, "way": way, "epsilon": at}
+            {
+                "dataset": row["dataset"],
+                "mechanism": row["mechanism"],
+                "point": min(row["point"], top),
+                "way": way,
+                "epsilon": at,
+            }
             for row in every
             for way in WAYS
             for at in [row[way] or row["composed"]]
         ]
     )
     colour, shape = by_name(styles(mechanisms), table["mechanism"].unique().sort().to_list())
-    axis, scale = wide_axis(max(1.0, 1.1 * ends(table["point"])[1]))
+    axis, scale = wide_axis(top)
     x = epsilon_axis(table["epsilon"]).title("claim for a whole text (nats)")
     datasets: dict[str, list[dict[str, Any]]] = {}
 

@@ -11,7 +11,7 @@ import pytest
 from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS
 from epsilometer.core.errors import UserError
 from epsilometer.report.table import NONE
-from epsilometer.studies.texts.report import look
+from epsilometer.studies.texts.report import composed, look
 from epsilometer.studies.texts.tables import latents_path
 from tests.support.audited import HOSTILE, audit, bare, estimates, tables_of_all, text_of
 
@@ -65,6 +65,16 @@ def test_the_picture_has_both_ways_to_compose_and_the_table_names_it(
     assert "<svg" in figure.svg
     table, _ = look.section(results).tables  # type: ignore[union-attr]
     assert table.picture == figure.name == "mine-composed"
+
+
+def test_an_infinite_loss_stands_above_all_others_in_the_picture() -> None:
+    cells = [
+        {"dataset": "d", "mechanism": "m", "by_words": e, "composed": e, "point": p} for e, p in ((1, 2), (2, np.inf))
+    ]
+    figure = composed.figure("name", cells, ["m"])
+    assert figure is not None
+    points = [row["point"] for row in figure.specification["datasets"]["composed d composed"]]
+    assert points == [2, pytest.approx(2.2)]
 
 
 def test_without_a_claim_for_units_there_is_no_picture() -> None:
