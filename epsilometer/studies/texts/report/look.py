@@ -11,6 +11,7 @@ import polars as pl
 
 from epsilometer.auditing.results.diagnostics import anomalies
 from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS, OUTPUTS
+from epsilometer.core.guarantees import Granularity
 from epsilometer.report import origin
 from epsilometer.report.figures import Figure
 from epsilometer.report.rows import CELL, comparable
@@ -116,12 +117,12 @@ def attacks_table(results: TextResults) -> Table:
 
 
 def _by_words(row: dict[str, Any]) -> float | None:
-    """The claim times the mean number of words, where that for a whole text is the claim times the units."""
-    if row["composed"] is None or not row["units"]:
+    """The claim for a word times the mean number of words, where that for a whole text is the claim times the units."""
+    stated, _, rest = row["claim"].partition(" per ")  # as `Guarantee.describe` writes it
+    if row["composed"] is None or not row["units"] or not rest.startswith((Granularity.TOKEN, Granularity.WORD)):
         return None
     each = float(row["composed"] / row["units"])
-    stated = float(row["claim"].partition(" per ")[0])  # as `Guarantee.describe` writes it
-    return each * float(row["words"]) if math.isclose(each, stated, rel_tol=1e-5) else None
+    return each * float(row["words"]) if math.isclose(each, float(stated), rel_tol=1e-5) else None
 
 
 def _norms(row: dict[str, Any]) -> dict[str, float | None]:

@@ -44,6 +44,9 @@ def test_the_claim_composed_in_two_ways_stands_beside_the_loss(tmp_path: Path, m
     of_distances = audit(outputs=outputs.with_columns(composed=pl.lit(60.0)))  # of the median trial, not of units
     table, _ = look.section(of_distances).tables  # type: ignore[union-attr]
     assert {row["epsilon × mean words"] for row in table.rows if row["mechanism"] == "mvc"} == {NONE}
+    of_texts = {"claim": pl.lit("45.5 per document; any two texts"), "units": pl.lit(1.0)}
+    table, _ = look.section(audit(outputs=outputs.with_columns(**of_texts))).tables  # type: ignore[union-attr]
+    assert {row["epsilon × mean words"] for row in table.rows} == {NONE}
 
 
 def test_the_picture_has_both_ways_to_compose_and_the_table_names_it(
