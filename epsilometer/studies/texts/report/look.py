@@ -118,8 +118,10 @@ def attacks_table(results: TextResults) -> Table:
 
 def _by_words(row: dict[str, Any]) -> float | None:
     """The claim for a word times the mean number of words, where that for a whole text is the claim times the units."""
+    if row["composed"] is None or not row["units"]:
+        return None
     stated, _, rest = row["claim"].partition(" per ")  # as `Guarantee.describe` writes it
-    if row["composed"] is None or not row["units"] or not rest.startswith((Granularity.TOKEN, Granularity.WORD)):
+    if not rest.startswith((Granularity.TOKEN, Granularity.WORD)):
         return None
     each = float(row["composed"] / row["units"])
     return each * float(row["words"]) if math.isclose(each, float(stated), rel_tol=1e-5) else None
