@@ -95,18 +95,27 @@ def write_tables(params: Params, out: Path | None = None, texts: TextResults | N
 
     Beside it the pictures that belong to tables.
     """
-    audit = params.audit
-    said = f"Data sets: {', '.join(params.datasets)}. alpha = {audit.alpha:g}, seed {audit.seed}, round {audit.round}."
+    audit, names = params.audit, studied(params)
+    said = f"Data sets: {', '.join(names)}. alpha = {audit.alpha:g}, seed {audit.seed}, round {audit.round}."
     texts = texts or TextResults(params)
     every = sections(params, texts)
     shown = [table for section in every for table in section.tables]
-    path = markdown.write(params, datasets.sentence(params) if params.cells else said, shown, out)
+    path = markdown.write(params, datasets.sentence(params, names) if params.cells else said, shown, out)
     pictures = {table.picture for table in shown}
     figures = [figure for section in every for figure in section.figures]
     figures += filter(None, [look.composed(texts)] if params.cells else [])
     for figure in (figure for figure in figures if figure.name in pictures):
         tables.write_text(figure.svg, path.with_name(f"{figure.name}.svg"))
     return path
+
+
+def studied(params: Params) -> list[str]:
+    """The data sets of which something is studied, in their order; params.yaml may have others, where it was cut."""
+    names = {cell.dataset for _, cells in params.sections_of_cells() for cell in cells.values()}
+    names |= {*params.leaderboard.datasets}
+    names |= {params.features[training.features].dataset for training in params.private_training.values()}
+    names |= {sent.dataset for sent in params.sent.values()}
+    return [name for name in params.datasets if name in names]
 
 
 def first_tables(params: Params) -> dict[str, list[dict[str, Any]]] | None:

@@ -14,6 +14,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.corpora.parts import GROUP
 from epsilometer.corpora.reading import PREPARED
+from epsilometer.metrics.jaccard import Jaccard
 from epsilometer.pipeline.calibrating import calibrate
 from epsilometer.pipeline.params import read
 from epsilometer.reaudit.drift import PAIRED, UNCHANGED, WORSE, judge
@@ -155,6 +156,15 @@ def test_what_is_hidden_and_what_is_inferred(project: Path) -> None:
     assert attackers["strongest"]["loss"] > 1.5  # 40 authors prove no more
     assert measured("songs-swaps", "by_length")["both_right"].sum() == 320
     assert measured("songs-swaps", "outcomes").is_empty()
+    means = {row["metric"]: row for row in measured("songs-swaps", "quality").to_dicts()}
+    assert {*means} == {"cosine", "BERTScore", "METEOR", "Jaccard", "Levenshtein"}
+    originals = dict(enumerate(tables.read("data/prepared/songs.parquet", PREPARED)["text"]))
+    released = tables.read(anonymized_path("songs-swaps", NO_BUDGET), ANONYMIZED).filter(split="test")
+    own = Jaccard().measure([originals[row] for row in released["row"]], released["text"].to_list())
+    assert means["Jaccard"]["texts"] == 320
+    assert means["Jaccard"]["mean"] == pytest.approx(own.mean())
+    assert 0 < means["Jaccard"]["mean"] < 1
+    assert means["Jaccard"]["mean_low"] <= means["Jaccard"]["mean"] <= means["Jaccard"]["mean_high"]
 
 
 def with_tone(of: pl.Expr) -> None:

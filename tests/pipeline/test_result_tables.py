@@ -8,18 +8,20 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_TESTABLE
 from epsilometer.auditing.schemas import POSSIBLE
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.params import Params
-from epsilometer.pipeline.reporting import write_tables
+from epsilometer.pipeline.params import Params, read
+from epsilometer.pipeline.reporting import studied, write_tables
 from epsilometer.report import page
 from epsilometer.runtime.machine import hardware
 from epsilometer.studies.texts.report import ablations, curves, known_loss, worst_case, worth
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import SIMILARITIES
 from tests.support.audited import HOSTILE, TEXTS, audit, estimates, frame, settings
+from tests.support.places import ROOT
 
 
 @pytest.fixture
@@ -132,6 +134,33 @@ def test_similarity_is_a_mean_over_texts_and_no_text_is_shown(run: Path) -> None
     assert row[3].startswith("0.500 (")
     assert row[4] == "0.500"
     assert not [text_shown for text_shown in TEXTS if text_shown != HOSTILE and text_shown in text]
+
+
+def test_data_sets_of_which_nothing_is_studied_are_not_named(run: Path) -> None:
+    """What ran: the data sets of cells, of the leaderboard, of trainings and of gradients; of a cut file no others."""
+    whole = settings()
+    assert [*whole.datasets] == ["queries", "letters"]
+    assert studied(whole) == ["queries"]
+    assert "\nData sets: queries. T = 1,000," in write(audit(whole)).read_text()
+    swept = whole.model_copy(
+        update={"sweeps": {"one": whole.cells["queries-mvc"].model_copy(update={"dataset": "letters"})}}
+    )
+    assert studied(swept) == ["queries", "letters"]
+
+
+def test_trainings_and_gradients_name_their_data_sets(tmp_path: Path) -> None:
+    raw = yaml.safe_load((ROOT / "profiles/training_figures.yaml").read_text())
+    shared = ("outside", "audit", "datasets", "models", "features", "private_training", "sent")
+    own = {"root": str(ROOT)} | {name: raw[name] for name in shared}
+    for trained, sent, names in (
+        ("cola-bert-none", "cola-plain", ["cola"]),
+        ("sst2-bert-none", "cola-plain", ["cola", "sst2"]),
+        ("cola-bert-none", "imdb-plain", ["cola", "imdb"]),
+    ):
+        cut = {"private_training": trained, "sent": sent}
+        cut = {section: {name: raw[section][name]} for section, name in cut.items()}
+        (tmp_path / "params.yaml").write_text(yaml.safe_dump(own | cut))
+        assert studied(read(tmp_path / "params.yaml")) == names
 
 
 def test_without_a_finished_audit_nothing_is_written(run: Path) -> None:

@@ -19,6 +19,7 @@ from epsilometer.studies.anonymity.attribute_loss import claimed
 from epsilometer.studies.anonymity.llm_inference import LLMInference
 from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows, detector_rows, victim_rows
 from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.anonymity.quality import quality
 from epsilometer.studies.anonymity.released import check_unseen
 from epsilometer.studies.anonymity.success import edits, statuses
 from epsilometer.studies.anonymity.victims import attacker, attackers_of, released, roles, victims
@@ -35,6 +36,7 @@ def measured_rows(
     tested, learned_from = (released(params, cell.dataset, part) for part in (test, training))
     of_label = {label: victims(params, cell.dataset, label) for label, _ in roles(params, cell.dataset)}
     lines: Rows = {"anonymity": [], "by_length": [], "outcomes": list(statuses(tested)), "attackers": []}
+    lines["quality"] = list(quality(tested, params.audit.alpha))
     edited = edits(tested, Tagger())
     together = [labels.attributes] if len(labels.attributes) > 1 else []
     for attributes in [*((attribute,) for attribute in labels.attributes), *together]:

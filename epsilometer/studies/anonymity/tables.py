@@ -67,6 +67,13 @@ BY_LENGTH: Schema = {  # RS_all by length of text: a row a quarter of C, from th
     **{f"{share}{end}": pl.Float64 for share in ("rs_all", "coverage") for end in ("", "_low", "_high")},
 }
 
+QUALITY: Schema = {  # how much changed rewrites keep of their texts: a row a metric of `quality.METRICS`
+    **{name: ANONYMITY[name] for name in ("dataset", "mechanism", "epsilon")},
+    "metric": pl.String,
+    "texts": pl.Int64,  # test texts with a changed rewrite of which the metric is defined; no row where there is none
+    **{f"mean{end}": pl.Float64 for end in ("", "_low", "_high")},
+}
+
 OUTCOMES: Schema = {  # how many test texts ended how: statuses of `core.outcomes`; no rows of a mechanism without them
     "dataset": pl.String,
     "mechanism": pl.String,

@@ -61,6 +61,7 @@ from epsilometer.studies.anonymity.tables import (
     ATTACKERS,
     BY_LENGTH,
     OUTCOMES,
+    QUALITY,
     anonymity_path,
     anonymized_path,
 )
@@ -106,6 +107,7 @@ def section(results: Results[AnonymityParams]) -> Section | None:
             settings_table(validated),
             outcome_table(tables_of(results, "outcomes", OUTCOMES)),
             length_table(tables_of(results, "by_length", BY_LENGTH)),
+            quality_table(tables_of(results, "quality", QUALITY)),
             *examples(results),
         ],
         first_screen=[("Anonymity", sentence) for sentence in stopped],
@@ -567,9 +569,25 @@ def length_table(lengths: pl.DataFrame) -> Table:
     quarter = pl.format("{} to {}: {}", "shortest", "longest", pl.col("rs_all").round(2))
     first = lengths.filter(pl.col("seed") == pl.col("seed").min()) if len(lengths) else lengths
     rows = first.sort(*keys, "shortest").group_by(keys, maintain_order=True).agg(quarters=quarter.str.join("; "))
-    shown = records(rows, NAMED + " | attribute, task: {attribute}, {task} | words: RS_all: {quarters}")
-    caption = "Of each quarter of the texts, from the shortest."
+    columns = NAMED + " | attribute, task: {attribute}, {task} | victim: {victim} | words: RS_all: {quarters}"
+    shown = records(rows, columns)
+    caption = "Of each quarter of the texts that the victim reads right, from the shortest."
     return Table("RS_all by length of text", caption, shown, folded=True)
+
+
+def quality_table(measured: pl.DataFrame) -> Table:
+    """How much changed rewrites keep of their texts, a column a metric."""
+    shown = []
+    for _, part in measured.sort(CELL, maintain_order=True).group_by(CELL, maintain_order=True):
+        metrics = {
+            row["metric"]: "{mean:.3f} ({mean_low:.3f} to {mean_high:.3f})".format_map(row) for row in part.to_dicts()
+        }
+        shown.append(record(part.row(0, named=True), NAMED + " | texts: {texts:,}") | metrics)
+    caption = (
+        "Of the test texts with a changed rewrite: means, and their intervals over texts. The cosine and BERTScore are "
+        "by the embedded encoder."
+    )
+    return Table("What rewrites keep of their texts", caption, shown, folded=True)
 
 
 def outcome_table(outcomes: pl.DataFrame) -> Table:

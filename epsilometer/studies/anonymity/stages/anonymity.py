@@ -20,15 +20,22 @@ from epsilometer.studies.anonymity.tables import (
     ATTACKERS,
     BY_LENGTH,
     OUTCOMES,
+    QUALITY,
     anonymity_path,
     anonymized_path,
 )
 
-SCHEMAS = {"anonymity": ANONYMITY, "by_length": BY_LENGTH, "outcomes": OUTCOMES, "attackers": ATTACKERS}
+SCHEMAS = {
+    "anonymity": ANONYMITY,
+    "by_length": BY_LENGTH,
+    "quality": QUALITY,
+    "outcomes": OUTCOMES,
+    "attackers": ATTACKERS,
+}
 
 
 def main(name: str) -> None:
-    """Write data/anonymity/<cell>/anonymity.parquet, by_length.parquet, outcomes.parquet and attackers.parquet."""
+    """Write the tables of `SCHEMAS` to data/anonymity/<cell>."""
     params = read_params()
     cell = params.anonymity[name]
     table = parted(params, cell.dataset).with_row_index("row")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
@@ -60,11 +61,11 @@ def rows(results: TextResults) -> list[dict[str, str]]:
     return records(datasets(results).with_columns(yes=public), columns)
 
 
-def sentence(params: TextsParams) -> str:
-    """What the tables of the study were computed with."""
+def sentence(params: TextsParams, names: Iterable[str]) -> str:
+    """What the tables of the study were computed with; names: of the data sets that were studied."""
     named = ", ".join(
         name if params.match(name) == "none" else f"{name} (candidates matched by {params.match(name)})"
-        for name in params.datasets
+        for name in names
     )
     trials, audit = params.trials, params.audit
     return (

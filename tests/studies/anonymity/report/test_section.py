@@ -27,13 +27,16 @@ from epsilometer.studies.anonymity.tables import (
     ATTACKERS,
     BY_LENGTH,
     OUTCOMES,
+    QUALITY,
     anonymity_path,
     anonymized_path,
 )
 from tests.support.audited import audit, frame, settings, text_of
 
 TRIALS = 200  # who is right more often is right about the same texts, and more
-SCHEMAS = {"anonymity": ANONYMITY, "attackers": ATTACKERS, "by_length": BY_LENGTH, "outcomes": OUTCOMES}
+SCHEMAS = {
+    "anonymity": ANONYMITY, "attackers": ATTACKERS, "by_length": BY_LENGTH, "outcomes": OUTCOMES, "quality": QUALITY
+}  # fmt: skip
 SHARES = ("rs", "ur", "pa", "ur_released", "pa_released")
 CELLS = {"identity": 0.0, "idt": 0.2, "textfooler": 0.3}  # RS_all
 
@@ -200,6 +203,33 @@ def test_both_tables_stand_in_the_results_of_a_profile() -> None:
     assert "on clean ones 0.90 (linear)" in success.caption
     assert [row["adaptive"] for row in inferred.rows if row["mechanism"] == "idt"] == ["0.78"]
     assert "guessing has 0.50" in inferred.caption
+
+
+def test_by_length_each_row_names_its_victim() -> None:
+    own = {"dataset": "reviews", "mechanism": "idt", "attribute": "gender", "task": "rating", "seed": 0}
+    quarters = [
+        {**own, "victim": victim, "shortest": start, "longest": start + 3, "rs_all": success}
+        for victim, success in (("encoder", 0.25), ("linear", 0.5))
+        for start in (5, 1)
+    ]
+    table = anonymity.length_table(pl.DataFrame(quarters, schema=dict(BY_LENGTH)))
+    assert [(row["victim"], row["words: RS_all"]) for row in table.rows] == [
+        ("encoder", "1 to 4: 0.25; 5 to 8: 0.25"), ("linear", "1 to 4: 0.5; 5 to 8: 0.5"),
+    ]  # fmt: skip
+
+
+def test_what_rewrites_keep_has_a_column_a_metric_and_a_dash_where_there_is_none() -> None:
+    rows = [
+        ("reviews", "idt", None, "cosine", 40, 0.9111, 0.8, 0.95),
+        ("reviews", "idt", None, "BERTScore", 40, 0.5, 0.25, 0.75),
+        ("reviews", "bae", None, "cosine", 7, 1.0, 1.0, 1.0),
+    ]
+    table = anonymity.quality_table(pl.DataFrame(rows, schema=dict(QUALITY), orient="row"))
+    assert [(row["mechanism"], row["texts"], row["cosine"], row.get("BERTScore")) for row in table.rows] == [
+        ("bae", "7", "1.000 (1.000 to 1.000)", None),
+        ("idt", "40", "0.911 (0.800 to 0.950)", "0.500 (0.250 to 0.750)"),
+    ]
+    assert table.in_markdown
 
 
 def test_figures_hold_every_cell() -> None:
