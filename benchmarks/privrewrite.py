@@ -120,8 +120,8 @@ def expected(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> tuple[
     averages, lengths = built._averages(texts)
     cosines, left = np.empty(len(texts)), [len(pools[text].texts) for text in shown]
     for i, text in enumerate(shown):
-        pool, one = pools[text], slice(i, i + 1)
-        law = np.exp(built._log_law(averages[one], lengths[one], pool, epsilon)[0]) if pool.texts else np.ones(1)
+        pool, row = pools[text], slice(i, i + 1)
+        law = np.exp(built._log_law(averages[row], lengths[row], pool, epsilon)[0]) if pool.texts else np.ones(1)
         cosines[i] = law @ (encoder.encode(pool.texts or [text]) @ sources[i])
     return cosines, float(np.mean(left))
 
