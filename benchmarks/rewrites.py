@@ -1,0 +1,244 @@
+"""TeDA's mechanisms on the same texts: at equal epsilon and equal loss, how each cuts a text, and what it writes first.
+
+    Kept        tables 1 and 3 of TeDA (arXiv:2603.22968) in numbers: mean cosine of text and rewrite at equal epsilon,
+                the share of rewrites that are the text word for word, and of empty ones; processor time a text
+    Texts       tables 1 and 3: the same texts at equal epsilon
+    Equal loss  the budget at which the loss by law, averaged over pairs of texts, is a target; of mechanisms with
+                latents it is the loss of these, which bounds that of the text; of text that is written token by token
+                an estimate by about a hundred draws. Beside it what is kept there, and the first text
+    Cut         table 5: the parts that a claim counts
+    First token figure 11: the likeliest first token of the rewrite and the text's own, by the mechanism's law; a rank
+                of 1 is the likeliest, and beyond 1,000 nothing is searched. The first text, and means over all
+    Seeds       table 4: DP-BART with three seeds; mean cosine between the rewrites of a text with different seeds
+
+Mechanisms are as shipped, on the embedded models; DP-BART clips at .5 and DP-ST writes one triple, as in the profile
+`teda`. Texts are those of as many words as the first, so that losses compare texts of equal length. Without a file
+they are requests that the project makes, and no page is written.
+
+usage: python -m benchmarks.rewrites [--texts FILE] [--count N]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.calibration.computed import meet
+from epsilometer.auditing.exact_loss.from_texts import chosen
+from epsilometer.auditing.exact_loss.losses import Effort
+from epsilometer.auditing.exact_loss.measuring import measure
+from epsilometer.auditing.text_audit import mechanism
+from epsilometer.core import tables
+from epsilometer.core.mechanism import HasFirstTokens, HasTokens, Mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.corpora import synthetic
+from epsilometer.corpora.reading import read
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.locate import ENCODER
+from epsilometer.report import origin
+from epsilometer.runtime.machine import hardware
+from epsilometer.text.words import words
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/results/teda_texts.md"
+SETTINGS: dict[str, dict[str, Any]] = {
+    "adept": {},
+    "dp_bart": {"clip": 0.5},
+    "dp_paraphrase": {"max_new_tokens": 24},
+    "dp_prompt": {"max_new_tokens": 24},
+    "dp_mlm": {},
+    "dp_st": {"triples": 1},
+}
+EPSILONS = (2500.0, 1000.0, 250.0, 10.0)  # tables 1 and 3
+TARGETS = (0.5, 1.0, 2.0)  # nats
+LEAST, MOST, WIDTH = 5.0, 60.0, 1.25  # budgets searched, and the ratio of an interval's ends to stop at
+DRAWS = 96
+COUNT, SHOWN, SEEDS, LIKELIEST = 12, 3, 3, 1000
+
+Ends = tuple[float, float]  # of a loss
+
+
+class Preserved(NamedTuple):
+    """What is left of texts in their rewrites."""
+
+    rewrites: list[str]
+    cosine: float
+    unchanged: float
+    empty: float
+    seconds: float
+
+
+class Bench:
+    """The texts, their embeddings, and the mechanisms."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts, self.encoder = list(texts), Encoder(ENCODER)
+        self.embedded = self.encoder.encode(self.texts)
+        self.mechanisms: dict[str, Mechanism] = {name: mechanism(name, of) for name, of in SETTINGS.items()}
+
+    def rewritten(self, name: str, epsilon: float, seed: int = 0) -> Preserved:
+        """One rewrite of every text."""
+        begun, noise = time.process_time(), Noise.named(len(self.texts), "rewrites", name, epsilon, seed)
+        rewrites = self.mechanisms[name].rewrite(self.texts, epsilon, noise).texts
+        seconds = (time.process_time() - begun) / len(self.texts)
+        cosines = np.einsum("ij,ij->i", self.embedded, self.encoder.encode(rewrites))
+        same = [words(a) == words(b) for a, b in zip(self.texts, rewrites, strict=True)]
+        empty = [not text.strip() for text in rewrites]
+        return Preserved(list(rewrites), float(cosines.mean()), float(np.mean(same)), float(np.mean(empty)), seconds)
+
+
+def alike(texts: Sequence[str], count: int) -> list[str]:
+    """The first distinct texts of as many words as the first."""
+    length = len(words(texts[0]))
+    return [text for text in dict.fromkeys(texts) if len(words(text)) == length][:count]
+
+
+def cell(text: str) -> str:
+    """A text in a cell of a table."""
+    return text.replace("|", "\\|").replace("\n", " ").strip() or "(empty)"
+
+
+def table(heading: str, said: str, head: str, rows: Sequence[str]) -> list[str]:
+    """A heading, a sentence and a table."""
+    return ["", f"## {heading}", "", said, "", head, "|---" * (head.count("|") - 1) + "|", *rows]
+
+
+def equal_epsilon(bench: Bench) -> list[str]:
+    """What is kept at each budget, and the first texts."""
+    every = {(name, epsilon): bench.rewritten(name, epsilon) for name in SETTINGS for epsilon in EPSILONS}
+    rows = [
+        f"| {name} | {epsilon:,g} | {result.cosine:.3f} | {result.unchanged:.1%} | {result.empty:.1%} "
+        f"| {result.seconds:.3f} |"
+        for (name, epsilon), result in every.items()
+    ]
+    head = "| mechanism | epsilon | cosine | unchanged | empty | seconds a text |"
+    parts = table("What is kept at equal epsilon", f"Means over {len(bench.texts)} texts.", head, rows)
+    for number, text in enumerate(bench.texts[:SHOWN], 1):
+        rows = [
+            f"| {epsilon:,g} | {name} | {cell(every[name, epsilon].rewrites[number - 1])} |"
+            for epsilon in EPSILONS
+            for name in SETTINGS
+        ]
+        parts += table(f"Text {number} at equal epsilon", f"“{cell(text)}”", "| epsilon | mechanism | rewrite |", rows)
+    return parts
+
+
+def equal_loss(bench: Bench) -> list[str]:
+    """The budget at each target, and what is kept there."""
+    pairs, rows = chosen(bench.texts, DRAWS), dict[float, list[str]]()
+    for name, built in bench.mechanisms.items():
+        losses = dict[float, dict[str, Any]]()
+
+        def loss(epsilon: float, built: Mechanism = built, losses: dict[float, dict[str, Any]] = losses) -> Ends:
+            if epsilon not in losses:
+                of_all = measure(built, bench.texts, [epsilon], pairs, Effort(all_pairs=False, draws=DRAWS)).losses
+                losses[epsilon] = of_all.row(by_predicate=pl.col("pairs") == "all", named=True)
+            return losses[epsilon]["average_low"], losses[epsilon]["average_high"]
+
+        for target in TARGETS:
+            met = meet(loss, target, LEAST, MOST, width=WIDTH, watch=lambda *_: None)
+            epsilon = float(f"{met.best or (met.high if met.low == 0 else met.low):.3g}")
+            low, high = loss(epsilon)
+            result, by = bench.rewritten(name, epsilon), losses[epsilon]
+            law = "estimate" if by["method"] != "exact" else "law of latents" if by["sees"] == "latents" else "law"
+            rows.setdefault(target, []).append(
+                f"| {target:g} | {name} | {epsilon:g} | {low:.2f} to {high:.2f} | {law} | {result.cosine:.3f} | "
+                f"{cell(result.rewrites[0])} |"
+            )
+    said = f"Losses in nats over pairs of {len(bench.texts)} texts; the text is “{cell(bench.texts[0])}”."
+    head = "| target | mechanism | epsilon | loss | by | cosine | rewrite |"
+    return table("What is kept at equal loss", said, head, [row for of_target in rows.values() for row in of_target])
+
+
+def cut(bench: Bench) -> list[str]:
+    """The parts of the first text."""
+    rows = []
+    for name, built in bench.mechanisms.items():
+        if isinstance(built, HasTokens):
+            parts = built.tokens(bench.texts[0])
+            rows.append(f"| {name} | {len(parts)} | {cell(' · '.join(parts))} |")
+    said = f"“{cell(bench.texts[0])}” in the parts that a claim counts; the others claim for a text as a whole."
+    return table("How a text is cut", said, "| mechanism | parts | text |", rows)
+
+
+def first_token(built: Any, text: str, epsilon: float) -> tuple[str, float, str, int | None, float]:
+    """The likeliest first token and its probability; the text's own, its rank from 1, and its probability.
+
+    One that is not among the `LIKELIEST` has no rank, and at most the probability of the last of them.
+    """
+    own = built.tokens(text)[0]
+    (law,) = built.first_tokens(text, [epsilon], LIKELIEST)
+    rank, probability = next(((i, p) for i, (token, p) in enumerate(law, 1) if token == own), (None, law[-1][1]))
+    return *law[0], own, rank, probability
+
+
+def first_tokens(bench: Bench) -> list[str]:
+    """A row a mechanism that writes token by token, and budget."""
+    rows = []
+    for name, built in bench.mechanisms.items():
+        if not isinstance(built, HasFirstTokens):
+            continue
+        for epsilon in EPSILONS:
+            every = [first_token(built, text, epsilon) for text in bench.texts]
+            token, likely, own, rank, probability = every[0]
+            likeliest = np.mean([of_text[3] == 1 for of_text in every])
+            rows.append(
+                f"| {name} | {epsilon:,g} | {cell(token)} | {likely:.2g} | {cell(own)} | {rank or 'beyond 1,000'} | "
+                f"{'' if rank else '≤ '}{probability:.2g} | {np.mean([of_text[4] for of_text in every]):.3f} | "
+                f"{likeliest:.1%} |"
+            )
+    head = "| mechanism | epsilon | likeliest | probability | own | rank of own | probability of own "
+    head += "| probability of own, mean | own is likeliest |"
+    said = f"Of “{cell(bench.texts[0])}”; the last two columns are over {len(bench.texts)} texts."
+    return table("The first token", said, head, rows)
+
+
+def seeds(bench: Bench) -> list[str]:
+    """How like the rewrites of a text by DP-BART are with other seeds."""
+    rows = []
+    for epsilon in EPSILONS[:2]:
+        every = [bench.rewritten("dp_bart", epsilon, seed) for seed in range(SEEDS)]
+        vectors = [bench.encoder.encode(result.rewrites) for result in every]
+        like = np.mean([np.einsum("ij,ij->i", a, b).mean() for a, b in combinations(vectors, 2)])
+        shown = " | ".join(cell(result.rewrites[0]) for result in every)
+        rows.append(f"| {epsilon:,g} | {like:.3f} | {np.mean([result.cosine for result in every]):.3f} | {shown} |")
+    head = "| epsilon | between seeds | to the text | " + " | ".join(f"seed {seed}" for seed in range(SEEDS)) + " |"
+    said = f"Mean cosines over {len(bench.texts)} texts; the rewrites are of “{cell(bench.texts[0])}”."
+    return table("DP-BART with other seeds", said, head, rows)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the tables, and write docs/results/teda_texts.md of a file of texts."""
+    parser = ArgumentParser(prog="python -m benchmarks.rewrites", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--texts", metavar="FILE", type=Path, help="public texts, in a column `text`")
+    parser.add_argument("--count", metavar="N", type=int, default=COUNT, help="as many of them")
+    options = parser.parse_args(arguments)
+    source = read(options.texts) if options.texts else synthetic.generate("queries", 100 * options.count, 0)
+    bench = Bench(alike(source["text"].to_list(), options.count))
+    name = options.texts.stem if options.texts else "queries"
+    lines = [
+        "# TeDA's mechanisms on the same texts",
+        "",
+        "Written by `python -m benchmarks.rewrites --texts`; do not edit. What the columns mean is in its docstring.",
+        "",
+        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {len(bench.texts)} texts of "
+        f"{name}, of {len(words(bench.texts[0]))} words each, on the embedded models.",
+    ]
+    for part in (of_bench(bench) for of_bench in (equal_epsilon, equal_loss, cut, first_tokens, seeds)):
+        lines += part
+        print(*part, sep="\n", flush=True)
+    if options.texts:
+        tables.write_text("\n".join(lines) + "\n", PAGE)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
