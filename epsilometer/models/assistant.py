@@ -96,19 +96,23 @@ class RemoteAssistant(Assistant):
 
 
 class LocalAssistant(Assistant):
-    """An instruction-tuned causal model by id or folder; instruction and text are one message, as not all know two."""
+    """An instruction-tuned causal model by id or folder; instruction and text are one message, as not all know two.
 
-    def __init__(self, model: str | Path, temperature: float, longest: int) -> None:
+    chat: False of a model that was not taught to follow instructions, which continues the message.
+    """
+
+    def __init__(self, model: str | Path, temperature: float, longest: int, chat: bool = True) -> None:
         from epsilometer.models.causal_lm import CausalLM
 
         super().__init__(temperature, longest)
         self._model = CausalLM(model)
-        self._model.chat_tokens([""])  # refuses a model without a chat template
+        self._tokens = self._model.chat_tokens if chat else self._model.tokens
+        self._tokens([""])  # refuses a model without a chat template
 
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
         """As `Assistant.answers`."""
         distinct = list(dict.fromkeys(questions))
-        prompts = self._model.chat_tokens([f"{question.instruction}\n\n{question.text}" for question in distinct])
+        prompts = self._tokens([f"{question.instruction}\n\n{question.text}" for question in distinct])
         place = {question: i for i, question in enumerate(distinct)}
         source = np.array([place[question] for question in questions], np.int64)
         if not self.temperature:
@@ -183,6 +187,7 @@ class AsksModel:
     private_texts:  whether the endpoint may see texts that are not public.
     longest:        most tokens of an answer.
     workers:        requests to the endpoint at a time.
+    chat:           false of a local model without a chat template: it continues the instruction and the text.
     """
 
     model: str
@@ -191,6 +196,7 @@ class AsksModel:
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     longest: PositiveInt = 512
     workers: PositiveInt = 8
+    chat: bool = True
 
     def check(self, public: bool) -> None:
         """Refuse to show texts that are not public to an endpoint, or one that is not configured."""
@@ -219,6 +225,6 @@ class AsksModel:
     @cached_property
     def _assistant(self) -> Assistant:
         if not self.endpoint:
-            return LocalAssistant(self.model, self.temperature, self.longest)
+            return LocalAssistant(self.model, self.temperature, self.longest, chat=self.chat)
         store = store_path("answers.sqlite")
         return RemoteAssistant(self.model, store, self.temperature, self.longest, workers=self.workers)
