@@ -28,7 +28,8 @@ class Body:
 
 
 def build(body: Body, path: Path, folder: Path) -> None:
-    """Write the body, and each of its figures as SVG and PNG into a folder."""
+    """Write the body, and each of its figures as SVG and PNG into a folder, which is there without any, too."""
+    folder.mkdir(parents=True, exist_ok=True)
     styles = figures.styles([*body.mechanisms])
     shown = {
         name: [{"id": part.id, "link": part.link, "html": show(part, styles, body.controls)} for part in sections]
