@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests.support.places import ROOT
+from tests.support.sparing import first
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 _, STEP = ACTION["runs"]["steps"]
@@ -53,7 +54,7 @@ def test_the_action_passes_and_fails(tmp_path, epsilon: str, code: int, status: 
     assert json.loads((tmp_path / "gate.json").read_text())["status"] == status
 
 
-@pytest.mark.parametrize("limit", ["max-loss", "max-delta-at-4"])
+@pytest.mark.parametrize("limit", first(1, ["max-delta-at-4", "max-loss"]))
 def test_the_action_passes_its_limits_on(tmp_path, limit: str) -> None:
     """0 is refused by either, and by its name."""
     done = run(tmp_path, texts=str(ROOT / "tests/support/requests.txt"), mechanism="identity", **{limit: "0"})
@@ -61,7 +62,7 @@ def test_the_action_passes_its_limits_on(tmp_path, limit: str) -> None:
     assert limit.replace("-", "_") in done.stderr
 
 
-@pytest.mark.parametrize("place", ["file", "link", "folder"])
+@pytest.mark.parametrize("place", first(1, ["file", "link", "folder"]))
 def test_a_result_that_lies_there_is_not_believed(tmp_path, place: str) -> None:
     """Whether the gate gets to write one or, as here, does not: --max-loss is no number."""
     forged = json.dumps({"status": "passed\nsecret=forged"})
@@ -189,6 +190,7 @@ def test_pip_installs_where_uv_fails(
     assert ("uv could not install" in capsys.readouterr().err) == (broken is not None)
 
 
+@pytest.mark.slow
 def test_no_private_text_gets_into_the_image() -> None:
     """Whatever audits left in data/ stays outside; the weights, which git has, come along."""
     rules = (ROOT / ".dockerignore").read_text().splitlines()
