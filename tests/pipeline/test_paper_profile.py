@@ -19,7 +19,6 @@ from tests.support import tiny_models
 from tests.support.dvc_project import compose, make_project
 from tests.support.places import ROOT
 from tests.support.processes import OUTSIDE
-from tests.support.sparing import first
 from tests.support.warm import Warm
 
 GRID = (0.1, 0.5, 1, 10, 50, 100, 250, 750, 1000, 2500)
@@ -117,7 +116,7 @@ def triples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "triples", tiny_models.save_llama(folder / "llama")
 
 
-@pytest.mark.parametrize("name", first(4, ["dp_prompt", "dp_paraphrase", "dp_mlm", "dp_st"]))
+@pytest.mark.parametrize("name", ["dp_prompt", "dp_paraphrase", "dp_mlm", "dp_st"])
 @pytest.mark.parametrize("form", ["", "_published"])
 def test_both_forms_run_on_small_models_of_their_architecture(
     tmp_path: Path, triples: tuple[Path, Path], name: str, form: str

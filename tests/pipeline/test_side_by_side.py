@@ -207,6 +207,7 @@ def test_one_at_a_time_is_what_dvc_does(project: Project) -> None:
     assert (project.folder / "dvc.lock").read_bytes() == record
 
 
+@pytest.mark.slow
 def test_targets_with_what_they_need_and_options_as_dvc_takes_them(project: Project) -> None:
     said = project.run("third", "second")
     assert project.begun() == {"first", "second", "third"}
