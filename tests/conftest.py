@@ -8,6 +8,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,11 @@ settings.load_profile("epsilometer")
 
 def _forget_files_of_users() -> Iterator[None]:
     """Forgets the files of users that a test loaded, with helpers: another test may have some of the same names."""
-    modules, folders = set(sys.modules), list(sys.path)
+    last, folders = next(reversed(sys.modules)), list(sys.path)
     yield
     beside = [folder for folder in sys.path if folder not in folders]
     sys.path[:] = folders
-    for name in set(sys.modules) - modules:
+    for name in [*takewhile(lambda name: name != last, reversed(sys.modules))]:  # those loaded since, of thousands
         spec = getattr(sys.modules[name], "__spec__", None)
         places = [] if spec is None else [spec.origin or "", *(spec.submodule_search_locations or ())]
         if name.startswith("epsilometer_user_") or any(Path(p).is_relative_to(f) for p in places for f in beside):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -71,29 +72,34 @@ def sources(folder: str) -> list[Path]:
     return sorted(file for file in (ROOT / folder).rglob("*.py") if fetched not in file.parents)
 
 
-@pytest.mark.parametrize("file", sources("epsilometer"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_one_way(file: Path) -> None:
-    place = file.relative_to(ROOT / "epsilometer").parts[0].removesuffix(".py")
-    if place == "__init__" or "template" in file.parts:  # which are files of a user's project
-        return
-    for used in direct(file, (ROOT,))[0]:
+def importing(folder: str) -> Iterator[tuple[Path, str, Path]]:
+    """Files of a folder of the package, the part of it in which each stands, and files that they import."""
+    for file in sources(folder):
+        part = file.relative_to(ROOT / folder).parts[0].removesuffix(".py")
+        if part != "__init__" and "template" not in file.parts:  # which are files of a user's project
+            for used in direct(file, (ROOT,))[0]:
+                yield file, part, used
+
+
+def test_imports_point_one_way() -> None:
+    wrong = []
+    for file, part, used in importing("epsilometer"):
         package, *rest = used.relative_to(ROOT).parts
-        if rest == ["__init__.py"]:
-            continue
-        assert package == "epsilometer", f"{file.name} imports {used.name}: the library knows neither stages nor flows"
-        assert FLOOR[rest[0].removesuffix(".py")] <= FLOOR[place], f"{file} imports {used}, which stands above it"
+        if package != "epsilometer":
+            wrong.append(f"{file} imports {used}: the library knows neither stages nor flows")
+        elif rest != ["__init__.py"] and FLOOR[rest[0].removesuffix(".py")] > FLOOR[part]:
+            wrong.append(f"{file} imports {used}, which stands above it")
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("file", sources("epsilometer/auditing"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_inside_auditing_point_one_way(file: Path) -> None:
-    auditing = ROOT / "epsilometer/auditing"
-    if (place := file.relative_to(auditing).parts[0].removesuffix(".py")) == "__init__":
-        return
-    for used in direct(file, (ROOT,))[0]:
+def test_imports_inside_auditing_point_one_way() -> None:
+    auditing, wrong = ROOT / "epsilometer/auditing", []
+    for file, part, used in importing("epsilometer/auditing"):
         if used.is_relative_to(auditing) and used.name != "__init__.py":
-            part = used.relative_to(auditing).parts[0].removesuffix(".py")
-            below = part == place or AUDITING_FLOOR[part] < AUDITING_FLOOR[place]
-            assert below, f"{file} imports {used}, which does not stand below it"
+            below = used.relative_to(auditing).parts[0].removesuffix(".py")
+            if below != part and AUDITING_FLOOR[below] >= AUDITING_FLOOR[part]:
+                wrong.append(f"{file} imports {used}, which does not stand below it")
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("folder", ["", "trials", "estimation", "claims", "results", "one_run", "calibration"])
@@ -113,20 +119,20 @@ def test_no_study_imports_another(study: str) -> None:
                 assert used.relative_to(ROOT / "epsilometer/studies").parts[0] == study, f"{file} imports {used}"
 
 
-@pytest.mark.parametrize("name", sorted(bodies()))
-def test_no_stage_but_the_report_reaches_what_is_shown(name: str) -> None:
+def test_no_stage_but_the_report_reaches_what_is_shown() -> None:
     """So that an edit of a section, or of its template, reruns the report alone."""
-    shown = [path for path in reached(bodies()[name]) if "report" in path.parent.name or path.parent.name == "report"]
-    assert bool(shown) == (name == "report"), shown
+    assert {name for name, body in bodies().items() if any("report" in p.parent.name for p in reached(body))} == {
+        "report"
+    }
 
 
 BODY = 100  # lines of a stage
 
 
-@pytest.mark.parametrize("name", sorted(bodies()))
-def test_a_stage_is_thin(name: str) -> None:
+def test_a_stage_is_thin() -> None:
     """What it computes stands in its study, where it can be called without files."""
-    assert len(bodies()[name].read_text(encoding="utf-8").splitlines()) <= BODY
+    lines = {name: len(body.read_text(encoding="utf-8").splitlines()) for name, body in bodies().items()}
+    assert not {name: count for name, count in lines.items() if count > BODY}
 
 
 def test_mechanisms_attacks_and_estimation_are_strangers() -> None:
@@ -155,15 +161,13 @@ def test_no_module_of_others_is_patched() -> None:
     for file, nodes in parsed().items():
         imported = {
             (alias.asname or alias.name).partition(".")[0]
-            for node in nodes
-            if isinstance(node, ast.Import | ast.ImportFrom)
+            for node in [*nodes[ast.Import], *nodes[ast.ImportFrom]]
             for alias in node.names
         }
-        for node in nodes:
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                owner = ast.unparse(node).partition(".")[0]
-                if owner in imported and ast.unparse(node) != "sys.excepthook":
-                    patches.append(f"{file}: {ast.unparse(node)}")
+        for node in nodes[ast.Attribute]:
+            owner = ast.unparse(node).partition(".")[0]
+            if owner in imported and ast.unparse(node) != "sys.excepthook":
+                patches.append(f"{file}: {ast.unparse(node)}")
     assert not patches
 
 
@@ -207,13 +211,15 @@ def test_tests_mirror_the_packages() -> None:
     assert not [path for path in packages if not (path.is_dir() or path.with_suffix(".py").is_file())]
 
 
-@pytest.mark.parametrize("file", sources("tests"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_no_test_imports_another(file: Path) -> None:
+def test_no_test_imports_another() -> None:
     """What two of them need stands in tests/support."""
-    used = {
-        path.relative_to(ROOT / "tests") for path in direct(file, (ROOT,))[0] if path.is_relative_to(ROOT / "tests")
-    }
-    assert not [str(path) for path in used if path.parts[0] != "support" and path.name != "__init__.py"]
+    tests = ROOT / "tests"
+    assert not [
+        f"{file} imports {used}"
+        for file in sources("tests")
+        for used in direct(file, (ROOT,))[0]
+        if used.is_relative_to(tests) and not used.is_relative_to(tests / "support") and used.name != "__init__.py"
+    ]
 
 
 def test_importing_costs_nothing() -> None:
@@ -250,8 +256,8 @@ def test_no_function_is_longer_than_a_screen() -> None:
     long = [
         f"{file}:{node.lineno}: {node.name}"
         for file, nodes in parsed().items()
-        for node in nodes
-        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= LONGEST
+        for node in nodes[ast.FunctionDef]
+        if node.end_lineno - node.lineno >= LONGEST
     ]
     assert not long, "\n".join(long)
 
@@ -259,13 +265,20 @@ def test_no_function_is_longer_than_a_screen() -> None:
 PARAMETERS, BY_POSITION = 7, 4  # of a public function at most; of a call at most
 
 
+STORE = ast.Store()
+READ = (ast.Import, ast.ImportFrom, ast.Name, ast.Attribute, ast.arg, ast.Call, ast.FunctionDef, ast.ClassDef)
+
+
 @cache
-def parsed(folder: str = "epsilometer") -> dict[Path, list[ast.AST]]:
-    """All parts of each file but those that say nothing themselves, as operators."""
-    return {
-        file: [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if node._fields]
-        for file in sources(folder)
-    }
+def parsed(folder: str = "epsilometer") -> dict[Path, dict[type[ast.AST], list[Any]]]:
+    """The parts of each file that the tests read, by kind; of names and attributes those that are assigned."""
+    files: dict[Path, dict[type[ast.AST], list[Any]]] = {}
+    for file in sources(folder):
+        kinds = files[file] = {kind: [] for kind in READ}
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if type(node) in kinds and isinstance(getattr(node, "ctx", STORE), ast.Store):
+                kinds[type(node)].append(node)
+    return files
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -285,8 +298,8 @@ def test_no_public_function_takes_more_than_seven_parameters() -> None:
     for file, nodes in parsed().items():
         if {"cli", "flows"} & {*file.relative_to(ROOT).parts}:
             continue
-        for node in nodes:
-            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+        for node in nodes[ast.FunctionDef]:
+            if not node.name.startswith("_"):
                 every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 names = [parameter.arg for parameter in every if parameter.arg not in ("self", "cls")]
                 if len(names) > PARAMETERS:
@@ -301,15 +314,13 @@ def test_no_call_passes_more_than_four_arguments_by_position() -> None:
     """
     code = parsed()
     defined = {"cls"}
-    for node in (node for nodes in code.values() for node in nodes):
-        if isinstance(node, ast.ClassDef) or (isinstance(node, ast.FunctionDef) and node.args.vararg is None):
-            defined.add(node.name)
+    for nodes in code.values():
+        defined |= {node.name for node in nodes[ast.ClassDef]}
+        defined |= {node.name for node in nodes[ast.FunctionDef] if node.args.vararg is None}
     calls, wrong = 0, []
     for file, nodes in code.items():
-        asnames = {a.asname for node in nodes if isinstance(node, ast.ImportFrom) for a in node.names} - {None}
-        for node in nodes:
-            if not isinstance(node, ast.Call):
-                continue
+        asnames = {a.asname for node in nodes[ast.ImportFrom] for a in node.names} - {None}
+        for node in nodes[ast.Call]:
             name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
             if name not in defined | asnames:
                 continue
@@ -322,24 +333,22 @@ def test_no_call_passes_more_than_four_arguments_by_position() -> None:
 
 
 # A name says what a thing is, not how it came about, nor that it is one of several.
-EMPTY = {"found", "made", "kept", "drawn", "told", "where"}
-SEVERAL = {"one", "known", "asked", "given"}
-PUBLIC = {"core/membership.py", "core/outcomes.py"}  # whose `asked` users' attacks read, and tables have as a column
-UNREAD: set[str] = set()
+EMPTY = {"found", "made", "kept", "drawn", "told", "where", "one", "known", "asked", "given"}
+NAMED = {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.FunctionDef: "name", ast.ClassDef: "name"}
+# whose `asked` users' attacks read, and tables have as a column
+PUBLIC = {ROOT / "epsilometer/core/membership.py", ROOT / "epsilometer/core/outcomes.py"}
 
 
 def test_names_say_what_a_thing_is() -> None:
     folders, wrong = ("epsilometer", "benchmarks", "pretraining", "tests"), []
     for file, nodes in (item for folder in folders for item in parsed(folder).items()):
-        for node in nodes:
-            stored = isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
-            if stored or isinstance(node, ast.arg | ast.FunctionDef | ast.ClassDef):
-                name = {"Name": "id", "Attribute": "attr", "arg": "arg"}.get(type(node).__name__, "name")
-                package, *rest = file.relative_to(ROOT).parts
-                banned = EMPTY if package == "epsilometer" and rest[0] in UNREAD else EMPTY | SEVERAL
-                allowed = {"asked"} if "/".join(rest) in PUBLIC else set()
-                if getattr(node, name).strip("_") in banned - allowed:
-                    wrong.append(f"{file}:{node.lineno}: {getattr(node, name)}")
+        allowed = {"asked"} if file in PUBLIC else set()
+        for kind, name in NAMED.items():
+            wrong += [
+                f"{file}:{node.lineno}: {getattr(node, name)}"
+                for node in nodes[kind]
+                if getattr(node, name).strip("_") in EMPTY - allowed
+            ]
     assert not wrong, "\n".join(wrong)
 
 

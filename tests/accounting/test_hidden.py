@@ -107,6 +107,7 @@ def simulated(kappa: float, d: int, schedule: Poisson, sign: float, count: int) 
     return sums[0], sums[1]
 
 
+@pytest.mark.slow
 def test_a_step_shows_the_example_as_often_as_is_said() -> None:
     """100,000 simulated steps; a bound that is as tight as it may be fails once in 10^6 runs (5 standard errors)."""
     kappa, d, schedule, count = 300.0, 40, Poisson(40, 10, 1), 100_000

@@ -29,6 +29,7 @@ from epsilometer.studies.texts.stages import rewrite
 from tests.support.deployed import Deployed, deployed
 from tests.support.page_project import write_project
 from tests.support.places import ROOT
+from tests.support.sparing import first
 
 PAGE = (ROOT / "docs/deployed.md").read_text()
 SECRET = "sk-planted-55e1"
@@ -60,6 +61,7 @@ def arguments(server: Deployed, *words: str, command: str = "audit") -> list[str
     return [command, "texts.txt", "--endpoint", server.url, "--template", "anonymiser.yaml", *words]
 
 
+@pytest.mark.slow
 def test_a_killed_audit_asks_nothing_twice(server: Deployed, tmp_path: Path) -> None:
     """kill -9 half-way: what was under way may be asked again, eight requests at most; what was stored may not."""
     server.delay = 0.02
@@ -82,6 +84,7 @@ def test_a_killed_audit_asks_nothing_twice(server: Deployed, tmp_path: Path) -> 
     assert not (before - server.answered)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_and_the_next_run_goes_on(server: Deployed) -> None:
     server.delay = 0.05
     words = arguments(server, "--private-texts", "--trials", "60", *QUICK)
@@ -98,6 +101,7 @@ def test_ctrl_c_ends_it_and_the_next_run_goes_on(server: Deployed) -> None:
     assert sum(server.answered.values()) <= 60 + 8
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_probe_with_130_and_reports_what_was_sent(server: Deployed) -> None:
     words = ["audit", "--endpoint", server.url, "--template", "anonymiser.yaml", "--probe-failures"]
     words += ["--confirm-host", "127.0.0.1", "--rate", "50"]
@@ -214,7 +218,7 @@ def examples() -> list[tuple[str, str]]:
     return [(command.replace("\\\n", " "), output) for command, output in shown]
 
 
-@pytest.mark.parametrize(("command", "output"), examples(), ids=lambda text: text[:40])
+@pytest.mark.parametrize(("command", "output"), first(1, examples()), ids=lambda text: text[:40])
 def test_what_the_page_shows_comes_out(
     server: Deployed, capfd: pytest.CaptureFixture[str], command: str, output: str
 ) -> None:

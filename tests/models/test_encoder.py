@@ -221,6 +221,7 @@ def test_another_pooling_does_not_go_by_our_bert(tmp_path: Path) -> None:
     assert np.abs(Encoder(source).encode(TEXTS[:3]) - theirs).max() > 0.01
 
 
+@pytest.mark.slow
 def test_embeddings_of_an_audit_are_the_same_on_every_processor(tmp_path: Path) -> None:
     """Kernels without vector instructions, and those that this processor has. In float32 most last bits differ.
 

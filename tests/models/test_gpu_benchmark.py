@@ -10,6 +10,7 @@ import torch
 from benchmarks import gpu
 
 
+@pytest.mark.slow
 def test_every_model_has_its_row(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EPSILOMETER_DEVICE", "cpu")
     gpu.main(["--small", "--device", "cpu"])

@@ -185,6 +185,7 @@ def test_a_word_of_no_subwords_is_masked_in_its_place(model: MaskedLM) -> None:
     assert model._tokenizer.decode(row.ids, skip_special_tokens=False) == "[CLS] a b [SEP] a [MASK] b [SEP]"
 
 
+@pytest.mark.slow
 def test_needs_no_transformers(folder: Path) -> None:
     code = f"""
 import sys

@@ -44,6 +44,7 @@ from epsilometer.training.noise import GaussianNoise
 from epsilometer.training.sent import OnMean, send
 from epsilometer.training.shared_model import SharedModel
 from tests.support import tiny_classifiers, tiny_judges, tiny_models
+from tests.support.sparing import first
 from tests.support.stand_in_gpu import Mixed, OnGpu, stand_in
 
 TEXTS = ["a b c", "d", "h g f e", "a b"]
@@ -132,7 +133,7 @@ def save_masked(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", tiny_models.SAVE)
+@pytest.mark.parametrize("name", first(2, tiny_models.SAVE))
 def test_generators(name: str, tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
     folder = tiny_models.SAVE[name](tmp_path)
     source, sequences = np.array([0, 1, 2, 0, 3, 3]), [[7, 8], [9, 10, 11, 1]] * 3
@@ -202,7 +203,7 @@ def test_training(kind: str, tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
     same(work, on_gpu)
 
 
-@pytest.mark.parametrize("kind", tiny_classifiers.SAVE)
+@pytest.mark.parametrize("kind", first(1, tiny_classifiers.SAVE))
 def test_gradients_that_clients_send(kind: str, tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
     folder = tiny_classifiers.SAVE[kind](tmp_path)
 
@@ -216,17 +217,15 @@ def test_gradients_that_clients_send(kind: str, tmp_path: Path, on_gpu: Callable
 
 
 ATTACKS: dict[str, Callable[[Path], Any]] = {
-    "lamp": lambda language: Lamp(steps=2, starts=3, rearranged=2, moves=2, every=1, language=str(language)),
-    "lamp, tag": lambda _: Lamp(loss="tag", steps=1, starts=2, rearranged=2, moves=2, every=1, language=None),
     "likelihood": lambda _: LikelihoodAscent(prior=None, steps=1, width=2),
     "published": lambda _: Decepticons(variant="published"),
     "aware": lambda _: Decepticons(batch=2),
+    "lamp": lambda language: Lamp(steps=2, starts=3, rearranged=2, moves=2, every=1, language=str(language)),
+    "lamp, tag": lambda _: Lamp(loss="tag", steps=1, starts=2, rearranged=2, moves=2, every=1, language=None),
 }
 
 
-@pytest.mark.parametrize(
-    "attack", [pytest.param(name, marks=pytest.mark.slow) if name == "lamp, tag" else name for name in ATTACKS]
-)
+@pytest.mark.parametrize("attack", first(1, ATTACKS))
 def test_attacks_on_gradients(attack: str, tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
     sizes = {"hidden_size": 64, "num_hidden_layers": 3, "intermediate_size": 256}
     folder = tiny_models.save_word_bert(tmp_path / "bert", [f"w{i}" for i in range(60)], **sizes)
@@ -284,8 +283,10 @@ def write_again(folder: Path) -> Any:
     return latents, model.decode(latents), record
 
 
-@pytest.mark.parametrize(("work", "most"), [(encode, 4000), (grade, 9000), (attribute, 3000), (write_again, 1200)])
-@pytest.mark.parametrize("budget", [1, 24 << 30])
+@pytest.mark.parametrize(
+    ("work", "most"), first(2, [(encode, 4000), (write_again, 1200), (grade, 9000), (attribute, 3000)])
+)
+@pytest.mark.parametrize("budget", first(1, [1, 24 << 30]))
 def test_rows_follow_a_budget_of_bytes_and_are_halved_where_memory_runs_out(
     work: Callable[[Path], Any], most: int, budget: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

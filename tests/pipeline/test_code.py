@@ -129,6 +129,7 @@ def test_only_what_a_changed_helper_reaches_runs_again(toy: Toy) -> None:
     assert repro(toy) == {*ALWAYS, "rewrite@songs-own", "attack@songs-own", "ablations@songs-own"}
 
 
+@pytest.mark.slow
 def test_an_upgraded_package_runs_what_imports_it_and_the_progress_bar_runs_nothing(toy: Toy) -> None:
     append(toy, "epsilometer/runtime/progress.py", "\n# edited\n")
     append(toy, "epsilometer/pipeline/guard/parent.py", "\n# edited\n")
@@ -190,6 +191,7 @@ def test_a_failed_stage_leaves_nothing_behind_and_the_next_run_goes_on(toy: Toy)
     assert (toy.folder / "data/rewrites/songs-mine/9.parquet").exists()
 
 
+@pytest.mark.slow
 def test_an_edited_grammar_draws_the_texts_again(toy: Toy) -> None:
     """Grammars are data that no import names."""
     prepared, grammar = toy.folder / "data/prepared/judgements.parquet", "epsilometer/corpora/grammars/judgements.yaml"
@@ -207,6 +209,7 @@ def test_an_edited_grammar_draws_the_texts_again(toy: Toy) -> None:
     assert prepared.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_what_a_search_has_kept_is_not_used_after_an_edit(toy: Toy) -> None:
     search = (
         "epsilometer", "calibrate", "--target", "0.5", "--mechanism", "own", "--dataset", "songs",
@@ -282,6 +285,7 @@ def test_imports_of_every_form_are_followed(tmp_path: Path) -> None:
     assert name() != before
 
 
+@pytest.mark.slow
 def test_a_search_below_a_flow_withholds_what_components_write(toy: Toy) -> None:
     """As stages do: its output ends in Prefect's logs."""
     quoting = "text = 'PLEASE PLAY'.lower()\n    print(text)\n    raise RuntimeError(text)\n"

@@ -137,6 +137,7 @@ def test_private_texts_are_no_witness_and_bytes_do_not_vary(project: dict[str, A
     assert private.drop("witness").equals(public.drop("witness"))
 
 
+@pytest.mark.slow
 def test_workers_write_the_same_bytes(project: dict[str, Any]) -> None:
     alone = losses()
     before = exact_path("letters-own").read_bytes(), curves_path("letters-own").read_bytes()

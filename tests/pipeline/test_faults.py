@@ -45,6 +45,7 @@ from epsilometer.text.vectors import write_arrays
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 from tests.support.processes import at_work, below, command, wait
+from tests.support.sparing import first
 from tests.support.warm import Warm
 
 KINDS = ("x.parquet", "x.npy", "x.npz", "x.safetensors", "folder/x.npy")
@@ -263,6 +264,7 @@ def test_bookkeeping_that_cannot_be_read_is_named_and_made_again(project: Projec
     assert project.results() == project.outputs
 
 
+@pytest.mark.slow
 def test_a_bit_that_flips_in_the_memory_of_hashes_ends_no_run(project: Project, tmp_path: Path) -> None:
     """Each of 60 flips, in copies: either the memory is removed, or DVC reads it as before."""
     (project.folder / "data/sum.json").touch()
@@ -407,6 +409,7 @@ def test_the_record_of_stages_is_in_order(project: Project, tmp_path: Path) -> N
     put_in_order(tmp_path / "none.lock")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["dvc.yaml", "params.yaml"])
 def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: str) -> None:
     """For a moment the file is not there."""
@@ -471,6 +474,7 @@ def test_ctrl_c_while_modules_load_is_one_line_too(below: bool) -> None:
     assert done.stderr == ("" if below else f"{INTERRUPTED}\n")
 
 
+@pytest.mark.slow
 def test_two_at_once(project: Project) -> None:
     """The second waits, says for whom, and finds all done."""
     (project.folder / "data/sum.json").unlink()
@@ -491,6 +495,7 @@ def test_two_at_once(project: Project) -> None:
     assert project.results() == project.outputs
 
 
+@pytest.mark.slow
 def test_clocks_that_go_wrong(project: Project) -> None:
     """Content decides, whatever the times say: of sources, of compiled modules, of outputs."""
 
@@ -535,7 +540,7 @@ def test_set_up_goes_by_content(tmp_path: Path) -> None:
     assert subprocess.run(make, cwd=tmp_path, capture_output=True).returncode != 0, "it must install again"
 
 
-@pytest.mark.parametrize("what", ["factor.py", "params.yaml"])
+@pytest.mark.parametrize("what", first(1, ["factor.py", "params.yaml"]))
 def test_what_is_edited_while_a_stage_runs_is_not_recorded_as_read(project: Project, what: str) -> None:
     path = project.folder / what
     good = path.read_text()
@@ -694,6 +699,7 @@ def test_what_dvc_had_begun_to_copy_into_an_output_is_no_part_of_it(project: Pro
     assert project.results() == project.outputs
 
 
+@pytest.mark.slow
 def test_a_limit_on_the_size_of_files(project: Project) -> None:
     """The same where nothing may be mounted: a file may not grow beyond 100 kB."""
     said = project.run("sh", "-c", "ulimit -f 200; exec epsilometer repro --force", fails=True)
@@ -702,7 +708,7 @@ def test_a_limit_on_the_size_of_files(project: Project) -> None:
     assert project.results() == project.outputs
 
 
-@pytest.mark.parametrize("how", ["epsilometer.pipeline.repro", "dvc", "stage", "make"])
+@pytest.mark.parametrize("how", first(2, ["epsilometer.pipeline.repro", "dvc", "stage", "make"]))
 def test_sigterm(project: Project, how: str) -> None:
     """It ends within 10 s, nothing is left running, and the next run goes on."""
     words = {

@@ -28,6 +28,8 @@ from tests.support.processes import at_work, below, command, wait
 from tests.support.toy import STAGES, Toy
 from tests.support.warm import Warm
 
+pytestmark = pytest.mark.slow
+
 REPRO = ("python", "-m", "epsilometer.pipeline.repro")
 FLOW = ("python", "-m", "flows.audit")
 
@@ -293,7 +295,6 @@ def kill_in_flow(project: Undisturbed, prefect: Prefect, target: str, moment: fl
     return place
 
 
-@pytest.mark.slow
 def test_fifty_kills(undisturbed: Undisturbed, prefect: Prefect, capsys: pytest.CaptureFixture[str]) -> None:
     count = int(os.environ.get("EPSILOMETER_KILLS", "50"))
     draw = random.Random(2026)

@@ -62,6 +62,7 @@ def finished(toy: Toy) -> list[str]:
     return parts
 
 
+@pytest.mark.slow
 def test_a_level_is_an_entry_and_a_killed_stage_goes_on(toy: Toy) -> None:
     trainings = {"private_training@songs-0.5", "private_training@songs-2"}
     assert repro(toy) == {*trainings, "references@halves"}

@@ -194,6 +194,7 @@ def test_two_run_at_the_same_time_and_their_lines_bear_their_names(project: Proj
     assert project.is_up_to_date()
 
 
+@pytest.mark.slow
 def test_one_at_a_time_is_what_dvc_does(project: Project) -> None:
     """It has the lines of DVC, and its record in the same bytes."""
     project.run()
@@ -206,6 +207,7 @@ def test_one_at_a_time_is_what_dvc_does(project: Project) -> None:
     assert (project.folder / "dvc.lock").read_bytes() == record
 
 
+@pytest.mark.slow
 def test_targets_with_what_they_need_and_options_as_dvc_takes_them(project: Project) -> None:
     said = project.run("third", "second")
     assert project.begun() == {"first", "second", "third"}
@@ -215,6 +217,7 @@ def test_targets_with_what_they_need_and_options_as_dvc_takes_them(project: Proj
     assert "ERROR: Stage 'nowhere' not found" in project.run("nowhere", code=255)
 
 
+@pytest.mark.slow
 def test_only_what_is_stale_is_run_and_reasons_are_said(project: Project) -> None:
     project.run()
     project.write(first=1, second=1)
@@ -238,6 +241,7 @@ def test_a_failure_is_said_last_and_others_go_on(project: Project) -> None:
     assert project.is_up_to_date()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_interruptible")
 def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project: Project) -> None:
     project.mark("held", "first", "second")
@@ -256,6 +260,7 @@ def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project: Project) -> None:
     assert project.begun() == {*NEEDS}
 
 
+@pytest.mark.slow
 def test_who_stops_reading_ends_the_run(project: Project) -> None:
     project.mark("held", "first", "second")
     process = project.start()
@@ -268,6 +273,7 @@ def test_who_stops_reading_ends_the_run(project: Project) -> None:
     assert project.begun() <= {"first", "second", "third", "lonely"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_what_a_killed_run_has_started_ends_with_it(project: Project, number: signal.Signals) -> None:
     project.mark("held", "third", "second")
@@ -285,6 +291,7 @@ def test_what_a_killed_run_has_started_ends_with_it(project: Project, number: si
     assert project.is_up_to_date()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["stage", "its DVC"])
 def test_a_killed_stage_is_a_failure(project: Project, which: str) -> None:
     project.mark("held", "first")

@@ -110,6 +110,7 @@ def test_a_stopped_training_ends_in_the_same_bytes(project: Path, monkeypatch: p
     assert not Path("data/begun").exists()
 
 
+@pytest.mark.slow
 def test_processes_write_the_bytes_of_one(project: Path) -> None:
     """Eight trainings are four for each of two processes."""
     cells(project, seeds=8, levels=[2])

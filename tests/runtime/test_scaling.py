@@ -108,6 +108,7 @@ def test_processes_give_results_in_order_and_never_too_many_are_under_way(tmp_pa
     in_order_and_bounded(TWO, tmp_path, 0)
 
 
+@pytest.mark.slow
 def test_ray_does_so_too_and_runs_the_slices_of_a_killed_worker_again(ray: Any, tmp_path: Path) -> None:
     in_order_and_bounded(RAY, tmp_path, 1)
 
@@ -398,6 +399,7 @@ def test_stages_write_the_same_bytes_whatever_the_slices(project: Path) -> None:
     assert 20 * 19 < counted["asked"].item() < 3000  # distinct questions, fewer than trials
 
 
+@pytest.mark.slow
 def test_stages_write_the_same_bytes_on_ray(project: Path, ray: Any) -> None:
     assert stages({"block": 64, "workers": 2, "ray": "auto"}, "songs-rr") == stages({}, "songs-rr")
 

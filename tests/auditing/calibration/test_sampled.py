@@ -68,6 +68,7 @@ def test_the_simulated_target_is_where_it_is_said_to_be() -> None:
     assert success(TRUE) == pytest.approx(success_bound(1.0, 2), abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [-1, 1])
 def test_the_wealth_against_the_true_cell_is_a_martingale(side: int) -> None:
     """Exactly, over all outcomes of two batches: its expectation is at most 1 wherever p lies under the hypothesis."""
@@ -97,6 +98,7 @@ def test_of_several_attacks_the_strongest_counts() -> None:
         assert total <= 1 + 1e-9
 
 
+@pytest.mark.slow
 def test_looking_after_every_batch_keeps_the_error() -> None:
     """150 runs at p = p*, each looked at 40 times: a rate of 0.1 a cell is passed by chance once in 10^9."""
     rng, wanted, alpha, runs = np.random.default_rng(0), success_bound(1.0, 2), 0.1, 150
@@ -258,6 +260,7 @@ def curved(curve: Callable[[float], float], seed: int) -> Measure:
     return lambda epsilon, first, count, attacks: [Batch(int(rng.binomial(count, curve(epsilon)))) for _ in attacks]
 
 
+@pytest.mark.slow
 def test_a_falling_curve_is_said_to_fall_and_where() -> None:
     """The loss is 6 / epsilon. Misses of 20 searches beyond 3 at alpha = 0.01: once in 23,000."""
     missed = 0

@@ -29,6 +29,7 @@ def coin(rng: np.random.Generator, texts: TextSet, loss: float) -> float:
     return float(np.where(shown, 1.0, texts.vectors[rng.integers(SIZE, size=TRIALS)] @ middle).mean())
 
 
+@pytest.mark.slow
 def test_it_exceeds_the_exact_loss_no_more_often_than_alpha() -> None:
     """At alpha = .1, more than 40 of 200 audits would do so with probability below 1e-4 (binomial).
 

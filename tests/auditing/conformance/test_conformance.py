@@ -77,6 +77,7 @@ class ShowsLayout(TEM):
         return True
 
 
+@pytest.mark.slow
 def test_a_text_that_shows_more_than_it_says_is_caught() -> None:
     rule = "write gives the text that is released for given units"
     texts = ["A good day!", "a bad day", "a bad, bad night"]

@@ -243,6 +243,7 @@ def test_a_larger_budget_is_not_within_where_a_smaller_one_is_not() -> None:
     assert table["why"].to_list() == [None, "loss", "a smaller budget is not within"]
 
 
+@pytest.mark.slow
 def test_any_false_within_over_eight_budgets_is_as_rare_as_stated() -> None:
     """Each is barely beyond. Stated: at most alpha / 2 = .05; that 45 of 400 or more are false then has p < 3e-7."""
     alpha, rng, families = 0.1, np.random.default_rng(3), 400

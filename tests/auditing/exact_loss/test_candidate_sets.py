@@ -135,6 +135,7 @@ def test_texts_that_share_no_output_are_told_apart() -> None:
     assert result.draws == 0
 
 
+@pytest.mark.slow
 def test_coverage() -> None:
     """400 intervals at alpha = 0.1, stopped at a width: more misses by chance once in 10^9."""
     alpha, runs, value = 0.1, 400, truth(SETS, 2.0)

@@ -22,6 +22,7 @@ from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.core.randomness import Noise
 from epsilometer.studies.texts.calibrating.by_law import ComparedByLaw, LossTarget, among_drawn, row
+from tests.support.sparing import first
 from tests.support.spelled import Likely, Spelled
 
 LETTERS = "abcde"
@@ -69,6 +70,7 @@ def test_the_interval_over_pairs_covers_the_average_of_all() -> None:
     assert np.median([interval.high - interval.low for interval in intervals]) < 2.5
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_tail_covers_that_of_all_pairs() -> None:
     """15 audits at 99 %: more misses by chance once in 10^9. What the compared pairs have on average misses."""
     mechanism = Spelled(3 * LAW)
@@ -84,6 +86,7 @@ def test_the_interval_of_the_tail_covers_that_of_all_pairs() -> None:
     assert np.median([interval.high - interval.low for interval in intervals]) < 0.6
 
 
+@pytest.mark.slow
 def test_trials_that_end_with_so_many_pairs_of_one_length_cover_it_too() -> None:
     """30 audits, of which the first trials count (`first_trials`), a number that depends on what they drew."""
     mechanism = Spelled(LAW)
@@ -100,7 +103,7 @@ def test_trials_that_end_with_so_many_pairs_of_one_length_cover_it_too() -> None
 
 
 @pytest.mark.parametrize("kind", [Spelled, Likely])
-@pytest.mark.parametrize("k", [3, 4])
+@pytest.mark.parametrize("k", first(1, [3, 4]))
 def test_the_interval_over_sets_covers_the_average_of_all(k: int, kind: type[Spelled]) -> None:
     """100 samples of 150 trials at 99 %: more misses by chance once in 10^9. Some texts have another length."""
     texts = TEXTS[::4]
@@ -115,7 +118,7 @@ def test_the_interval_over_sets_covers_the_average_of_all(k: int, kind: type[Spe
     assert np.median([interval.high - interval.low for interval in intervals]) < 2.5
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", first(2, range(8)))
 def test_no_more_is_said_of_all_sets_than_of_those_compared(seed: int) -> None:
     """Their draws are not the same: of some seeds the interval over all ended below the upper end of the average."""
     mechanism = Likely(LAW / 4)

@@ -203,6 +203,7 @@ def test_draws_that_cannot_settle_it_say_at_least() -> None:
     assert losses.high > 29
 
 
+@pytest.mark.slow
 def test_stopping_at_a_width_costs_no_coverage() -> None:
     """2,000 losses, each stopped when its interval is narrow: misses beyond alpha = 0.1 by chance once in 10^9."""
     table, alpha, runs = laws(), 0.1, 2000

@@ -41,6 +41,7 @@ def free_port() -> int:
         return int(some.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_every_fault_of_two_percent_is_found_within_500_requests(server: Deployed) -> None:
     """Each fault on each text with probability .02, by the text, so the same in every run of this test.
 
@@ -71,6 +72,7 @@ def test_a_fault_shows_at_its_place_and_at_no_other(server: Deployed, fault: str
     assert shown == ({"reply", "stream"} if fault == "open" else {FAULTS[fault]})
 
 
+@pytest.mark.slow
 def test_nothing_is_found_in_a_thousand_requests_to_a_sound_service(server: Deployed) -> None:
     """It refuses what is malformed, and its upstream fails now and then."""
     server.upstream = free_port()
@@ -82,6 +84,7 @@ def test_nothing_is_found_in_a_thousand_requests_to_a_sound_service(server: Depl
     assert sink["high"] == pytest.approx(1 - 0.025 ** (1 / 1000), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_filter_that_runs_out_of_time_and_lets_texts_pass_is_found(server: Deployed) -> None:
     """Long texts take longer than its limit, and others wait behind them. Nothing is injected."""
     server.rewrite = gateway = Filter(speed=20_000, limit=0.05, fails_open=True)

@@ -52,6 +52,7 @@ def test_identity_lets_all_survive_and_a_constant_none() -> None:
     assert none["survived"].to_list() == [0] * len(KINDS)
 
 
+@pytest.mark.slow
 def test_a_masker_that_finds_names_masks_them_and_its_precision_stands_beside() -> None:
     """The embedded tagger masks every proper noun: few names survive, and masked runs are other words, too."""
     row = surviving_identifiers(REVIEWS, "presidio", kinds=["name"], trials=60).row(0, named=True)

@@ -11,6 +11,7 @@ from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.results.candidates import guesses, pair_law, table, trials
 from epsilometer.auditing.schemas import CANDIDATES
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, TrainingNoise
+from tests.support.sparing import first
 
 OF = {"dataset": "d", "mechanism": "m"}
 
@@ -50,7 +51,7 @@ def test_rows_have_the_law_within_their_interval_and_the_bound_above(pool: Gradi
     assert [estimate["verdict"] for estimate in estimates if estimate["level"] == 0.5] == ["no claim", "no claim"]
 
 
-@pytest.mark.parametrize("noise", [GaussianNoise(0.5), DirectionalNoise(20.0)])
+@pytest.mark.parametrize("noise", first(1, [GaussianNoise(0.5), DirectionalNoise(20.0)]))
 def test_the_share_of_right_guesses_varies_about_the_law_of_its_pairs_like_independent_trials(
     pool: GradientPool, noise: TrainingNoise
 ) -> None:

@@ -46,6 +46,7 @@ def told_apart(runs: int, corrected: bool) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_identical_mechanisms_are_not_told_apart() -> None:
     """Beyond 5 % of 200 calls: once in 10^6. Without the correction it was 29 %."""
     limit = stats.binom.isf(1e-6, 200, 0.05)

@@ -21,6 +21,7 @@ from epsilometer.auditing.results.well_behaved import (
     verdicts,
 )
 from epsilometer.core.errors import UserError
+from tests.support.sparing import first
 
 TEXTS, LEVELS = 24, 4
 
@@ -32,7 +33,7 @@ def curves(means: list[float], seed: int, spread: float = 0.2) -> np.ndarray:
     return np.array(means)[:, None] + own + spread * generator.normal(size=(len(means), TEXTS))
 
 
-@pytest.mark.parametrize("which", ["fall", "rise"])
+@pytest.mark.parametrize("which", first(1, ["fall", "rise"]))
 def test_flat_curves_are_seldom_said_to_move(which: str) -> None:
     """200 flat curves at level .1: more rejections come by chance once in 10^6."""
     p = [getattr(paired(curves([0.0] * LEVELS, seed)), which) for seed in range(200)]
@@ -106,6 +107,7 @@ def family(fall: float, seed: int) -> list[str]:
     return verdicts([paired(means[:, None] + 0.1 * rng.normal(size=(3, batches))) for batches in FAMILY], 0.05)
 
 
+@pytest.mark.slow
 def test_a_family_of_flat_curves_is_seldom_said_to_move() -> None:
     """400 families of eight curves at .05: more of them with any move come by chance once in 10^6."""
     moved = sum(bool({FALLS, NOT_MONOTONE} & {*family(0.0, seed)}) for seed in range(400))
@@ -171,6 +173,7 @@ def test_a_rise_in_between_is_seen_whatever_the_ends() -> None:
     assert verdicts(moves, 0.01) == [NOT_MONOTONE] * 20
 
 
+@pytest.mark.slow
 def test_the_covariance_is_that_of_areas_on_further_examples() -> None:
     """1,000 draws of 80 members and 80 others: their areas vary together as each draw's own covariance says, to a
     fifth, where the estimate from so many draws has an error of .045 (so that .2 is more than four of these).

@@ -122,6 +122,7 @@ def test_counts_are_by_kind_with_their_intervals() -> None:
     assert leakage.leakage([[]], ["x"], [0], 0.05).is_empty()
 
 
+@pytest.mark.slow
 def test_a_text_of_a_megabyte_is_searched_to_its_end() -> None:
     """By passages, since recognisers take time by the square of a token: what stood beyond the first was not found."""
     texts = ["7" * 1_000_000, "a@" * 500_000, "x" * 999_990 + " FJ-790968"]

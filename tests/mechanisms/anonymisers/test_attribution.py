@@ -20,6 +20,7 @@ from epsilometer.models.classifier import Examples, FineTuning
 from epsilometer.models.classifiers.linear import Linear
 from epsilometer.models.classifiers.transformer import Transformer
 from epsilometer.models.embedded import weights
+from tests.support.sparing import first
 from tests.support.tiny_models import save_word_bert
 
 WORDS = ["my", "husband", "wife", "likes", "the", "camera", "and", "battery", "is", "this", ",", "."]
@@ -118,7 +119,7 @@ def test_completeness_on_the_embedded_transformer() -> None:
     assert all(set(of_text.places) == set(of_words) for of_text, of_words in zip(cut, scores, strict=True))
 
 
-@pytest.mark.parametrize("steps", [3, 16])
+@pytest.mark.parametrize("steps", first(1, [3, 16]))
 def test_scores_and_completeness_are_captums(bert: Transformer, steps: int) -> None:
     """To 1e-5 of the largest score, whatever the passes: of several texts, and of fewer rows than there are nodes."""
     from captum.attr import LayerIntegratedGradients

@@ -64,6 +64,7 @@ def test_unsafe_numbers_get_new_digits_equal_within_a_text() -> None:
     assert len({words[0] for words in rewritten}) > 5  # by chance with probability < 1e-17
 
 
+@pytest.mark.slow
 def test_as_published_is_one_dictionary_for_all_texts() -> None:
     published = mechanism(p=1.0, s=2.0, as_published=True)
     texts = ["Rosalind ate 47 pizzas", "pizzas for 47 people: Rosalind"]

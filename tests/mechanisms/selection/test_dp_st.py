@@ -270,6 +270,7 @@ def test_the_released_form_returns_texts_without_triples(folder: Path) -> None:
     assert rewrites.units.row(1) != rewrites.units.row(2)  # told apart by the likelihood
 
 
+@pytest.mark.slow
 def test_a_model_may_write_the_text(folder: Path, tmp_path: Path) -> None:
     trained = ROOT / "data" / "embedded" / "models" / "minilm-seq2seq"
     assemble(trained, locate("all-MiniLM-L6-v2"), tmp_path)

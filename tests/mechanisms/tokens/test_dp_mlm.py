@@ -340,6 +340,7 @@ def test_the_likelihood_attack_takes_deletions_and_insertions() -> None:
     assert (guess == target).mean() > 0.95
 
 
+@pytest.mark.slow
 def test_a_rewrite_with_deletions_and_insertions_does_not_depend_on_its_batch_or_grid(mechanism: DPMLM) -> None:
     plus, noise = DPMLMPlus(resource=mechanism.resource, delete=0.2, insert=0.4), Noise.named(4, "batch")
     plus.__dict__["_model"] = mechanism._model
