@@ -1,7 +1,8 @@
 """TeDA's mechanisms on the same texts: at equal epsilon and equal loss, how each cuts a text, and what it writes first.
 
     Kept        tables 1 and 3 of TeDA (arXiv:2603.22968) in numbers: mean cosine of text and rewrite at equal epsilon,
-                the share of rewrites that are the text word for word, and of empty ones; processor time a text
+                the share of rewrites that are the text word for word, and of empty ones; processor time a text, which
+                at the first budget of a mechanism includes loading its model
     Texts       tables 1 and 3: the same texts at equal epsilon
     Equal loss  the budget at which the loss by law, averaged over pairs of texts, is a target; of mechanisms with
                 latents it is the loss of these, which bounds that of the text; of text that is written token by token

@@ -28,7 +28,7 @@ class Body:
 
 
 def build(body: Body, path: Path, folder: Path) -> None:
-    """Write the body, and each of its figures as SVG and PNG into a folder, which is there without any, too."""
+    """Write the body, and each of its figures as SVG and PNG into a folder, which is created even for no figure."""
     folder.mkdir(parents=True, exist_ok=True)
     styles = figures.styles([*body.mechanisms])
     shown = {

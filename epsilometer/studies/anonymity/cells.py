@@ -35,8 +35,13 @@ def measured_rows(
     labels = params.classification.labels[cell.dataset]
     tested, learned_from = (released(params, cell.dataset, part) for part in (test, training))
     of_label = {label: victims(params, cell.dataset, label) for label, _ in roles(params, cell.dataset)}
-    lines: Rows = {"anonymity": [], "by_length": [], "outcomes": list(statuses(tested)), "attackers": []}
-    lines["quality"] = list(quality(tested, params.audit.alpha))
+    lines: Rows = {
+        "anonymity": [],
+        "by_length": [],
+        "quality": list(quality(tested, params.audit.alpha)),
+        "outcomes": list(statuses(tested)),
+        "attackers": [],
+    }
     edited = edits(tested, Tagger())
     together = [labels.attributes] if len(labels.attributes) > 1 else []
     for attributes in [*((attribute,) for attribute in labels.attributes), *together]:
