@@ -1,6 +1,6 @@
 """TeDA's figure 4 as learning curves: what classifiers learn from rewrites of its six mechanisms (arXiv:2603.22968).
 
-A row a data set, mechanism, epsilon, label and classifier: macro F1, learnt from so many rewritten texts. On `clean`
+A row a mechanism, epsilon, label and classifier: macro F1, learnt from so many rewritten texts. On `clean`
 texts the paper tests, of the private label too; `rewritten` ones are what an attacker sees. Of two classes guessing has
 an F1 of about .5, of seven .14. The rows of `clean texts` learn from texts as they are. Classifiers: logistic
 regression on TF-IDF of words (`words`), and on vectors of the sentence encoder (`head`).
@@ -138,7 +138,7 @@ def rows(of: Labelled, named: str, epsilon: str, texts: Sequence[str], private: 
             every = list(learnt(of, texts, kind, label))
             what = f"{label} (private)" if label in private else label
             cells = [f"{clean:.3f} | {rewritten:.3f}" for clean, rewritten in every]
-            yield f"| {of.name} | {named} | {epsilon} | {what} | {shown} | " + " | ".join(cells) + " |"
+            yield f"| {named} | {epsilon} | {what} | {shown} | " + " | ".join(cells) + " |"
 
 
 def rewrites(of: Labelled, name: str, built: Mechanism) -> list[Sequence[str]]:
@@ -152,8 +152,8 @@ def table(of: Labelled, private: Sequence[str]) -> Iterator[str]:
     """The lines of a data set's table."""
     columns = " | ".join(f"{size}, clean | {size}, rewritten" for size in of.sizes)
     yield from ("", f"## {of.name}", "", f"Tested on {of.tested} texts.", "")
-    yield f"| data set | mechanism | epsilon | label | classifier | {columns} |"
-    yield "|---" * (5 + 2 * len(of.sizes)) + "|"
+    yield f"| mechanism | epsilon | label | classifier | {columns} |"
+    yield "|---" * (4 + 2 * len(of.sizes)) + "|"
     yield from rows(of, "clean texts", "–", of.texts, private)
     for name, settings in SETTINGS.items():
         begun = time.process_time()

@@ -1,7 +1,7 @@
 """TeDA's figure 5: what 10,000, 100,000 and a million trials prove of DP-MLM (arXiv:2603.22968, section 4.3).
 
 A row an epsilon and attack: right guesses of all, and the loss at each number of trials, from the lower to the upper
-end of its interval; `ceiling` says that every guess was right. Fewer trials are the first of more, so that columns
+end of its interval; `at least` where every guess was right. Fewer trials are the first of more, so that columns
 differ by their number alone. `by law` is the loss of whoever knows the mechanism, averaged over the pairs of the first
 10,000 trials: what the attack by likelihood comes to. The attack by embeddings encodes each different rewrite, of which
 there are nearly as many as trials, and so has 100,000 at most; the others have all. What a language model would guess,
@@ -103,7 +103,8 @@ def interval(row: dict[str, Any] | None) -> str:
     """A loss and the upper end of its interval, in a cell of a table."""
     if row is None:
         return "–"
-    return "ceiling" if row["success_rate"] == 1 else f"{row['loss']:.2f} to {row['upper']:.2f}"
+    low = f"{row['loss']:.2f}"
+    return f"at least {low}" if row["success_rate"] == 1 else f"{low} to {row['upper']:.2f}"
 
 
 def rows(bench: Bench) -> Iterator[str]:
@@ -137,6 +138,8 @@ def main(arguments: Sequence[str] = ()) -> None:
         f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. DP-MLM on the first "
         f"{len(texts):,} training texts of {options.texts.stem if options.texts else 'queries'}, where the paper has "
         "all; k = 2, lambda = -10000, alpha = 0.01. Losses are in nats.",
+        "",
+        "## What trials prove",
         "",
         f"| epsilon | attack | right guesses | {columns} | by law |",
         "|---" * (4 + len(bench.trials)) + "|",

@@ -11,9 +11,9 @@ from benchmarks.trials import Bench, interval
 TEXTS = ["a flight to boston", "is there a meal", "what does it cost today", "ground transport in denver"]
 
 
-def test_every_guess_right_is_the_ceiling_and_what_was_not_run_a_dash() -> None:
+def test_of_every_guess_right_the_loss_has_no_upper_end_and_what_was_not_run_a_dash() -> None:
     assert interval(None) == "–"
-    assert interval({"success_rate": 1.0, "loss": 2.0, "upper": 9.0}) == "ceiling"
+    assert interval({"success_rate": 1.0, "loss": 2.0, "upper": 9.0}) == "at least 2.00"
     assert interval({"success_rate": 0.9, "loss": 2.0, "upper": 3.0}) == "2.00 to 3.00"
 
 
