@@ -84,6 +84,12 @@ def _balanced(table: pl.DataFrame, label: str, count: int) -> pl.DataFrame:
     return turn.drop("turn").head(count)
 
 
+def _budgets(name: str, nats: bool) -> dict[float, str]:
+    """The budgets of a mechanism, and what each is called."""
+    of_laws = {epsilon: f"{target:g} nat{'s' if target != 1 else ''}" for target, epsilon in NATS[name].items()}
+    return (of_laws if nats else {}) | dict.fromkeys(PUBLISHED, "")
+
+
 def _labelled(name: str, table: pl.DataFrame, labels: Sequence[str], counts: tuple[int, int], nats: bool) -> Labelled:
     """The first texts of both splits, balanced by the first label."""
     parts = [
@@ -91,11 +97,7 @@ def _labelled(name: str, table: pl.DataFrame, labels: Sequence[str], counts: tup
         for split, count in zip(("train", "test"), counts, strict=True)
     ]
     rows = pl.concat(parts)
-    budgets = {
-        each: {**{epsilon: f"{target:g} nats" for target, epsilon in NATS[each].items() if nats}}
-        | dict.fromkeys(PUBLISHED, "")
-        for each in SETTINGS
-    }
+    budgets = {each: _budgets(each, nats) for each in SETTINGS}
     by_label = {label: rows[label].cast(pl.String).to_list() for label in labels}
     return Labelled(name, rows["text"].to_list(), by_label, len(parts[1]), budgets)
 
