@@ -5,7 +5,8 @@
 # make anonymize IDT and other anonymisers, and who infers an attribute all the same: make audit PROFILE=anonymize
 # make training  private fine-tuning: its claims, what it costs, who can tell: make audit PROFILE=training
 # make leaderboard   what every mechanism keeps at equal loss, ranked within a class of claims: make audit PROFILE=leaderboard
-# make test      a larger set-up, then the checks and the test suite
+# make test      a larger set-up, then the test suite
+# make lint      ruff and mypy, which CI runs beside the tests
 # make test-slow   what guards a release and takes long: kills by the dozen, full disks, the tutorial, paper-sized checks
 # make flow      the audit as a Prefect flow
 # make reaudit   what was updated, the audit again, against the accepted baseline (FRESH=1: fresh noise; docs/reaudits.md)
@@ -26,7 +27,7 @@ export DVC_NO_ANALYTICS := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME := $(CURDIR)/.prefect
 
-.PHONY: audit utility anonymize training leaderboard test types suite test-slow flow reaudit ui ui-stop bench docs setup setup-test install profile
+.PHONY: audit utility anonymize training leaderboard test lint test-slow flow reaudit ui ui-stop bench docs setup setup-test install profile
 
 audit: setup profile
 	@cd $(FOLDER) && exec epsilometer repro
@@ -34,17 +35,14 @@ audit: setup profile
 utility anonymize training leaderboard:
 	@$(MAKE) --no-print-directory audit PROFILE=$@
 
+# Of two cores a third worker uses what processes and servers under test leave idle.
 test: setup-test
+	OMP_NUM_THREADS=1 pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+
+lint: setup-test
 	ruff check .
 	ruff format --check .
-	@$(MAKE) --no-print-directory --jobs=2 types suite
-
-# Side by side, as mypy uses one core.
-types:
 	mypy
-
-suite:
-	OMP_NUM_THREADS=1 pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: setup-test
 	pytest -q -m slow

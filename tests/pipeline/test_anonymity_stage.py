@@ -190,6 +190,7 @@ def test_several_attributes_are_measured_one_by_one_and_at_once(project: Path) -
     assert set(measured("songs-swaps", "by_length")["attribute"]) == {*rows}
 
 
+@pytest.mark.slow
 def test_attributes_that_cannot_be_measured_at_once_are_measured_one_by_one(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -214,6 +215,7 @@ def test_attackers_learn_from_fewer_rewrites_than_victims_from_texts(project: Pa
     assert trained_on["detector"] == 120
 
 
+@pytest.mark.slow
 def test_a_re_audit_sees_that_an_attribute_is_lost_again(project: Path) -> None:
     anonymize.main("songs-swaps")
     anonymity.main("songs-swaps")

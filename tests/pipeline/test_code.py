@@ -167,6 +167,7 @@ def test_an_epsilon_reruns_its_cell_and_keeps_the_other_rewrites(toy: Toy) -> No
     assert (toy.folder / "data/rewrites/songs-mine/9.parquet").exists()
 
 
+@pytest.mark.slow
 def test_a_new_round_draws_fresh_noise_on_the_same_trials(toy: Toy) -> None:
     before = (toy.folder / "data/rewrites/songs-mine/1.parquet").read_bytes()
     toy.params["audit"]["round"] = 1

@@ -227,6 +227,7 @@ def test_only_what_is_stale_is_run_and_reasons_are_said(project: Project) -> Non
     assert "Stage 'third' didn't change, skipping" in said
 
 
+@pytest.mark.slow
 def test_a_failure_is_said_last_and_others_go_on(project: Project) -> None:
     project.mark("fails", "first")
     said = project.run(code=255)

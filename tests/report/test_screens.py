@@ -118,7 +118,7 @@ def test_on_a_phone_the_decisions_are_on_the_screen_without_scrolling_aside(brow
     assert browser.execute_script(OUT_OF_SIGHT) == []
 
 
-@pytest.mark.parametrize("width", first(1, [400, 1280]))
+@pytest.mark.parametrize("width", first(0, [400, 1280]))
 def test_in_the_dark_nothing_is_left_white(browser: Any, page: Path, width: int) -> None:
     assert (
         shown(browser, page, width, unfolded=True).mean(axis=2) > 200

@@ -113,6 +113,7 @@ def test_ray_does_so_too_and_runs_the_slices_of_a_killed_worker_again(ray: Any, 
     in_order_and_bounded(RAY, tmp_path, 1)
 
 
+@pytest.mark.slow
 def test_a_user_error_comes_as_it_was_raised(ray: Any, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UserError) as caught:
         list(run(partial(failing, UserError("epsilon must be > 0, got -1")), range(9), RAY))
@@ -157,6 +158,7 @@ def test_processes_share_the_processor() -> None:
     assert os.environ.get("OMP_NUM_THREADS") == own
 
 
+@pytest.mark.slow
 def test_what_no_node_can_give_is_refused(ray: Any) -> None:
     with pytest.raises(UserError, match=r"needs 1 CPU and 0\.5 GPU \(runtime\.gpus\), which no node"):
         list(run(partial(failing, ValueError()), range(3), Engine(ray="auto", gpus=0.5)))
@@ -169,6 +171,7 @@ def test_a_node_without_the_folder_is_named(ray: Any, tmp_path: Path, monkeypatc
         list(run(partial(failing, ValueError()), range(3), RAY))
 
 
+@pytest.mark.slow
 def test_a_local_cluster_listens_on_this_machine_alone_and_has_no_dashboard(ray: Any) -> None:
     if not Path("/proc/net/tcp").exists():
         pytest.skip("needs /proc")
@@ -193,6 +196,7 @@ def test_a_local_cluster_listens_on_this_machine_alone_and_has_no_dashboard(ray:
     assert ray.nodes()[0]["NodeManagerAddress"] == "127.0.0.1"
 
 
+@pytest.mark.slow
 def test_nobody_else_enters_the_folder_of_a_local_cluster(ray: Any) -> None:
     """In which are its sockets, and logs with what workers write. Ray itself gives it the mode 0777."""
     folder = Path(ray._private.worker._global_node.get_temp_dir_path())

@@ -96,6 +96,7 @@ def test_a_filter_that_runs_out_of_time_and_lets_texts_pass_is_found(server: Dep
         assert "long 25" in rows[place]["shapes"]
 
 
+@pytest.mark.slow
 def test_a_filter_that_runs_out_of_time_and_fails_is_sound(server: Deployed) -> None:
     server.rewrite = gateway = Filter(speed=20_000, limit=0.05, fails_open=False)
     assert probe_failures(chat(server), HOST, pace=Pace(1000, 1000))["shown"].sum() == 0

@@ -132,7 +132,7 @@ def mangled(text: str, quoted: bool, loud: bool, curly: bool) -> str:
 
 def test_what_every_released_text_keeps(folder: Path, texts: list[str]) -> None:
     """By the embedded tagger, of texts as people write them."""
-    before = [mangled(text, *how) for text, how in zip(texts, WAYS, strict=False)]
+    before = [mangled(text, *how) for text, how in zip(texts, WAYS[::7], strict=False)]
     real = Tagger()
     few = IDT(resource=folder, attributes=("gender",), k=5, q=2)
     check(folder, real, before, rewrites(few, before), ["gender"])
