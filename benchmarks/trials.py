@@ -1,0 +1,156 @@
+"""TeDA's figure 5: what 10,000, 100,000 and a million trials prove of DP-MLM (arXiv:2603.22968, section 4.3).
+
+A row an epsilon and attack: right guesses of all, and the loss at each number of trials, from the lower to the upper
+end of its interval; `at least` where every guess was right. Fewer trials are the first of more, so that columns
+differ by their number alone. `by law` is the loss of whoever knows the mechanism, averaged over the pairs of the first
+10,000 trials: what the attack by likelihood comes to. The attack by embeddings encodes each different rewrite, of which
+there are nearly as many as trials, and so has 100,000 at most; the others have all. What a language model would guess,
+as the paper's judge does, is not asked.
+
+DP-MLM is as shipped, on the embedded model; candidates are two, as unlike as can be (lambda = -10,000). Without a file
+the texts are requests that the project makes, the trials a hundredth, and no page is written.
+
+usage: python -m benchmarks.trials [--texts FILE] [--count N]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer.attacks.identification.embedding import EmbeddingAttack
+from epsilometer.attacks.identification.length import LengthAttack
+from epsilometer.attacks.identification.lexical import LexicalAttack
+from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing.exact_loss.losses import Effort
+from epsilometer.auditing.exact_loss.measuring import measure
+from epsilometer.auditing.exact_loss.pairs import of_trials
+from epsilometer.auditing.text_audit import Pool, attacked, mechanism
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials.sampling import Trials, sample
+from epsilometer.core import tables
+from epsilometer.core.attack import Attack, Embedded
+from epsilometer.core.mechanism import HasReadings
+from epsilometer.core.randomness import Noise
+from epsilometer.corpora import synthetic
+from epsilometer.corpora.reading import read
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.locate import ENCODER
+from epsilometer.report import origin
+from epsilometer.runtime.machine import hardware
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/results/teda_trials.md"
+EPSILONS = (10.0, 50.0, 250.0)
+TRIALS = (10_000, 100_000, 1_000_000)
+ENCODED = 100_000  # rewrites, at most
+COUNT, LESS = 1000, 100
+
+
+class Bench:
+    """Trials of some texts, and DP-MLM, which has read them."""
+
+    def __init__(self, texts: Sequence[str], trials: Sequence[int]) -> None:
+        self.texts, self.trials = list(texts), list(trials)
+        vectors = Encoder(ENCODER).encode(self.texts)
+        self.pool = Pool(self.texts, Embedded(ENCODER, "float32", vectors))
+        self.all = sample(vectors, max(trials), seed="benchmarks/trials")
+        self.mechanism = mechanism("dp_mlm")
+        assert isinstance(self.mechanism, HasReadings)
+        self.mechanism.recall(self.texts, self.mechanism.read(self.texts))
+
+    def first(self, count: int) -> Trials:
+        """The first so many trials."""
+        return Trials(self.all.candidates[:count], self.all.target[:count])
+
+    def losses(self, epsilon: float) -> dict[tuple[str, int], dict[str, Any]]:
+        """What each attack proves of each number of trials: the audit's rows."""
+        noise = Noise.named(len(self.all.target), "benchmarks/trials", epsilon)
+        (rewrites,) = rewrite_all(self.mechanism, Job(self.texts, self.all.source, [epsilon], [noise]))
+        proved = dict[tuple[str, int], dict[str, Any]]()
+        for count in self.trials:
+            attacks: dict[str, Attack] = {
+                "lexical": LexicalAttack(),
+                "length": LengthAttack(),
+                "likelihood": LikelihoodAttack(),
+            }
+            if count <= ENCODED:
+                attacks["embedding"] = EmbeddingAttack()
+            some = rewrites.take(np.arange(count))
+            of_count = attacked(self.pool, self.first(count), {epsilon: some}, attacks, mechanism=self.mechanism)
+            proved |= {
+                (row["attack"], count): row for row in of_count.iter_rows(named=True) if row["attack"] in attacks
+            }
+        return proved
+
+    def by_law(self, epsilon: float) -> tuple[float, float]:
+        """The ends of the average loss by law."""
+        pairs = of_trials(self.first(self.trials[0]), self.texts)
+        losses = measure(self.mechanism, self.texts, [epsilon], pairs, Effort(all_pairs=False)).losses
+        row = losses.row(by_predicate=pl.col("pairs") == "all", named=True)
+        return row["average_low"], row["average_high"]
+
+
+def interval(row: dict[str, Any] | None) -> str:
+    """A loss and the upper end of its interval, in a cell of a table."""
+    if row is None:
+        return "–"
+    low = f"{row['loss']:.2f}"
+    return f"at least {low}" if row["success_rate"] == 1 else f"{low} to {row['upper']:.2f}"
+
+
+def rows(bench: Bench) -> Iterator[str]:
+    """The rows of the table, an epsilon after the other."""
+    for epsilon in EPSILONS:
+        begun, losses = time.process_time(), bench.losses(epsilon)
+        law = "{:.2f} to {:.2f}".format(*bench.by_law(epsilon))
+        for attack in dict.fromkeys(attack for attack, _ in losses):
+            of_attack = [losses.get((attack, count)) for count in bench.trials]
+            most = [row for row in of_attack if row is not None][-1]
+            cells = " | ".join(map(interval, of_attack))
+            yield f"| {epsilon:g} | {attack} | {most['success_rate']:.4f} of {most['trials']:,} | {cells} | {law} |"
+        print(f"{epsilon:g}: {time.process_time() - begun:.0f} s of processor time", file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the table, and write docs/results/teda_trials.md of a file of texts."""
+    parser = ArgumentParser(prog="python -m benchmarks.trials", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--texts", metavar="FILE", type=Path, help="public texts, in a column `text`")
+    parser.add_argument("--count", metavar="N", type=int, default=COUNT, help="the first so many different ones")
+    options = parser.parse_args(arguments)
+    source = read(options.texts) if options.texts else synthetic.generate("queries", 2 * options.count, 0)
+    texts = list(dict.fromkeys(source.filter(split="train")["text"]))[: options.count]
+    bench = Bench(texts, TRIALS if options.texts else [count // LESS for count in TRIALS])
+    columns = " | ".join(f"loss at {count:,}" for count in bench.trials)
+    lines = [
+        "# TeDA's figure 5: numbers of trials",
+        "",
+        "Written by `python -m benchmarks.trials --texts`; do not edit. What the columns mean is in its docstring.",
+        "",
+        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. DP-MLM on the first "
+        f"{len(texts):,} training texts of {options.texts.stem if options.texts else 'queries'}, where the paper has "
+        "all; k = 2, lambda = -10000, alpha = 0.01. Losses are in nats.",
+        "",
+        "## What trials prove",
+        "",
+        f"| epsilon | attack | right guesses | {columns} | by law |",
+        "|---" * (4 + len(bench.trials)) + "|",
+    ]
+    print(*lines, sep="\n", flush=True)
+    for row in rows(bench):
+        print(row, flush=True)
+        lines.append(row)
+    if options.texts:
+        tables.write_text("\n".join(lines) + "\n", PAGE)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
