@@ -35,6 +35,7 @@ stages:
 _OURS = ("when", "components")
 _WIDTH = 118
 _ENTRY = re.compile(r"\$\{item\.(\w+)\}")
+_SETTING = re.compile(r"(.*\})\.\w+")  # of an entry
 
 
 @cache
@@ -51,7 +52,7 @@ def stages(params: Params) -> dict[str, dict[str, Any]]:
     needed = {name: stage for name, stage in needed.items() if _wanted(stage, settings)}
     outs = [_fixed(out) for stage in needed.values() for out in _places(stage)]
     stated = params.model_dump(mode="json", exclude_unset=True)  # DVC knows no defaults
-    return {name: _written(stage, outs, stated) for name, stage in needed.items()}
+    return {name: _written(stage, outs, stated, settings) for name, stage in needed.items()}
 
 
 def compose(params: Params) -> str:
@@ -110,16 +111,36 @@ def _wanted(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
     return not sections or any(dvc_files.lookup(settings, section) for section in sections)
 
 
-def _written(stage: Mapping[str, Any], outs: list[str], stated: Mapping[str, Any]) -> dict[str, Any]:
+def _written(
+    stage: Mapping[str, Any], outs: list[str], stated: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
     """The stage as DVC reads it, without dependencies that no stage makes, and settings that are empty or left out."""
-    stage = {key: value for key, value in stage.items() if key not in _OURS}
-    if "do" in stage:
-        return stage | {"do": _written(stage["do"], outs, stated)}
+    body, entries = stage.get("do", stage), dvc_files.entries(stage, settings) or {}
+    params = (_of_entries(key, entries, stated) for key in body.get("params", ()))
     lists = {
-        "deps": [dep for dep in stage.get("deps", ()) if not dep.startswith("data/") or _is_made(_fixed(dep), outs)],
-        "params": [key for key in stage.get("params", ()) if _is_set(key, stated)],
+        "deps": [dep for dep in body.get("deps", ()) if not dep.startswith("data/") or _is_made(_fixed(dep), outs)],
+        "params": [*dict.fromkeys(key for key in params if _is_set(key, stated))],
     }
-    return {key: lists.get(key, value) for key, value in stage.items() if lists.get(key, value) != []}
+    written = {
+        key: lists.get(key, value) for key, value in body.items() if key not in _OURS and lists.get(key, value) != []
+    }
+    return {"foreach": stage["foreach"], "do": written} if "do" in stage else written
+
+
+def _of_entries(key: str, entries: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
+    """A setting of every entry, or the section that has it where an entry leaves it to its default."""
+    if (section := _SETTING.fullmatch(key)) is None:
+        return key
+    filled = (_ENTRY.sub(partial(_value, entry), key).replace("${key}", name) for name, entry in entries.items())
+    return key if all(_is_stated(setting, stated) for setting in filled) else section[1]
+
+
+def _is_stated(setting: str, stated: Any) -> bool:
+    for part in setting.split("."):
+        if not isinstance(stated, dict) or part not in stated:
+            return False
+        stated = stated[part]
+    return True
 
 
 def _is_set(key: str, stated: Mapping[str, Any]) -> bool:

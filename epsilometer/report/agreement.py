@@ -9,6 +9,11 @@ The rules, of a cell of a table and a number, a word or another cell:
 
 A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlaps are undecided, and
 so is a test without a message; of one that nothing could have turned the answer is *not testable here*.
+
+`OF n` after a cell or a number says that it is a share of n texts, or a mean over n batches of what lies between 0 and
+1: without an interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. An
+overlap is *not testable here* where not every verdict was within reach: where no share of n texts would have agreed, or
+none disagreed.
 """
 
 from __future__ import annotations
@@ -16,22 +21,41 @@ from __future__ import annotations
 import math
 import re
 
+from scipy.special import betaincinv
+
 from epsilometer.core.errors import UserError
 
 AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE = "agrees", "disagrees", "undecided here", "not testable here"
-RULE = re.compile(r"^(?P<cell>.+?) (?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS) (?P<other>.+?)(?: BY (?P<by>.+))?$", re.DOTALL)
+RULE = re.compile(
+    r"^(?P<cell>.+?)(?: OF (?P<of>\d+))? (?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS) "
+    r"(?P<other>.+?)(?: OF (?P<other_of>\d+))?(?: BY (?P<by>.+))?$",
+    re.DOTALL,
+)
 _NUMBER = r"-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
 _SILENT = {"no message": UNDECIDED, "undecided": UNDECIDED, "not testable": NOT_TESTABLE, "": NOT_TESTABLE}
+_ALPHA = 0.01  # of the intervals of shares
 
 
-def agreement(cell: str, rule: str, other: str, by: str | None = None) -> str:
-    """Returns the verdict on a claim. Raises UserError where a number is expected and none is there."""
+def agreement(
+    cell: str, rule: str, other: str, by: str | None = None, *, of: int | None = None, other_of: int | None = None
+) -> str:
+    """Returns the verdict on a claim; of, other_of: of how many texts the cell and the other are a share.
+
+    Raises UserError where a number is expected and none is there, and where a share is not between 0 and 1.
+    """
     if rule in ("IS", "IS NOT"):
         return _SILENT.get(cell) or (AGREES if (cell == other) == (rule == "IS") else DISAGREES)
-    low, high = interval(cell)
-    least, most = interval(other)
+    beside, reach = interval(other, other_of), interval(by or "0")[1]
+    verdict = _compared(interval(cell, of), rule, beside, reach)
+    if verdict == UNDECIDED and of is not None:
+        possible = {_compared(_of_share(hits / of, of), rule, beside, reach) for hits in range(of + 1)}
+        return verdict if {AGREES, DISAGREES} <= possible else NOT_TESTABLE
+    return verdict
+
+
+def _compared(ends: tuple[float, float], rule: str, other: tuple[float, float], reach: float) -> str:
+    (low, high), (least, most) = ends, other
     if rule == "NEAR":
-        reach = interval(by or "0")[1]
         if low > most + reach or high < least - reach:
             return DISAGREES
         return AGREES if low >= least - reach and high <= most + reach else UNDECIDED
@@ -40,8 +64,8 @@ def agreement(cell: str, rule: str, other: str, by: str | None = None) -> str:
     return AGREES if low > most else DISAGREES if high <= least else UNDECIDED
 
 
-def interval(cell: str) -> tuple[float, float]:
-    """Returns the ends of what a cell says."""
+def interval(cell: str, of: int | None = None) -> tuple[float, float]:
+    """Returns the ends of what a cell says; of: of how many texts it is a share."""
     numbers = [float(number.replace(",", "")) for number in re.findall(_NUMBER, cell)]
     if not numbers:
         raise UserError(f"{cell!r} has no number to compare with; name another cell, or compare with IS")
@@ -49,4 +73,16 @@ def interval(cell: str) -> tuple[float, float]:
         return numbers[-2], numbers[-1]
     if "±" in cell:
         return numbers[0] - numbers[1], numbers[0] + numbers[1]
+    if of is not None:
+        return _of_share(numbers[0], of)
     return numbers[0], math.inf if cell.startswith("at least") else numbers[0]
+
+
+def _of_share(share: float, of: int) -> tuple[float, float]:
+    """Returns the ends of Clopper and Pearson's interval."""
+    if not 0 <= share <= 1:
+        raise UserError(f"{share:g} is no share of {of} texts; leave OF out, or cite a share between 0 and 1")
+    hits = share * of
+    low = float(betaincinv(hits, of - hits + 1, _ALPHA / 2)) if share > 0 else 0.0
+    high = float(betaincinv(hits + 1, of - hits, 1 - _ALPHA / 2)) if share < 1 else 1.0
+    return low, high

@@ -54,8 +54,9 @@ def _verdict(claim: str, page: Path) -> str:
     if rule is None:
         raise _wrong(page, claim, "it has no rule (ABOVE, BELOW, NEAR, IS, IS NOT)")
     other = _value(rule["other"], page) if ";" in rule["other"] else rule["other"]
+    of, other_of = (int(rule[name]) if rule[name] else None for name in ("of", "other_of"))
     try:
-        return agreement(_value(rule["cell"], page), rule["rule"], other, rule["by"])
+        return agreement(_value(rule["cell"], page), rule["rule"], other, rule["by"], of=of, other_of=other_of)
     except UserError as error:
         raise _wrong(page, claim, str(error)) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -80,11 +81,12 @@ class Told:
     def guarantee(self, epsilon):
         return None
 """
-CELLS = {
+CELLS: dict[str, dict[str, Any]] = {
     "songs-swaps": {"dataset": "songs", "mechanism": "swaps", "file": "swaps.py"},
     "songs-answers": {"dataset": "songs", "mechanism": "answers", "file": "answers.py", "epsilons": [0.5, 1]},
     "songs-told": {"dataset": "songs", "mechanism": "told", "file": "told.py", "settings": {"as_published": True}},
     "songs-untold": {"dataset": "songs", "mechanism": "untold", "file": "told.py"},
+    "songs-refused": {"dataset": "songs", "mechanism": "refused", "file": "swaps.py", "true_labels": True},
     "songs-chosen": {"dataset": "songs", "mechanism": "chosen", "file": "swaps.py", "part": "validation"},
 }
 
@@ -111,8 +113,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "told.py").write_text(TOLD)
     raw = yaml.safe_load((ROOT / "params.yaml").read_text())
     raw["datasets"] = {"songs": {"source": "songs.csv", "labels": ["gender", "rating"], "group": ["author"]}}
-    raw["mechanisms"] = {cell["mechanism"]: {k: v for k, v in cell.items() if k not in ("dataset", "part")}
-                         for cell in CELLS.values()}  # fmt: skip
+    of_cells = ("dataset", "part", "true_labels")
+    raw["mechanisms"] = {
+        cell["mechanism"]: {k: v for k, v in cell.items() if k not in of_cells} for cell in CELLS.values()
+    }
     raw["cells"] = {"songs-swaps": CELLS["songs-swaps"]}
     raw["anonymity"], raw["ablations"], raw["exemplars"], raw["decide"] = CELLS, {}, {}, {}
     raw["classification"] = {
@@ -141,6 +145,8 @@ def test_a_mechanism_that_runs_as_published_is_told_the_true_labels() -> None:
     assert published["text"].to_list() == [f"{table['gender'][row]} {table['rating'][row]}" for row in published["row"]]
     assert {*published["text"]} == labels
     assert {*released["songs-untold"]["text"]} == {"None None"}
+    with pytest.raises(UserError, match="asks no classifiers"):
+        anonymize.main("songs-refused")
 
 
 def test_what_is_hidden_and_what_is_inferred(project: Path) -> None:

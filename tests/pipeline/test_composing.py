@@ -41,6 +41,15 @@ def test_a_run_of_one_study_has_the_stages_of_no_other() -> None:
     assert names == shared | {"features", "private_training", "training_curves"}
 
 
+def test_gradients_alone_have_their_curves() -> None:
+    raw = {key: TRAINING[key] for key in ("audit", "datasets", "models")} | {
+        "sent": {"songs": {"dataset": "songs", "model": "data/models/small", "label": "mood", "noise": "none"}},
+        "reconstruction": {"songs": {"sent": "songs", "attacks": {"decepticons": {}}}},
+    }
+    curves = stages(composing.compose(Params.model_validate(raw)))["training_curves"]
+    assert curves["deps"] == ["data/code/training_curves.json", "data/reconstruction"]
+
+
 def test_no_stage_depends_on_a_setting_that_is_left_to_its_default() -> None:
     """DVC, which knows no defaults, would fail."""
     raw = yaml.safe_load((ROOT / "params.yaml").read_text())
@@ -48,6 +57,10 @@ def test_no_stage_depends_on_a_setting_that_is_left_to_its_default() -> None:
     del raw["decide"]
     without = stages(composing.compose(Params.model_validate(raw)))
     assert without["decide"]["params"] == ["audit.alpha"]
+    del raw["datasets"]["reviews"]["use"]
+    without = stages(composing.compose(Params.model_validate(raw)))
+    assert without["embed"]["do"]["params"] == ["embedding", "datasets.${key}"]
+    assert "datasets.${item.dataset}" in without["rewrite"]["do"]["params"]
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)

@@ -15,11 +15,13 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.params import read
+from epsilometer.report.results import Results
 from epsilometer.runtime import resuming
 from epsilometer.studies.texts.stages import embed, trials
 from epsilometer.studies.training import searching
+from epsilometer.studies.training.report.section import section
 from epsilometer.studies.training.sending import texts
-from epsilometer.studies.training.stages import candidates, reconstruction, searches, sent
+from epsilometer.studies.training.stages import candidates, reconstruction, searches, sent, training_curves
 from epsilometer.studies.training.tables import (
     RECONSTRUCTED,
     RECONSTRUCTION,
@@ -157,6 +159,13 @@ def test_what_is_sent_and_what_is_found() -> None:
     rows = tables.read(reconstruction_path("songs", "candidates"), CANDIDATES)
     assert rows.select("level", "candidates").rows() == [(0.1, 2), (5.0, 2), (0.1, 8), (5.0, 8)]
     assert set(rows["mechanism"]) == {"gradient_gaussian"}
+
+    training_curves.main()
+    shown = section(Results(read()))
+    assert shown is not None
+    rows_by_table = {table.heading: len(table.rows) for table in shown.tables if table.in_markdown}
+    assert rows_by_table.keys() == {"Which of k texts a gradient came from", "Attacks against noise"}
+    assert {figure.name for figure in shown.figures} == {"training-attacks"}
 
 
 @pytest.mark.usefixtures("project")

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from epsilometer.core.errors import UserError
 from epsilometer.report.agreement import AGREES, DISAGREES, NOT_TESTABLE, UNDECIDED, agreement, interval
 
 
@@ -50,3 +51,34 @@ def test_a_cell_is_an_interval(cell: str, ends: tuple[float, float]) -> None:
 )
 def test_a_rule_could_have_come_out_otherwise(claim: tuple[str, ...], verdict: str) -> None:
     assert agreement(*claim) == verdict
+
+
+def test_a_share_of_few_texts_has_an_interval() -> None:
+    """None of n: the upper end is where none of n comes out in half of alpha."""
+    assert interval("0", 18) == (0, pytest.approx(1 - 0.005 ** (1 / 18)))
+    low, high = interval("0.5", 40)
+    assert (low, high) == (pytest.approx(1 - high), pytest.approx(0.7054, abs=1e-4))
+    assert interval("0.5 (0.4 to 0.6)", 40) == (0.4, 0.6), "one that a table gives stays"
+    with pytest.raises(UserError, match="no share of 40 texts"):
+        interval("1.5", 40)
+
+
+@pytest.mark.parametrize(
+    ("claim", "of", "other_of", "verdict"),
+    [
+        (("0.000 (0.000 to 0.255)", "NEAR", "0.273", "0.05"), 18, 1312, NOT_TESTABLE),
+        (("0.9", "NEAR", "0.273", "0.05"), 18, 1312, DISAGREES),
+        (("0.25", "NEAR", "0.273", "0.05"), 10_000, 1312, AGREES),
+        (("0.3", "NEAR", "0.273", "0.05"), 400, 1312, UNDECIDED),
+        (("0.2", "ABOVE", "0.2627"), 40, 118, UNDECIDED),
+        (("0.6", "ABOVE", "0.2627"), 40, 118, AGREES),
+        (("0.1", "ABOVE", "0.5"), 40, 118, DISAGREES),
+        (("0.000", "ABOVE", "0.006"), 4, 4, NOT_TESTABLE),
+        (("0.991", "BELOW", "0.05"), 4, None, DISAGREES),
+    ],
+)
+def test_an_overlap_of_few_texts_is_no_finding(
+    claim: tuple[str, ...], of: int, other_of: int | None, verdict: str
+) -> None:
+    """And where no outcome of so few would have agreed, or none disagreed, nothing was tested."""
+    assert agreement(*claim, of=of, other_of=other_of) == verdict

@@ -97,6 +97,9 @@ def test_a_reference_to_nothing_is_refused(page: Path, reference: str, message: 
         ("tem, 5; loss ABOVE 0.15", "undecided here"),
         ("tem, 5; curve; 10 NEAR 0.2 BY 0.1", "agrees"),
         ("mvc, slow; loss IS NOT falls", "agrees"),
+        ("tem, 5; curve; 10 OF 1000 BELOW results/mine.md; Losses; tem, 5; curve; 1 OF 1000", "agrees"),
+        ("tem, 5; curve; 10 OF 60 BELOW results/mine.md; Losses; tem, 5; curve; 1 OF 60", "undecided here"),
+        ("tem, 5; curve; 10 OF 4 NEAR 0.3 OF 20 BY 0.1", "not testable here"),
     ],
 )
 def test_a_verdict_follows_from_the_tables(page: Path, rule: str, verdict: str) -> None:

@@ -19,10 +19,10 @@ from epsilometer.studies.anonymity.attribute_loss import claimed
 from epsilometer.studies.anonymity.llm_inference import LLMInference
 from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows, detector_rows, victim_rows
 from epsilometer.studies.anonymity.params import AnonymityParams
-from epsilometer.studies.anonymity.quality import quality
+from epsilometer.studies.anonymity.quality import metrics, quality
 from epsilometer.studies.anonymity.released import check_unseen
 from epsilometer.studies.anonymity.success import edits, statuses
-from epsilometer.studies.anonymity.victims import attacker, attackers_of, released, roles, victims
+from epsilometer.studies.anonymity.victims import attacker, attackers_of, located, released, roles, victims
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -35,10 +35,12 @@ def measured_rows(
     labels = params.classification.labels[cell.dataset]
     tested, learned_from = (released(params, cell.dataset, part) for part in (test, training))
     of_label = {label: victims(params, cell.dataset, label) for label, _ in roles(params, cell.dataset)}
+    grammar = params.classification.grammar
+    judged = metrics(None if grammar is None else located(params, grammar))
     lines: Rows = {
         "anonymity": [],
         "by_length": [],
-        "quality": list(quality(tested, params.audit.alpha)),
+        "quality": list(quality(tested, params.audit.alpha, judged)),
         "outcomes": list(statuses(tested)),
         "attackers": [],
     }

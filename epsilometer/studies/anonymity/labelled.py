@@ -93,10 +93,20 @@ def truths(rows: pl.DataFrame, labels: Sequence[str]) -> Truths:
     }
 
 
-def with_true_labels(mechanism: Mechanism, true_labels: Truths) -> Mechanism:
-    """The mechanism, told the true labels where it asks classifiers and runs `as_published`: the papers' are told."""
-    if isinstance(mechanism, TakesTruths) and getattr(mechanism, "as_published", False):
-        return mechanism.with_truths(true_labels)
+def with_true_labels(mechanism: Mechanism, true_labels: Truths, *, wanted: bool | None = None) -> Mechanism:
+    """The mechanism, told the true labels where that is wanted.
+
+    wanted: None where it asks classifiers and runs `as_published`: the papers' are told. Raises UserError where it asks
+    none, and is to be told.
+    """
+    if isinstance(mechanism, TakesTruths):
+        tell = getattr(mechanism, "as_published", False) if wanted is None else wanted
+        return mechanism.with_truths(true_labels) if tell else mechanism
+    if wanted:
+        raise UserError(
+            "true_labels: this mechanism asks no classifiers of an attribute, so that true labels do not change what "
+            "it does; leave the setting out, or take idt, textfooler, textbugger or bae"
+        )
     return mechanism
 
 

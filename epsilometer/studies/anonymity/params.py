@@ -130,6 +130,11 @@ class Classification(Section):
     )
     texts: TextCounts = Field(TextCounts(), description="How many texts are used.")
     training: Training = Field(Training(), description="How classifiers are trained.")
+    grammar: str | None = Field(
+        None,
+        description="A text classifier trained on CoLA, by id or folder, which says how acceptable changed rewrites "
+        "and their texts are; null measures no grammar.",
+    )
 
 
 class AnonymityCell(Cell):
@@ -139,6 +144,11 @@ class AnonymityCell(Cell):
         "test",
         description="`test`: the texts that everything is measured on, and those that attackers learn rewrites from; "
         "`validation`: those alone that settings are chosen on.",
+    )
+    true_labels: bool | None = Field(
+        None,
+        description="Whether a mechanism that asks classifiers is told the true labels, and does not take their word; "
+        "null: where it runs `as_published`, as the papers' are.",
     )
 
 
@@ -267,6 +277,8 @@ class AnonymityParams(ProjectParams):
         """As `ProjectParams.data_paths`; also models that are fine-tuned, and word relations."""
         yield from super().data_paths()
         yield "classification.training.model", self.classification.training.model
+        if self.classification.grammar is not None:
+            yield "classification.grammar", self.classification.grammar
         for name, entry in self.auxiliaries.items():
             yield f"auxiliaries.{name}.training.model", entry.training.model
             if entry.relations is not None:

@@ -1,19 +1,23 @@
-"""How much changed rewrites keep of their texts: the measures of IDT's tables 3 and 5, but for the judge of grammar.
+"""How much changed rewrites keep of their texts: the measures of IDT's tables 3 and 5.
 
 The cosine and BERTScore are by the embedded encoder, where the paper has the Universal Sentence Encoder and RoBERTa.
+Grammar is judged by a classifier that is named: its mean probability of "acceptable", of rewrites and of their texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from epsilometer.auditing.worth.intervals import mean_interval
 from epsilometer.auditing.worth.similarity import Metric, measure
 from epsilometer.metrics.bertscore import BertScore
 from epsilometer.metrics.cosine import Cosine
+from epsilometer.metrics.grammaticality import Grammaticality
 from epsilometer.metrics.jaccard import Jaccard
 from epsilometer.metrics.levenshtein import Levenshtein
 from epsilometer.metrics.meteor import Meteor
@@ -28,12 +32,31 @@ METRICS: dict[str, Metric] = {
 }
 
 
-def quality(test: Released, alpha: float) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True)
+class OfOriginals:
+    """A metric that looks at rewrites alone, of the originals."""
+
+    metric: Metric
+
+    def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
+        """The [n] values of the originals."""
+        return self.metric.measure(rewrites, originals)
+
+
+def metrics(grammar: str | None) -> dict[str, Metric]:
+    """The metrics by the name of their column; grammar: a text classifier by id or folder, None for no judge."""
+    if grammar is None:
+        return METRICS
+    judge = Grammaticality(model=grammar)
+    return {**METRICS, "grammatical": judge, "grammatical before": OfOriginals(judge)}
+
+
+def quality(test: Released, alpha: float, metrics: Mapping[str, Metric] = METRICS) -> Iterator[dict[str, Any]]:
     """Rows of `tables.QUALITY` from `metric` on; alpha: error of each interval, which is over groups of texts."""
     changed = test.take(np.flatnonzero(~test.unchanged))
     groups = np.arange(len(changed)) if changed.groups is None else np.asarray(changed.groups)
-    values = measure(changed.originals, changed.rewrites, METRICS)
-    for name in METRICS:
+    values = measure(changed.originals, changed.rewrites, metrics)
+    for name in metrics:
         defined = values[name].is_not_null().to_numpy()
         if defined.any():
             mean, low, high = mean_interval(values[name].drop_nulls().to_numpy(), groups[defined], alpha)

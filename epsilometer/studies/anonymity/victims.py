@@ -25,10 +25,14 @@ _TENTH = 10
 
 
 def fine_tuning(params: AnonymityParams, training: FineTuningSettings) -> FineTuning:
-    """The settings of training; a model that lies in the project is located from the run's folder."""
-    inside = Path(params.path(training.model))
-    model = str(inside) if inside.exists() else training.model
-    return FineTuning(**training.model_dump(exclude={"model", "seeds"}), model=model)
+    """The settings of training."""
+    return FineTuning(**training.model_dump(exclude={"model", "seeds"}), model=located(params, training.model))
+
+
+def located(params: AnonymityParams, model: str) -> str:
+    """A model by id or folder; one that lies in the project is located from the run's folder."""
+    inside = Path(params.path(model))
+    return str(inside) if inside.exists() else model
 
 
 def roles(params: AnonymityParams, dataset: str) -> Iterator[tuple[str, str]]:

@@ -10,8 +10,9 @@ import pytest
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Mechanism, Rewrites, Truths
+from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.studies.anonymity.anonymizing import with_truths
-from epsilometer.studies.anonymity.labelled import truths
+from epsilometer.studies.anonymity.labelled import truths, with_true_labels
 from epsilometer.studies.anonymity.stages import anonymize, privatize
 
 
@@ -42,11 +43,23 @@ def test_a_text_has_the_labels_that_its_row_has() -> None:
 
 @pytest.mark.parametrize("as_published", [True, False])
 def test_stages_tell_mechanisms_that_run_as_published(monkeypatch: pytest.MonkeyPatch, as_published: bool) -> None:
-    params: Any = SimpleNamespace(downstream={"cell": None}, anonymity={"cell": None})
+    params: Any = SimpleNamespace(downstream={"cell": None}, anonymity={"cell": SimpleNamespace(true_labels=None)})
     for stage in (privatize, anonymize):
         monkeypatch.setattr(stage, "build", lambda params, cell: Asking(as_published))
         built: Any = stage._mechanism(params, "cell", {"a": {"gender": "F"}})
         assert built.truths == ({"a": {"gender": "F"}} if as_published else {})
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("as_published", [True, False])
+def test_a_cell_may_say_who_is_told(monkeypatch: pytest.MonkeyPatch, as_published: bool, wanted: bool) -> None:
+    params: Any = SimpleNamespace(anonymity={"cell": SimpleNamespace(true_labels=wanted)})
+    monkeypatch.setattr(anonymize, "build", lambda params, cell: Asking(as_published))
+    built: Any = anonymize._mechanism(params, "cell", {"a": {"gender": "F"}})
+    assert built.truths == ({"a": {"gender": "F"}} if wanted else {})
+    with pytest.raises(UserError, match="asks no classifiers"):
+        with_true_labels(Identity(), {}, wanted=True)
+    assert isinstance(with_true_labels(Identity(), {}, wanted=False), Identity)
 
 
 @pytest.mark.parametrize(

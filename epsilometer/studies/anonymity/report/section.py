@@ -587,6 +587,8 @@ def quality_table(measured: pl.DataFrame) -> Table:
         "Of the test texts with a changed rewrite: means, and their intervals over texts. The cosine and BERTScore are "
         "by the embedded encoder."
     )
+    if any("grammatical" in row for row in shown):
+        caption += " Grammatical: how probably acceptable a classifier calls the rewrite, and before it the text."
     return Table("What rewrites keep of their texts", caption, shown, folded=True)
 
 

@@ -1,7 +1,8 @@
 """Stage anonymize@cell: the texts by which a cell is measured, rewritten at every epsilon, with what became of each.
 
 Those are the test texts and, of the texts that victims were trained on, those from which attackers learn how rewrites
-look. Mechanisms that ask classifiers are told the true labels where they run `as_published`, as the papers' are.
+look. Mechanisms that ask classifiers are told the true labels where they run `as_published`, as the papers' are, or
+as the cell says.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def main(name: str) -> None:
     """Write data/anonymized/<cell>/<epsilon>.parquet."""
     params = read_params()
     cell = params.anonymity[name]
-    build(params, cell)  # refused before any work
+    with_true_labels(build(params, cell), {}, wanted=cell.true_labels)  # refused before any work
     rows = _rows(params, name)
     texts, numbers = rows["text"].to_list(), rows["row"].to_numpy()
     stream = (params.audit.seed, params.audit.round, "anonymize", cell.dataset, cell.mechanism)
@@ -49,7 +50,8 @@ def main(name: str) -> None:
 
 
 def _mechanism(params: AnonymityParams, name: str, true_labels: Truths) -> Mechanism:
-    return with_true_labels(build(params, params.anonymity[name]), true_labels)
+    cell = params.anonymity[name]
+    return with_true_labels(build(params, cell), true_labels, wanted=cell.true_labels)
 
 
 def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:

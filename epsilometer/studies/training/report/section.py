@@ -36,9 +36,12 @@ _SHOWN = 4  # levels at which a text's reconstructions are shown
 
 
 def section(results: Results[TrainingParams]) -> Section | None:
-    """What is claimed and proved, utility at equal reconstruction, attacks against noise; absent without cells."""
+    """What is claimed and proved, utility at equal reconstruction, attacks against noise.
+
+    Absent where nothing is trained or reconstructed.
+    """
     params = results.params
-    if not params.private_training:
+    if not (params.private_training or params.reconstruction):
         return None
     runs = runs_of(results)
     audited = results.tables(map(paths.one_run_path, params.one_run), AUDITED)
