@@ -66,7 +66,9 @@ class TokenLaw:
 
     def draw(self, logits: Tensor, epsilons: Tensor, uniforms: Tensor) -> Tensor:
         """Outputs [n, k] for each row of logits [n, outputs], from k uniforms [n, k] each."""
-        cdf = self.log_weights(logits, epsilons).exp_().cumsum(-1)
+        weights = self.log_weights(logits, epsilons)
+        weights -= weights.amax(-1, keepdim=True)  # far below the upper clip bound all of them would be rounded to 0
+        cdf = weights.exp_().cumsum(-1)
         total = cdf[:, -1:]
         # Below the total even after rounding, so that no output of probability 0 is reached.
         at = torch.minimum(uniforms * total, torch.nextafter(total, torch.zeros_like(total)))
