@@ -152,8 +152,8 @@ def test_the_first_token_costs_at_most_epsilon(models: dict[str, Generator]) -> 
 def test_a_token_is_drawn_however_far_all_are_below_the_upper_bound() -> None:
     """Weights by their distance to it are all rounded to 0 at a large epsilon, and what was drawn was no token."""
     logits, uniforms = torch.tensor([[0.0, 1.0, -2.0]]), torch.tensor([[0.3, 0.9]], dtype=torch.float64)
-    drawn = TokenLaw(-3.0, 30.0).draw(logits, torch.tensor([50_000.0], dtype=torch.float64), uniforms)
-    assert drawn.tolist() == [[1, 1]]
+    tokens = TokenLaw(-3.0, 30.0).draw(logits, torch.tensor([50_000.0], dtype=torch.float64), uniforms)
+    assert tokens.tolist() == [[1, 1]]
 
 
 def test_draws_stay_within_the_support() -> None:
