@@ -8,9 +8,8 @@ regression on TF-IDF of words (`words`), and on vectors of the sentence encoder 
 Mechanisms are as shipped, on the embedded models; DP-BART clips at .5, DP-ST writes one triple, DP-Prompt and
 DP-Paraphrase 24 tokens. Budgets are the paper's, and on requests those at which laws lose .5, 1, 2 and 4 nats on the
 twelve texts of docs/results/teda_texts.md; 4 where there is a law that needs no draws. Of Trustpilot only texts with a
-rating, of at most 40 words, are read, at 250 and 1,000 alone, as DP-Prompt fails on some at 2,500, where all of its
-weights are rounded to nothing; 1 and 2 stars are bad, 4 and 5 good. Without files the texts are requests that the
-project makes, and no page is written.
+rating, of at most 40 words, are read, at 250 and 1,000 alone; 1 and 2 stars are bad, 4 and 5 good. Without files the
+texts are requests that the project makes, and no page is written.
 
 usage: python -m benchmarks.learning [--snips FILE] [--trustpilot FILE] [--train N] [--test N]
 """
