@@ -3,8 +3,8 @@
 The rules, of a cell of a table and a number, a word or another cell:
 
 - ABOVE, BELOW: agrees where its interval lies surely above (below) the other's, disagrees where surely not.
-- NEAR x BY y: agrees where its interval lies within x - y to x + y, disagrees where the two have no number in common.
-  Without BY an interval can only disagree.
+- NEAR x BY y: agrees where no number of its interval is more than y from any of x, which may have an interval of its
+  own, disagrees where every one is. Without BY an interval can only disagree.
 - IS, IS NOT: a verdict that another test has reached, in its words.
 
 A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlaps are undecided, and
@@ -58,7 +58,7 @@ def _compared(ends: tuple[float, float], rule: str, other: tuple[float, float], 
     if rule == "NEAR":
         if low > most + reach or high < least - reach:
             return DISAGREES
-        return AGREES if low >= least - reach and high <= most + reach else UNDECIDED
+        return AGREES if high <= least + reach and low >= most - reach else UNDECIDED
     if rule == "BELOW":
         low, high, least, most = -high, -low, -most, -least
     return AGREES if low > most else DISAGREES if high <= least else UNDECIDED

@@ -68,8 +68,9 @@ def test_a_share_of_few_texts_has_an_interval() -> None:
     [
         (("0.000 (0.000 to 0.255)", "NEAR", "0.273", "0.05"), 18, 1312, NOT_TESTABLE),
         (("0.9", "NEAR", "0.273", "0.05"), 18, 1312, DISAGREES),
-        (("0.25", "NEAR", "0.273", "0.05"), 10_000, 1312, AGREES),
-        (("0.3", "NEAR", "0.273", "0.05"), 400, 1312, UNDECIDED),
+        (("0.25", "NEAR", "0.273", "0.1"), 10_000, 1312, AGREES),
+        (("0.3", "NEAR", "0.273", "0.1"), 400, 1312, UNDECIDED),
+        (("0.122", "NEAR", "0.187", "0.1"), 60, 60, NOT_TESTABLE),  # two wide intervals, the one within the other
         (("0.2", "ABOVE", "0.2627"), 40, 118, UNDECIDED),
         (("0.6", "ABOVE", "0.2627"), 40, 118, AGREES),
         (("0.1", "ABOVE", "0.5"), 40, 118, DISAGREES),
