@@ -9,12 +9,15 @@
              mean), the bound at beta = .05, and how likely the gap is larger; means over texts with a candidate.
     Time     figure 6b: processor time a text, by a provider that has written nothing before.
     Settings figures 3 to 5 and 6a: beta, tau, the split of the budget and k, one at a time, all else by default. By how
-             much the cosine differs from that of the default: split and k ask for other candidates, of fewer texts.
+             much the cosine differs from that of the default.
 
 Where a candidate is chosen, the cosine of text and release is the one that the law of the choice lets expect. Means
 have 99 % intervals of Student's t over texts, differences over the same texts.
 
 The provider is the embedded encoder-decoder; settings are those of profile privrewrite_medquad, but for k = 10.
+
+The largest epsilon, at which words are kept, is measured on all texts; the others, and split and k, which ask for other
+candidates, on a few.
 
 usage: python -m benchmarks.privrewrite FILE [--reviews FILE] [--texts N] [--few N]
        FILE: Parquet with the columns `text` and `split`; of reviews, figure 2 alone is made, at the largest epsilon
@@ -28,7 +31,6 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +67,9 @@ SETTINGS: dict[str, Sequence[float]] = {
 }
 ASK = ("split", "k")  # settings that ask for other candidates
 VARIED = "| setting | value | cosine | less the default | candidates left | texts |"
-PHASES = "| epsilon | sanitised | candidates | released | candidates left |"
-VARIANTS = "| epsilon | full | naive | em | wp | full less em | full less naive | wp less em |"
-CHOICE = "| variant, epsilon | best utility | mean gap | bound | beyond the bound |"
+PHASES = "| epsilon | sanitised | candidates | released | candidates left | texts |"
+VARIANTS = "| epsilon | full | naive | em | wp | full less em | full less naive | wp less em | texts |"
+CHOICE = "| variant, epsilon | best utility | mean gap | bound | beyond the bound | texts |"
 
 
 class Vectors:
@@ -105,10 +107,16 @@ def sanitised(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> Rewri
     return built.sanitiser.rewrite(texts, built.budgets(epsilon)[0], Noise.named(len(texts), "phases", epsilon))
 
 
-def phases(vectors: Vectors, texts: Sequence[str]) -> Iterator[str]:
+def by_epsilon(texts: Sequence[str], few: int) -> Iterator[tuple[float, Sequence[str]]]:
+    """Each epsilon, and the texts that it is measured on."""
+    yield from ((epsilon, texts[:few]) for epsilon in EPSILONS[:-1])
+    yield EPSILONS[-1], texts
+
+
+def phases(vectors: Vectors, every: Sequence[str], few: int) -> Iterator[str]:
     """A row an epsilon: cosines to the texts, and how many candidates are left."""
     full = built(vectors, k=K)
-    for epsilon in EPSILONS:
+    for epsilon, texts in by_epsilon(every, few):
         shown = sanitised(full, texts, epsilon).texts
         of_shown = full._pools(shown)
         pools = [of_shown[text].texts for text in shown]
@@ -118,13 +126,13 @@ def phases(vectors: Vectors, texts: Sequence[str]) -> Iterator[str]:
             for text, pool in zip(texts, pools, strict=True)
             if pool
         ]
-        every = (
+        cosines = (
             vectors.cosines(texts, shown),
             np.array(written),
             vectors.cosines(texts, full.rewrite(texts, epsilon, noise).texts),
         )
         left = np.mean([len(pool) for pool in pools])
-        yield f"| {epsilon} | " + " | ".join(map(mean, every)) + f" | {left:.2f} of {K} |"
+        yield f"| {epsilon} | " + " | ".join(map(mean, cosines)) + f" | {left:.2f} of {K} | {len(texts)} |"
 
 
 def variants(vectors: Vectors, texts: Sequence[str], epsilon: float) -> str:
@@ -136,7 +144,7 @@ def variants(vectors: Vectors, texts: Sequence[str], epsilon: float) -> str:
     em = vectors.cosines(texts, built(vectors).sanitiser.rewrite(texts, epsilon, noise).texts)
     wp = vectors.cosines(texts, MVC(resource=locate(ENCODER)).rewrite(texts, epsilon, noise).texts)
     every = full, naive, em, wp, full - em, full - naive, wp - em
-    return f"| {epsilon:g} | " + " | ".join(map(mean, every)) + " |"
+    return f"| {epsilon:g} | " + " | ".join(map(mean, every)) + f" | {len(texts)} |"
 
 
 def choice(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> tuple[float, float, float, float]:
@@ -199,12 +207,12 @@ def table(heading: str, said: str, head: str, rows: Iterable[str]) -> Iterator[s
     yield from rows
 
 
-def chosen(vectors: Vectors, texts: Sequence[str]) -> Iterator[str]:
+def chosen(vectors: Vectors, every: Sequence[str], few: int) -> Iterator[str]:
     """A row a variant and epsilon of what `choice` says."""
     for variant in ("full", "naive"):
-        for epsilon in EPSILONS:
+        for epsilon, texts in by_epsilon(every, few):
             best, gap, bound, beyond = choice(built(vectors, k=K, variant=variant), texts, epsilon)
-            yield f"| {variant}, {epsilon} | {best:.3f} | {gap:.4f} | {bound:.4f} | {beyond:.4f} |"
+            yield f"| {variant}, {epsilon} | {best:.3f} | {gap:.4f} | {bound:.4f} | {beyond:.4f} | {len(texts)} |"
 
 
 def tables_of(vectors: Vectors, name: str, texts: Sequence[str], few: int) -> Iterator[str]:
@@ -213,10 +221,10 @@ def tables_of(vectors: Vectors, name: str, texts: Sequence[str], few: int) -> It
     shown = sanitised(built(vectors), texts[:TIMED], last).texts
     times = (f"| {count} | {seconds(texts, shown, count):.2f} |" for count in COUNTS)
     yield from table("Time by k", f"Of {TIMED} texts at {last}.", "| k | seconds a text |", times)
-    yield from table("What each phase keeps", "Cosines to the text.", PHASES, phases(vectors, texts))
-    rows = (variants(vectors, texts, epsilon) for epsilon in EPSILONS)
+    yield from table("What each phase keeps", "Cosines to the text.", PHASES, phases(vectors, texts, few))
+    rows = (variants(vectors, some, epsilon) for epsilon, some in by_epsilon(texts, few))
     yield from table(f"Variants on {name}", "Cosines of text and release.", VARIANTS, rows)
-    yield from table("How near the choice comes to the best candidate", "", CHOICE, chosen(vectors, texts))
+    yield from table("How near the choice comes to the best candidate", "", CHOICE, chosen(vectors, texts, few))
     said = f"At {last}; by default beta 1, tau .8, split .5, k 10."
     yield from table("One setting varied", said, VARIED, varied(vectors, texts, few, last))
 
@@ -232,9 +240,9 @@ def main(arguments: Sequence[str]) -> None:
     """Write docs/results/privrewrite_phases.md."""
     parser = ArgumentParser(prog="python -m benchmarks.privrewrite", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", metavar="FILE", type=Path)
-    parser.add_argument("--reviews", metavar="FILE", type=Path, help="others, of which twice as many are read")
+    parser.add_argument("--reviews", metavar="FILE", type=Path, help="others, of which as many are read")
     parser.add_argument("--texts", metavar="N", type=int, default=20)
-    parser.add_argument("--few", metavar="N", type=int, default=20, help="texts where a setting asks for candidates")
+    parser.add_argument("--few", metavar="N", type=int, default=20, help="texts at other epsilons, splits and k")
     options = parser.parse_args(arguments)
     texts, vectors = read(options.file, options.texts), Vectors()
     words = float(np.mean([len(text.split()) for text in texts]))
@@ -245,18 +253,20 @@ def main(arguments: Sequence[str]) -> None:
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {len(texts):,} texts of "
         f"{options.file.stem}, {words:.0f} words on average; k = {K}, at most {LONGEST} tokens a candidate, tau .8, "
-        "beta 1, half of the budget for each phase.",
+        "beta 1, half of the budget for each phase. The paper has 500 pairs, and 1,000 reviews; `texts` says "
+        "how many a row has.",
     ]
-    parts = tables_of(vectors, options.file.stem, texts, options.few)
+    parts = [tables_of(vectors, options.file.stem, texts, options.few)]
     if options.reviews:
-        reviews = read(options.reviews, 2 * options.texts)
+        reviews = read(options.reviews, options.texts)
         row = (variants(vectors, reviews, epsilon) for epsilon in EPSILONS[-1:])
-        said = f"Cosines of text and release, {len(reviews):,} texts."
-        parts = chain(parts, table(f"Variants on {options.reviews.stem}", said, VARIANTS, row))
-    for line in parts:
-        lines.append(line)
-        print(line, flush=True)
-    tables.write_text("\n".join(lines) + "\n", PAGE)
+        said = "Cosines of text and release."
+        parts.append(table(f"Variants on {options.reviews.stem}", said, VARIANTS, row))
+    for part in parts:
+        for line in part:
+            lines.append(line)
+            print(line, flush=True)
+        tables.write_text("\n".join(lines) + "\n", PAGE)
 
 
 if __name__ == "__main__":
