@@ -22,6 +22,7 @@ from __future__ import annotations
 import sys
 import time
 from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,9 +88,11 @@ class Labelled(NamedTuple):
 
 
 def _balanced(table: pl.DataFrame, label: str, count: int) -> pl.DataFrame:
-    """So many rows of a table in its order, of classes as equally common as they can be."""
+    """At most so many rows of a table in its order, as many of each class, which take turns."""
+    classes = Counter(table[label])
+    most = min(count, len(classes) * min(classes.values(), default=0))
     turn = table.with_columns(turn=pl.int_range(pl.len()).over(label)).sort("turn", maintain_order=True)
-    return turn.drop("turn").head(count)
+    return turn.drop("turn").head(most)
 
 
 def _budgets(name: str, nats: bool) -> dict[float, str]:

@@ -56,9 +56,9 @@ def test_rewrites_are_tested_on_rewrites_and_on_clean_texts(tmp_path: Path) -> N
     assert (clean < 1).all()
 
 
-def test_reviews_without_a_rating_with_a_middling_one_or_too_long_are_left_out(tmp_path: Path) -> None:
+def test_reviews_are_rated_short_and_balanced(tmp_path: Path) -> None:
     long = "good " * 41
-    rows = [("good one", 5), ("bad one", 1), ("so so", 3), ("nothing said", None), (long, 5), ("fine one", 4)]
+    rows = [("so so", 3), ("nothing said", None), (long, 5), ("good one", 4), ("bad one", 1), ("fine one", 5)]
     table = pl.DataFrame(
         {
             "text": [text for text, _ in rows],
@@ -70,9 +70,6 @@ def test_reviews_without_a_rating_with_a_middling_one_or_too_long_are_left_out(t
     table.write_parquet(tmp_path / "reviews.parquet")
     of = reviews(tmp_path / "reviews.parquet", "gender", 8)
     assert isinstance(of, Labelled)
-    assert dict(zip(of.texts, of.labels["sentiment"], strict=True)) == {
-        "good one": "good",
-        "bad one": "bad",
-        "fine one": "good",
-    }
-    assert of.labels["gender"] == ["F", "M", "M"]
+    sentiments = dict(zip(of.texts, of.labels["sentiment"], strict=True))
+    assert sentiments == {"good one": "good", "bad one": "bad"}, "as many of each"
+    assert of.labels["gender"] == ["M", "F"]
