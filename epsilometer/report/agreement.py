@@ -11,9 +11,9 @@ A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` o
 so is a test without a message; of one that nothing could have turned the answer is *not testable here*.
 
 `OF n` after a cell or a number says that it is a share of n texts, or a mean over n batches of what lies between 0 and
-1: without an interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. An
-overlap is *not testable here* where not every verdict was within reach: where no share of n texts would have agreed, or
-none disagreed.
+1: without an interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. A
+macro F1 is neither, and has none by it. An overlap is *not testable here* where not every verdict was within reach:
+where no share of n texts would have agreed, or none disagreed.
 """
 
 from __future__ import annotations

@@ -224,6 +224,21 @@ def test_fewer_training_texts_may_be_rewritten_than_victims_see(project: Path) -
         check(read())
 
 
+def test_where_nobody_learns_from_rewrites_test_texts_alone_are_rewritten(project: Path) -> None:
+    """So that few training texts, of which a class may have none, are no obstacle; what is released stays the same."""
+    run_until_victims()
+    anonymize.main("songs-swaps")
+    path = Path("data/anonymized/songs-swaps/none.parquet")
+    before = pl.read_parquet(path).filter(split="test")
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    raw["attackers"] = {"names": ["static"]}
+    raw["classification"]["texts"]["rewritten"] = 1
+    write(raw)
+    check(read())
+    anonymize.main("songs-swaps")
+    assert pl.read_parquet(path).equals(before)
+
+
 def test_of_validation_texts_alone_nothing_else_is_rewritten(project: Path) -> None:
     raw = yaml.safe_load(Path("params.yaml").read_text())
     raw["anonymity"]["songs-upper"]["part"] = "validation"

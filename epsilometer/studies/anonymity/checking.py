@@ -55,4 +55,4 @@ def check_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> None
     every = [*labels.tasks, *labels.attributes]
     to_rewrite(table, every, labels.numbers, settings.texts.sizes, seed=seed, least=batch)
     if any(cell.dataset == name and cell.part == TEST for cell in params.anonymity.values()):
-        to_anonymize(table, every, settings.texts.anonymized, seed, least=batch)
+        to_anonymize(table, every, params.anonymized, seed, least=batch)

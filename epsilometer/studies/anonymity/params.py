@@ -96,8 +96,8 @@ class TextCounts(Section):
     validation: PositiveInt = Field(1000, description="The most texts to choose thresholds on.")
     rewritten: PositiveInt | None = Field(
         None,
-        description="How many of the training texts are rewritten for attackers to learn from; null is all. Victims "
-        "train on all of them in any case.",
+        description="How many of the training texts are rewritten for attackers to learn from; null is all. None is "
+        "where all attackers are static. Victims train on all of them in any case.",
     )
 
     @property
@@ -107,7 +107,7 @@ class TextCounts(Section):
 
     @property
     def anonymized(self) -> dict[str, int]:
-        """Of the splits whose rewrites stage `anonymity` measures."""
+        """Of the splits that are rewritten where attackers learn from rewrites."""
         return {"train": min(self.train, self.rewritten or self.train), "test": self.test}
 
 
@@ -217,6 +217,12 @@ class AnonymityParams(ProjectParams):
                     f"classification.labels.{dataset}.numbers: a transformer learns classes alone here; name `linear` "
                     "or `encoder` under classification.kinds"
                 )
+
+    @property
+    def anonymized(self) -> dict[str, int]:
+        """At most how many texts of each split are rewritten for stage `anonymity`."""
+        texts = self.classification.texts
+        return texts.anonymized if {*self.attackers.names} - {"static"} else {"test": texts.test}
 
     def _check_anonymity(self, cell: AnonymityCell, place: str) -> None:
         """Refuse a cell without a label to hide, and auxiliaries made for labels of another role or data set."""

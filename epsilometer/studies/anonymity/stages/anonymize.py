@@ -1,8 +1,8 @@
 """Stage anonymize@cell: the texts by which a cell is measured, rewritten at every epsilon, with what became of each.
 
-Those are the test texts and, of the texts that victims were trained on, those from which attackers learn how rewrites
-look. Mechanisms that ask classifiers are told the true labels where they run `as_published`, as the papers' are, or
-as the cell says.
+Those are the test texts and, where attackers learn how rewrites look, some of the texts that victims were trained on.
+Mechanisms that ask classifiers are told the true labels where they run `as_published`, as the papers' are, or as the
+cell says.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:
     """The rows that are rewritten, with their numbers."""
     cell, settings = params.anonymity[name], params.classification
     labels = settings.labels[cell.dataset]
-    counts = settings.texts.anonymized if cell.part == "test" else {VALIDATION: settings.texts.validation}
+    counts = params.anonymized if cell.part == "test" else {VALIDATION: settings.texts.validation}
     every = [*labels.tasks, *labels.attributes]
     table = parted(params, cell.dataset)
     check_parts(params, cell.dataset, table)
