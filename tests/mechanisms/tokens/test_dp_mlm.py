@@ -22,6 +22,7 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.tokens.dp_mlm import DPMLM
 from epsilometer.mechanisms.tokens.dp_mlm_plus import DPMLMPlus
+from epsilometer.models import masked_lm
 from epsilometer.models.locate import locate
 from epsilometer.models.masked_lm import assemble
 from epsilometer.text.words import words
@@ -63,7 +64,28 @@ def test_what_was_read_elsewhere_gives_the_same_laws(
         np.testing.assert_array_equal(law, other)
     fourth = sum(word not in first._unchanged for word in words(TEXTS[3]))
     assert ran == [fourth]  # the words of the last text, which nobody has read yet
-    assert len(readings) == len(second._model._model._recalled)
+    assert len(readings) + fourth == len(second._model._model._recalled)
+
+
+def test_a_search_over_budgets_reads_its_texts_once(mechanism: DPMLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    searching, fresh = (DPMLMPlus(resource=mechanism.resource) for _ in range(2))
+    monkeypatch.setattr(masked_lm, "REMEMBERED", 20)  # of the 2 * 8 masks of the first text and the 2 * 8 of the second
+    network = searching._model._model
+    ran: list[int] = []
+    monkeypatch.setattr(
+        network._bert,
+        "states",
+        lambda ids, kinds, masks, run=network._bert.states: ran.append(len(ids)) or run(ids, kinds, masks),
+    )
+    for epsilon in (1.0, 20.0, 100.0):
+        noises = [Noise.named(2, "search", epsilon) for _ in range(2)]
+        output, other = (
+            each.rewrite(TEXTS[:2], epsilon, noise) for each, noise in zip((searching, fresh), noises, strict=True)
+        )
+        assert output.texts == other.texts
+    masks = sum(2 * len(words(text)) for text in TEXTS[:2])
+    assert len(network._recalled) == 20
+    assert sum(ran) == masks + 2 * (masks - 20)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 10.0, 400.0])
