@@ -213,7 +213,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     ]
     print(*lines, sep="\n", flush=True)
     studied: list[tuple[Labelled, Sequence[str]]] = [(requests(options.snips, options.texts), ())]
-    for file, private in ((options.trustpilot, "gender"), (options.clothing, "age_group")):
+    for file, private in ((options.clothing, "age_group"), (options.trustpilot, "gender")):
         if file:
             studied.append((reviews(file, private, options.texts), (private,)))
     for of, attributes in studied:
