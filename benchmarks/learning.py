@@ -24,7 +24,6 @@ import time
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +33,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from benchmarks.rewrites import SETTINGS
+from benchmarks.shared.pages import RESULTS, head
 from epsilometer.auditing.text_audit import mechanism
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.worth.scoring import scores
@@ -45,12 +45,9 @@ from epsilometer.corpora.reading import read
 from epsilometer.models.classifier import ENCODER, LINEAR, Examples
 from epsilometer.models.classifiers.encoder import features
 from epsilometer.models.classifiers.linear import Linear, logistic_regression
-from epsilometer.report import origin
-from epsilometer.runtime.machine import hardware
 from epsilometer.text.words import words
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/results/teda_learning.md"
+PAGE = RESULTS / "teda_learning.md"
 TEXTS, LONGEST, FOLDS = 300, 40, 5
 SHARES = (4, 2, 1)  # sizes are the texts to learn from over these
 KINDS = {LINEAR: "words", ENCODER: "head"}
@@ -203,14 +200,12 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--clothing", metavar="FILE", type=Path, help="public reviews, with `rating` and `age_group`")
     parser.add_argument("--texts", metavar="N", type=int, default=TEXTS, help="of each file, at most")
     options = parser.parse_args(arguments)
-    lines = [
-        "# TeDA's figure 4: what is learnt from rewrites",
-        "",
-        "Written by `python -m benchmarks.learning`; do not edit. What the columns mean is in its docstring.",
-        "",
-        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. Macro F1 over {FOLDS} folds of at "
-        f"most {options.texts} texts, balanced by their first label, where the paper has all and three seeds.",
-    ]
+    lines = head(
+        "TeDA's figure 4: what is learnt from rewrites",
+        "learning",
+        f"Macro F1 over {FOLDS} folds of at most {options.texts} texts, balanced by their first label, where the paper "
+        "has all and three seeds.",
+    )
     print(*lines, sep="\n", flush=True)
     studied: list[tuple[Labelled, Sequence[str]]] = [(requests(options.snips, options.texts), ())]
     for file, private in ((options.clothing, "age_group"), (options.trustpilot, "gender")):

@@ -30,7 +30,6 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from benchmarks.shared.pages import RESULTS, head
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
@@ -48,13 +48,10 @@ from epsilometer.models.embedded import seq2seq
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER, locate
 from epsilometer.models.provider import LocalProvider
-from epsilometer.report import origin
-from epsilometer.runtime.machine import hardware
 
 Array = NDArray[np.float64]
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/results/privrewrite_phases.md"
+PAGE = RESULTS / "privrewrite_phases.md"
 EPSILONS = [2, 40]
 COUNTS = [10, 20, 30, 40, 50]
 K, LONGEST, BETA = 10, 32, 0.05
@@ -246,16 +243,12 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     texts, vectors = read(options.file, options.texts), Vectors()
     words = float(np.mean([len(text.split()) for text in texts]))
-    lines = [
-        "# PrivRewrite from within",
-        "",
-        "Written by `python -m benchmarks.privrewrite`; do not edit. What the rows are is in its docstring.",
-        "",
-        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {len(texts):,} texts of "
-        f"{options.file.stem}, {words:.0f} words on average; k = {K}, at most {LONGEST} tokens a candidate, tau .8, "
-        "beta 1, half of the budget for each phase. The paper has 500 pairs, and 1,000 reviews; `texts` says "
-        "how many a row has.",
-    ]
+    about = (
+        f"{len(texts):,} texts of {options.file.stem}, {words:.0f} words on average; k = {K}, at most {LONGEST} tokens "
+        "a candidate, tau .8, beta 1, half of the budget for each phase. The paper has 500 pairs, and 1,000 reviews; "
+        "`texts` says how many a row has."
+    )
+    lines = head("PrivRewrite from within", "privrewrite", about)
     parts = [tables_of(vectors, options.file.stem, texts, options.few)]
     if options.reviews:
         reviews = read(options.reviews, options.texts)
@@ -266,7 +259,7 @@ def main(arguments: Sequence[str]) -> None:
         for line in part:
             lines.append(line)
             print(line, flush=True)
-        tables.write_text("\n".join(lines) + "\n", PAGE)
+            tables.write_text("\n".join(lines) + "\n", PAGE)  # hours of rows: what is there stays if it is stopped
 
 
 if __name__ == "__main__":
