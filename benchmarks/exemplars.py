@@ -26,10 +26,8 @@ import hashlib
 import lzma
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +37,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import softmax
 from sklearn.metrics import f1_score
 
+from benchmarks.shared.pages import RESULTS, ROOT, dated
 from epsilometer.auditing.ceilings.ceiling import share_of_possible
 from epsilometer.auditing.ceilings.frontier import Frontier, TextSet, frontier, loss_of, mean, success_of
 from epsilometer.auditing.ceilings.share import best_text
@@ -50,14 +49,11 @@ from epsilometer.models.classifier import Examples
 from epsilometer.models.classifiers.linear import Linear, logistic_regression
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
-from epsilometer.report import origin
 from epsilometer.report.export import markup
-from epsilometer.runtime.machine import hardware
 
-ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
 CACHE = ROOT / "runs/exemplars"  # of embeddings
-PAGE = ROOT / "docs/results/exemplars.md"
+PAGE = RESULTS / "exemplars.md"
 
 SPLITS, PUBLIC, PRIVATE, SETS, SIZE = 5, 2000, 3000, 40, 10
 TARGET, MOST = 1.0, 4.0  # nats, and the pure epsilon
@@ -391,7 +387,7 @@ def page(rows: dict[tuple[str, str], list[dict[str, float]]]) -> str:
         f"Written by `python -m benchmarks.exemplars`; do not edit. {' '.join(said.split())}",
         tries,
         " ".join(learners.split()),
-        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {settings}",
+        f"{dated()} {settings}",
         "## Learnt and kept",
         markup(pl.DataFrame([_cells(name, kind, of) for (name, kind), of in rows.items()])).rstrip("\n"),
         "## Goals",

@@ -1,18 +1,26 @@
 """PrivRewrite from within: what each phase keeps, how near the choice comes to the best candidate, and time by k.
 
     Phases   table 1 of the paper (Applied Sciences 15(22) 11930): cosines of sentence embeddings of a text and what the
-             sanitiser makes of it, and the candidates that are left of k; beside them that of the release.
+             sanitiser makes of it, and the candidates that are left of k (a mean of each text's); beside them that of
+             the release, one draw a text.
+    Variants figure 2: `full` and `naive` choose among the same candidates; `em` and `wp` rewrite at the whole epsilon.
     Choice   section 4.3.2: with probability 1 - beta the utility of the release is below that of the best of the m
              candidates by at most 2 Delta (ln m + ln(1 / beta)) / epsilon_2. The gap by the law of the choice (its
              mean), the bound at beta = .05, and how likely the gap is larger; means over texts with a candidate.
     Time     figure 6b: processor time a text, by a provider that has written nothing before.
-    Settings figures 3 to 5 and 6a: beta, tau, the split of the budget and k, one at a time, all else by default.
-             The cosine of text and release that the law of the choice lets expect, a mean over texts, and by how much
-             it differs from that of the default with a 99 % interval of Student's t over the same texts.
+    Settings figures 3 to 5 and 6a: beta, tau, the split of the budget and k, one at a time, all else by default. By how
+             much the cosine differs from that of the default.
 
-The provider is the embedded encoder-decoder; settings are those of profile privrewrite_medquad.
+Where a candidate is chosen, the cosine of text and release is the one that the law of the choice lets expect. Means
+have 99 % intervals of Student's t over texts, differences over the same texts.
 
-usage: python -m benchmarks.privrewrite FILE [--texts N]     FILE: Parquet with the columns `text` and `split`
+The provider is the embedded encoder-decoder; settings are those of profile privrewrite_medquad, but for k = 10.
+
+The largest epsilon, at which words are kept, is measured on all texts; the others, and split and k, which ask for other
+candidates, on a few.
+
+usage: python -m benchmarks.privrewrite FILE [--reviews FILE] [--texts N] [--few N]
+       FILE: Parquet with the columns `text` and `split`; of reviews, figure 2 alone is made, at the largest epsilon
 """
 
 from __future__ import annotations
@@ -21,9 +29,7 @@ import math
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +38,23 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from benchmarks.shared.pages import RESULTS, head
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.privrewrite import PrivRewrite
+from epsilometer.mechanisms.words.mvc import MVC
 from epsilometer.models.embedded import seq2seq
 from epsilometer.models.encoder import Encoder
-from epsilometer.models.locate import ENCODER
+from epsilometer.models.locate import ENCODER, locate
 from epsilometer.models.provider import LocalProvider
-from epsilometer.report import origin
-from epsilometer.runtime.machine import hardware
 
 Array = NDArray[np.float64]
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/results/privrewrite_phases.md"
-EPSILONS = [2, 20, 40]
+PAGE = RESULTS / "privrewrite_phases.md"
+EPSILONS = [2, 40]
 COUNTS = [10, 20, 30, 40, 50]
-K, LONGEST, BETA = 5, 32, 0.05
+K, LONGEST, BETA = 10, 32, 0.05
 TIMED = 3  # texts
 SETTINGS: dict[str, Sequence[float]] = {
     "beta": [0.0, 0.5, 1.0, 2.0, 4.0],
@@ -57,9 +62,41 @@ SETTINGS: dict[str, Sequence[float]] = {
     "split": [0.1, 0.3, 0.5, 0.7, 0.9],
     "k": COUNTS,
 }
-VARIED = "| setting | value | cosine | less the default | candidates left |"
-PHASES = "| epsilon | sanitised | candidates | released | candidates left |"
-CHOICE = "| variant, epsilon | best utility | mean gap | bound | beyond the bound |"
+ASK = ("split", "k")  # settings that ask for other candidates
+VARIED = "| setting | value | cosine | less the default | candidates left | texts |"
+PHASES = "| epsilon | sanitised | candidates | released | candidates left | texts |"
+VARIANTS = "| epsilon | full | naive | em | wp | full less em | full less naive | wp less em | texts |"
+CHOICE = "| variant, epsilon | best utility | mean gap | bound | beyond the bound | texts |"
+
+
+class Vectors:
+    """Sentence embeddings; a text is encoded once."""
+
+    def __init__(self) -> None:
+        self._encoder, self._by_text = Encoder(ENCODER), dict[str, Array]()
+
+    def encode(self, texts: Sequence[str]) -> Array:
+        """Unit vectors [texts, dimensions]."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._by_text]
+        self._by_text.update(zip(new, self._encoder.encode(new), strict=True))
+        return np.array([self._by_text[text] for text in texts]).reshape(len(texts), self._encoder.dimensions)
+
+    def cosines(self, texts: Sequence[str], others: Sequence[str]) -> Array:
+        """Returns [n], of the texts and the others in turn."""
+        return np.einsum("ij,ij->i", self.encode(texts), self.encode(others))
+
+
+def built(vectors: Vectors, **settings: Any) -> PrivRewrite:
+    """The mechanism with these settings, which prunes by these vectors."""
+    mechanism = PrivRewrite(resource=seq2seq(), max_new_tokens=LONGEST, **settings)
+    vars(mechanism)["_sentences"] = vectors
+    return mechanism
+
+
+def mean(values: Array, digits: str = ".3f") -> str:
+    """A mean and the reach of its interval."""
+    reach = stdtrit(len(values) - 1, 0.995) * values.std(ddof=1) / math.sqrt(len(values))
+    return f"{values.mean():{digits}} ± {reach:{digits}}"
 
 
 def sanitised(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> Rewrites:
@@ -67,23 +104,44 @@ def sanitised(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> Rewri
     return built.sanitiser.rewrite(texts, built.budgets(epsilon)[0], Noise.named(len(texts), "phases", epsilon))
 
 
-def phases(built: PrivRewrite, texts: Sequence[str]) -> Iterator[str]:
-    """A row an epsilon: mean cosines to the texts, and how many candidates are left."""
-    encoder = Encoder(ENCODER)
-    sources = encoder.encode(texts)
-    for epsilon in EPSILONS:
-        shown = sanitised(built, texts, epsilon).texts
-        pools = [built._pools([text])[text].texts for text in shown]
+def by_epsilon(texts: Sequence[str], few: int) -> Iterator[tuple[float, Sequence[str]]]:
+    """Each epsilon, and the texts that it is measured on."""
+    yield from ((epsilon, texts[:few]) for epsilon in EPSILONS[:-1])
+    yield EPSILONS[-1], texts
+
+
+def phases(vectors: Vectors, every: Sequence[str], few: int) -> Iterator[str]:
+    """A row an epsilon: cosines to the texts, and how many candidates are left."""
+    full = built(vectors, k=K)
+    for epsilon, texts in by_epsilon(every, few):
+        shown = sanitised(full, texts, epsilon).texts
+        of_shown = full._pools(shown)
+        pools = [of_shown[text].texts for text in shown]
         noise = Noise.named(len(texts), "phases", epsilon)  # the same sanitised texts
-        released = built.rewrite(texts, epsilon, noise).texts
-        written = [y for pool in pools for y in pool]
-        of = np.repeat(np.arange(len(texts)), [len(pool) for pool in pools])
+        written = [
+            float(vectors.cosines([text] * len(pool), pool).mean())
+            for text, pool in zip(texts, pools, strict=True)
+            if pool
+        ]
         cosines = (
-            np.einsum("ij,ij->i", sources[rows], encoder.encode(some)).mean()
-            for rows, some in ((slice(None), shown), (of, written), (slice(None), released))
+            vectors.cosines(texts, shown),
+            np.array(written),
+            vectors.cosines(texts, full.rewrite(texts, epsilon, noise).texts),
         )
-        left = len(written) / len(texts)
-        yield f"| {epsilon} | " + " | ".join(f"{cosine:.3f}" for cosine in cosines) + f" | {left:.2f} of {K} |"
+        left = np.mean([len(pool) for pool in pools])
+        yield f"| {epsilon} | " + " | ".join(map(mean, cosines)) + f" | {left:.2f} of {K} | {len(texts)} |"
+
+
+def variants(vectors: Vectors, texts: Sequence[str], epsilon: float) -> str:
+    """The row of an epsilon: cosines of text and release, and their differences."""
+    noise = Noise.named(len(texts), "variants", epsilon)
+    full, naive = (
+        expected(built(vectors, k=K, variant=variant), vectors, texts, epsilon)[0] for variant in ("full", "naive")
+    )
+    em = vectors.cosines(texts, built(vectors).sanitiser.rewrite(texts, epsilon, noise).texts)
+    wp = vectors.cosines(texts, MVC(resource=locate(ENCODER)).rewrite(texts, epsilon, noise).texts)
+    every = full, naive, em, wp, full - em, full - naive, wp - em
+    return f"| {epsilon:g} | " + " | ".join(map(mean, every)) + f" | {len(texts)} |"
 
 
 def choice(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> tuple[float, float, float, float]:
@@ -113,68 +171,95 @@ def seconds(texts: Sequence[str], shown: Sequence[str], count: int) -> float:
     return (time.process_time() - begun) / len(shown)
 
 
-def expected(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> tuple[Array, float]:
-    """The cosine of each text and its release that the law of the choice lets expect, and the candidates left."""
-    encoder, shown = Encoder(ENCODER), sanitised(built, texts, epsilon).texts
-    pools, sources = built._pools(shown), encoder.encode(texts)
+def expected(
+    built: PrivRewrite, vectors: Vectors, texts: Sequence[str], epsilon: float
+) -> tuple[Array, NDArray[np.int64]]:
+    """By text the cosine to its release that the law of the choice lets expect, and how many candidates are left."""
+    shown, sources = sanitised(built, texts, epsilon).texts, vectors.encode(texts)
+    pools = built._pools(shown)
     averages, lengths = built._averages(texts)
-    cosines, left = np.empty(len(texts)), [len(pools[text].texts) for text in shown]
+    cosines, left = np.empty(len(texts)), np.array([len(pools[text].texts) for text in shown])
     for i, text in enumerate(shown):
         pool, row = pools[text], slice(i, i + 1)
         law = np.exp(built._log_law(averages[row], lengths[row], pool, epsilon)[0]) if pool.texts else np.ones(1)
-        cosines[i] = law @ (encoder.encode(pool.texts or [text]) @ sources[i])
-    return cosines, float(np.mean(left))
+        cosines[i] = law @ (vectors.encode(pool.texts or [text]) @ sources[i])
+    return cosines, left
 
 
-def varied(texts: Sequence[str], epsilon: float) -> Iterator[str]:
-    """A row a setting and value."""
-    default = PrivRewrite(resource=seq2seq(), max_new_tokens=LONGEST)
-    usual, _ = expected(default, texts, epsilon)
+def varied(vectors: Vectors, texts: Sequence[str], few: int, epsilon: float) -> Iterator[str]:
+    """A row a setting and value; few: of how many texts other candidates are asked for."""
+    default = built(vectors)
+    usual, _ = expected(default, vectors, texts, epsilon)
     for setting, values in SETTINGS.items():
+        some = texts[:few] if setting in ASK else texts
         for value in values:
-            changed: dict[str, Any] = {setting: value}
-            cosines, left = expected(replace(default, **changed), texts, epsilon)
-            change = cosines - usual
-            reach = stdtrit(len(texts) - 1, 0.995) * change.std(ddof=1) / math.sqrt(len(texts))
-            yield f"| {setting} | {value:g} | {cosines.mean():.3f} | {change.mean():.2g} ± {reach:.2g} | {left:.2f} |"
+            cosines, left = expected(built(vectors, **{setting: value}), vectors, some, epsilon)
+            change = mean(cosines - usual[: len(some)], ".2g")
+            yield f"| {setting} | {value:g} | {cosines.mean():.3f} | {change} | {left.mean():.2f} | {len(some)} |"
+
+
+def table(heading: str, said: str, head: str, rows: Iterable[str]) -> Iterator[str]:
+    """A heading, a sentence and a table."""
+    yield from ("", f"## {heading}", "", *([said, ""] if said else []), head, "|---" * (head.count("|") - 1) + "|")
+    yield from rows
+
+
+def chosen(vectors: Vectors, every: Sequence[str], few: int) -> Iterator[str]:
+    """A row a variant and epsilon of what `choice` says."""
+    for variant in ("full", "naive"):
+        for epsilon, texts in by_epsilon(every, few):
+            best, gap, bound, beyond = choice(built(vectors, k=K, variant=variant), texts, epsilon)
+            yield f"| {variant}, {epsilon} | {best:.3f} | {gap:.4f} | {bound:.4f} | {beyond:.4f} | {len(texts)} |"
+
+
+def tables_of(vectors: Vectors, name: str, texts: Sequence[str], few: int) -> Iterator[str]:
+    """All tables of a file."""
+    last = EPSILONS[-1]
+    shown = sanitised(built(vectors), texts[:TIMED], last).texts
+    times = (f"| {count} | {seconds(texts, shown, count):.2f} |" for count in COUNTS)
+    yield from table("Time by k", f"Of {TIMED} texts at {last}.", "| k | seconds a text |", times)
+    yield from table("What each phase keeps", "Cosines to the text.", PHASES, phases(vectors, texts, few))
+    rows = (variants(vectors, some, epsilon) for epsilon, some in by_epsilon(texts, few))
+    yield from table(f"Variants on {name}", "Cosines of text and release.", VARIANTS, rows)
+    yield from table("How near the choice comes to the best candidate", "", CHOICE, chosen(vectors, texts, few))
+    said = f"At {last}; by default beta 1, tau .8, split .5, k 10."
+    yield from table("One setting varied", said, VARIED, varied(vectors, texts, few, last))
+
+
+def read(file: Path, count: int) -> list[str]:
+    """The first distinct texts to learn from."""
+    train = pl.read_parquet(file).filter(split="train")["text"]
+    texts: list[str] = train.unique(maintain_order=True).head(count).to_list()
+    return texts
 
 
 def main(arguments: Sequence[str]) -> None:
     """Write docs/results/privrewrite_phases.md."""
     parser = ArgumentParser(prog="python -m benchmarks.privrewrite", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", metavar="FILE", type=Path)
+    parser.add_argument("--reviews", metavar="FILE", type=Path, help="others, of which as many are read")
     parser.add_argument("--texts", metavar="N", type=int, default=20)
+    parser.add_argument("--few", metavar="N", type=int, default=20, help="texts at other epsilons, splits and k")
     options = parser.parse_args(arguments)
-    train = pl.read_parquet(options.file).filter(split="train")["text"]
-    texts: list[str] = train.unique(maintain_order=True).head(options.texts).to_list()
-    variants = {
-        variant: PrivRewrite(resource=seq2seq(), k=K, max_new_tokens=LONGEST, variant=variant)
-        for variant in ("full", "naive")
-    }
+    texts, vectors = read(options.file, options.texts), Vectors()
     words = float(np.mean([len(text.split()) for text in texts]))
-    lines = [
-        "# PrivRewrite from within",
-        "",
-        "Written by `python -m benchmarks.privrewrite`; do not edit. What the rows are is in its docstring.",
-        "",
-        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {len(texts):,} texts of "
-        f"{options.file.stem}, {words:.0f} words on average; k = {K}, at most {LONGEST} tokens a candidate, tau .8, "
-        "beta 1, half of the budget for each phase.",
-    ]
-    lines += ["", "## What each phase keeps", "", "Mean cosines to the text.", "", PHASES, "|---" * 5 + "|"]
-    lines += phases(variants["full"], texts)
-    lines += ["", "## How near the choice comes to the best candidate", "", CHOICE, "|---" * 5 + "|"]
-    for variant, built in variants.items():
-        for epsilon in EPSILONS:
-            best, gap, bound, beyond = choice(built, texts, epsilon)
-            lines.append(f"| {variant}, {epsilon} | {best:.3f} | {gap:.4f} | {bound:.4f} | {beyond:.4f} |")
-    lines += ["", "## Time by k", "", f"Of {TIMED} texts at {EPSILONS[-1]}.", "", "| k | seconds a text |", "|---|---|"]
-    shown = sanitised(variants["full"], texts[:TIMED], EPSILONS[-1]).texts
-    lines += [f"| {count} | {seconds(texts, shown, count):.2f} |" for count in COUNTS]
-    lines += ["", "## One setting varied", ""]
-    lines += [f"At {EPSILONS[-1]}; by default beta 1, tau .8, split .5, k 10.", "", VARIED, "|---" * 5 + "|"]
-    lines += varied(texts, EPSILONS[-1])
-    tables.write_text("\n".join(lines) + "\n", PAGE)
+    about = (
+        f"{len(texts):,} texts of {options.file.stem}, {words:.0f} words on average; k = {K}, at most {LONGEST} tokens "
+        "a candidate, tau .8, beta 1, half of the budget for each phase. The paper has 500 pairs, and 1,000 reviews; "
+        "`texts` says how many a row has."
+    )
+    lines = head("PrivRewrite from within", "privrewrite", about)
+    parts = [tables_of(vectors, options.file.stem, texts, options.few)]
+    if options.reviews:
+        reviews = read(options.reviews, options.texts)
+        row = (variants(vectors, reviews, epsilon) for epsilon in EPSILONS[-1:])
+        said = "Cosines of text and release."
+        parts.append(table(f"Variants on {options.reviews.stem}", said, VARIANTS, row))
+    for part in parts:
+        for line in part:
+            lines.append(line)
+            print(line, flush=True)
+            tables.write_text("\n".join(lines) + "\n", PAGE)  # hours of rows: what is there stays if it is stopped
 
 
 if __name__ == "__main__":

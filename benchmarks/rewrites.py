@@ -25,7 +25,6 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from benchmarks.shared.pages import RESULTS, head
 from epsilometer.auditing.calibration.computed import meet
 from epsilometer.auditing.exact_loss.from_texts import chosen
 from epsilometer.auditing.exact_loss.losses import Effort
@@ -45,12 +45,9 @@ from epsilometer.corpora import synthetic
 from epsilometer.corpora.reading import read
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
-from epsilometer.report import origin
-from epsilometer.runtime.machine import hardware
 from epsilometer.text.words import words
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/results/teda_texts.md"
+PAGE = RESULTS / "teda_texts.md"
 SETTINGS: dict[str, dict[str, Any]] = {
     "adept": {},
     "dp_bart": {"clip": 0.5},
@@ -226,14 +223,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     source = read(options.texts) if options.texts else synthetic.generate("queries", 100 * options.count, 0)
     bench = Bench(alike(source["text"].to_list(), options.count))
     name = options.texts.stem if options.texts else "queries"
-    lines = [
-        "# TeDA's mechanisms on the same texts",
-        "",
-        "Written by `python -m benchmarks.rewrites --texts`; do not edit. What the columns mean is in its docstring.",
-        "",
-        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {len(bench.texts)} texts of "
-        f"{name}, of {len(words(bench.texts[0]))} words each, on the embedded models.",
-    ]
+    about = f"{len(bench.texts)} texts of {name}, of {len(words(bench.texts[0]))} words each, on the embedded models."
+    lines = head("TeDA's mechanisms on the same texts", "rewrites --texts", about)
     for part in (of_bench(bench) for of_bench in (equal_epsilon, equal_loss, cut, first_tokens, seeds)):
         lines += part
         print(*part, sep="\n", flush=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from benchmarks.shared.pages import RESULTS, head
 from epsilometer.auditing.text_audit import ENCODER, mechanism
 from epsilometer.core import tables
 from epsilometer.core.randomness import Noise
@@ -29,12 +29,9 @@ from epsilometer.mechanisms.words.diffractor import Geometric, Truncated
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.models.encoder import Encoder
-from epsilometer.report import origin
-from epsilometer.runtime.machine import hardware
 from epsilometer.text.vectors import WordVectors
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/results/similarity.md"
+PAGE = RESULTS / "similarity.md"
 EPSILONS = [0.1, 0.5, 1, 3, 5, 10, 25, 50]
 LISTS = 5
 
@@ -123,12 +120,12 @@ def main(arguments: Sequence[str]) -> None:
 
     names = [Path(file).stem for file in options.files]
     lines = [
-        "# Cosines of texts and rewrites, after 1-Diffractor's table 2",
-        "",
-        "Written by `python -m benchmarks.similarity`; do not edit. What the rows are is in its docstring.",
-        "",
-        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {len(texts):,} texts of "
-        f"{', '.join(names)}; vectors {options.vectors.stem}, {LISTS} lists; {len(number):,} distinct texts encoded.",
+        *head(
+            "Cosines of texts and rewrites, after 1-Diffractor's table 2",
+            "similarity",
+            f"{len(texts):,} texts of {', '.join(names)}; vectors {options.vectors.stem}, {LISTS} lists; "
+            f"{len(number):,} distinct texts encoded.",
+        ),
         "",
         "## Mean cosine by epsilon",
         "",

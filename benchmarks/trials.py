@@ -19,13 +19,13 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from benchmarks.shared.pages import RESULTS, head
 from epsilometer.attacks.identification.embedding import EmbeddingAttack
 from epsilometer.attacks.identification.length import LengthAttack
 from epsilometer.attacks.identification.lexical import LexicalAttack
@@ -44,11 +44,8 @@ from epsilometer.corpora import synthetic
 from epsilometer.corpora.reading import read
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
-from epsilometer.report import origin
-from epsilometer.runtime.machine import hardware
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/results/teda_trials.md"
+PAGE = RESULTS / "teda_trials.md"
 EPSILONS = (50.0, 250.0)
 TRIALS = (10_000, 100_000, 1_000_000)
 ENCODED = 100_000  # rewrites, at most
@@ -131,13 +128,13 @@ def main(arguments: Sequence[str] = ()) -> None:
     bench = Bench(texts, TRIALS if options.texts else [count // LESS for count in TRIALS])
     columns = " | ".join(f"loss at {count:,}" for count in bench.trials)
     lines = [
-        "# TeDA's figure 5: numbers of trials",
-        "",
-        "Written by `python -m benchmarks.trials --texts`; do not edit. What the columns mean is in its docstring.",
-        "",
-        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. DP-MLM on the first "
-        f"{len(texts):,} training texts of {options.texts.stem if options.texts else 'queries'}, where the paper has "
-        "all; k = 2, lambda = -10000, alpha = 0.01. Losses are in nats.",
+        *head(
+            "TeDA's figure 5: numbers of trials",
+            "trials --texts",
+            f"DP-MLM on the first {len(texts):,} training texts of "
+            f"{options.texts.stem if options.texts else 'queries'}, where the paper has all; k = 2, lambda = -10000, "
+            "alpha = 0.01. Losses are in nats.",
+        ),
         "",
         "## What trials prove",
         "",

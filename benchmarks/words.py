@@ -17,7 +17,6 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,19 +24,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.shared.pages import RESULTS, head
 from epsilometer.auditing.text_audit import mechanism
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import read
 from epsilometer.mechanisms.words.shared.lists import WordLists
-from epsilometer.report import origin
-from epsilometer.runtime.machine import hardware
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words as words_of
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/results/words_speed.md"
+PAGE = RESULTS / "words_speed.md"
 WORDS, DIMENSIONS, LISTS = 34_573, 300, 5
 TOKENS, LINE = 200_000, 20
 EPSILON = 10.0  # within the paper's range; work hardly depends on it
@@ -162,11 +159,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             print(table[-1], flush=True)
     if options.texts:
         lines_of_page = [
-            "# Word mechanisms: tokens a day, after 1-Diffractor's figure 6",
-            "",
-            "Written by `python -m benchmarks.words --texts`; do not edit. What the columns mean is in its docstring.",
-            "",
-            f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {size}.",
+            *head("Word mechanisms: tokens a day, after 1-Diffractor's figure 6", "words --texts", f"{size}."),
             "",
             "## Speed",
             "",

@@ -4,64 +4,72 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
+import pytest
 
-from benchmarks.learning import LINEAR, Labelled, learnt, requests, reviews
+from benchmarks.learning import FOLDS, KINDS, LINEAR, Labelled, learnt, requests, reviews
 
-PLACES, WEATHER = [f"book a table for {n}" for n in range(8)], [f"will it rain on day {n}" for n in range(8)]
+PLACES, WEATHER = [f"book a table for {n}" for n in range(10)], [f"will it rain on day {n}" for n in range(10)]
 
 
 def _source(folder: Path) -> Path:
     rows = {
-        "text": [*PLACES, *WEATHER],
-        "intent": ["book"] * 8 + ["weather"] * 8,
-        "split": ["train"] * 6 + ["test"] * 2,
+        "text": [*PLACES, *WEATHER, "never read"],
+        "intent": ["book"] * 10 + ["weather"] * 10 + ["book"],
+        "split": ["train"] * 20 + ["test"],
     }
-    pl.DataFrame(rows | {"split": 2 * rows["split"]}).write_parquet(folder / "asked.parquet")
+    pl.DataFrame(rows).write_parquet(folder / "asked.parquet")
     return folder / "asked.parquet"
 
 
 def test_the_smallest_size_has_texts_of_every_class(tmp_path: Path) -> None:
-    of = requests(_source(tmp_path), (8, 4))
-    assert of.sizes == [2, 4, 8]
-    assert of.tested == 4
-    assert of.labels["intent"][:2] == ["book", "weather"]
-    assert {*of.texts[-4:]} == {*PLACES[6:], *WEATHER[6:]}, "of the split test alone"
+    of = requests(_source(tmp_path), 20)
+    assert of.sizes == [4, 8, 16]
+    assert of.labels["intent"][:4] == ["book", "weather"] * 2
+    assert {*of.texts} == {*PLACES, *WEATHER}, "of the split train alone"
 
 
-def test_what_rewrites_lost_is_not_learnt_and_what_they_kept_is(tmp_path: Path) -> None:
-    of = requests(_source(tmp_path), (8, 4))
-    assert list(learnt(of, of.texts, LINEAR, "intent"))[-1] == (1.0, 1.0)
+def test_every_text_is_tested_once_and_never_learnt_from_then(tmp_path: Path) -> None:
+    of = requests(_source(tmp_path), 20)
+    tested = [fold for _, fold in of.folds]
+    assert sorted(np.concatenate(tested).tolist()) == list(range(20))
+    assert all(sorted([*others, *fold]) == list(range(20)) for others, fold in of.folds)
+    first = [set(others[: of.sizes[0]].tolist()) for others, _ in of.folds]
+    assert not set.intersection(first[0], first[1]), "few texts are others in every fold"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_rewrites_lost_is_not_learnt_and_what_they_kept_is(kind: str, tmp_path: Path) -> None:
+    of = requests(_source(tmp_path), 20)
+    assert (learnt(of, of.texts, kind, "intent")[-1] == 1).all()
     lost = ["the same"] * len(of.texts)
-    clean, rewritten = list(learnt(of, lost, LINEAR, "intent"))[-1]
-    assert rewritten <= 0.5
-    assert clean <= 0.5
+    assert (learnt(of, lost, kind, "intent")[-1] <= 0.5).all()
 
 
 def test_rewrites_are_tested_on_rewrites_and_on_clean_texts(tmp_path: Path) -> None:
-    of = requests(_source(tmp_path), (8, 4))
+    of = requests(_source(tmp_path), 20)
     coded = ["aa" if text in PLACES else "bb" for text in of.texts]
-    clean, rewritten = list(learnt(of, coded, LINEAR, "intent"))[-1]
-    assert rewritten == 1.0
-    assert clean < 1.0
+    clean, rewritten = learnt(of, coded, LINEAR, "intent")[-1]
+    assert rewritten.shape == (FOLDS,)
+    assert (rewritten == 1).all()
+    assert (clean < 1).all()
 
 
-def test_reviews_without_a_rating_with_a_middling_one_or_too_long_are_left_out(tmp_path: Path) -> None:
+def test_reviews_are_rated_short_and_balanced(tmp_path: Path) -> None:
     long = "good " * 41
-    rows = [("good one", 5), ("bad one", 1), ("so so", 3), ("nothing said", None), (long, 5), ("fine one", 4)]
+    rows = [("so so", 3), ("nothing said", None), (long, 5), ("good one", 4), ("bad one", 1), ("fine one", 5)]
     table = pl.DataFrame(
         {
             "text": [text for text, _ in rows],
             "rating": [rating for _, rating in rows],
             "gender": ["F", "M", "F", "M", "F", "M"],
-            "split": ["train", "train", "train", "train", "train", "test"],
+            "split": ["train"] * len(rows),
         }
     )
     table.write_parquet(tmp_path / "reviews.parquet")
-    of = reviews(tmp_path / "reviews.parquet", (8, 4))
+    of = reviews(tmp_path / "reviews.parquet", "gender", 8)
     assert isinstance(of, Labelled)
-    assert dict(zip(of.texts, of.labels["sentiment"], strict=True)) == {
-        "good one": "good",
-        "bad one": "bad",
-        "fine one": "good",
-    }
+    sentiments = dict(zip(of.texts, of.labels["sentiment"], strict=True))
+    assert sentiments == {"good one": "good", "bad one": "bad"}, "as many of each"
+    assert of.labels["gender"] == ["M", "F"]

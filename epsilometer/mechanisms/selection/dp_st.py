@@ -54,6 +54,7 @@ TEMPLATE = "template"
 _INPUTS = 300  # triples of the corpus that serve as private ones where claims are checked
 _UNCHANGED = 1 << 12  # as_published: numbers for texts that are returned unchanged
 _CELLS = 1 << 21  # similarities in memory at a time
+_REMEMBERED = 1 << 14  # texts
 
 
 @component
@@ -195,7 +196,7 @@ class DPST:
         return results
 
     def _slots(self, texts: Sequence[str]) -> _Slots:
-        read = self._corpus.reader.triples(texts)
+        read = self._triples(texts)
         held: list[list[Triple | str | None]]
         if self.as_published:
             shares = [1 / max(1, len(triples)) for triples in read]
@@ -207,13 +208,38 @@ class DPST:
         row = {name: i for i, name in enumerate(dict.fromkeys(name for names in named for name in names))}
         vectors = np.zeros((len(row), self._corpus.vectors.shape[1]))
         full = [(i, slot) for i, (slot, _) in enumerate(row) if isinstance(slot, Triple)]
-        vectors[[i for i, _ in full]] = self._corpus.encode([triple for _, triple in full])
+        vectors[[i for i, _ in full]] = self._vectors([triple for _, triple in full])
         return _Slots(
             Ragged.of([[row[name] for name in names] for names in named]),
             vectors,
             np.array([share for _, share in row]),
             np.array([-1 if slot is None or isinstance(slot, Triple) else _number(slot) for slot, _ in row], np.int64),
         )
+
+    def _triples(self, texts: Sequence[str]) -> list[list[Triple]]:
+        """The triples of each text. An audit asks for the same texts many times: they are read once."""
+        if len(self._read) > _REMEMBERED:
+            self._read.clear()
+        new = [text for text in dict.fromkeys(texts) if text not in self._read]
+        self._read.update(zip(new, self._corpus.reader.triples(new), strict=True))
+        return [self._read[text] for text in texts]
+
+    def _vectors(self, triples: Sequence[Triple]) -> NDArray[np.float32]:
+        """The vectors of triples [n, d], each computed once."""
+        if len(self._encoded) > _REMEMBERED:
+            self._encoded.clear()
+        new = [triple for triple in dict.fromkeys(triples) if triple not in self._encoded]
+        self._encoded.update(zip(new, self._corpus.encode(new), strict=True))
+        rows = [self._encoded[triple] for triple in triples]
+        return np.array(rows, np.float32).reshape(len(rows), self._corpus.vectors.shape[1])
+
+    @cached_property
+    def _read(self) -> dict[str, list[Triple]]:
+        return {}
+
+    @cached_property
+    def _encoded(self) -> dict[Triple, NDArray[np.float32]]:
+        return {}
 
     def _log_cluster(
         self, utility: NDArray[np.float64], share: NDArray[np.float64], epsilon: float

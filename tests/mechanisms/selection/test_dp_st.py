@@ -20,6 +20,7 @@ from epsilometer.core.attack import Context
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.selection import dp_st as dp_st_module
 from epsilometer.mechanisms.selection.dp_st import DPST
 from epsilometer.mechanisms.selection.shared import triples as triples_module
 from epsilometer.mechanisms.selection.shared.triples import TripleCorpus
@@ -338,3 +339,23 @@ def test_what_is_refused(folder: Path, settings: dict[str, Any], message: str) -
         build(find("mechanisms", "dp_st", "rewrite"), {"resource": folder, **settings}, "m").rewrite(
             ["My sister sold the garden."], 1.0, Noise.named(1, "x")
         )
+
+
+def test_a_text_is_read_once_and_texts_beyond_the_bound_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = seeing(np.eye(3, dtype=np.float32), triples=1)
+    asked_for: list[str] = []
+    corpus = mechanism._corpus
+    whole, encode = corpus.reader, corpus.encode
+
+    class Counted:
+        def triples(self, texts: Sequence[str]) -> list[list[Triple]]:
+            asked_for.extend(texts)
+            return whole.triples(texts)
+
+    corpus.__dict__.update(reader=Counted(), encode=encode)
+    twice = [mechanism.rewrite(["0 1", "2", "0 1"], 4.0, Noise.named(3, "twice")).texts for _ in range(2)]
+    assert twice[0] == twice[1]
+    assert asked_for == ["0 1", "2"]
+    monkeypatch.setattr(dp_st_module, "_REMEMBERED", 1)
+    assert mechanism.rewrite(["0 1", "2", "0 1"], 4.0, Noise.named(3, "twice")).texts == twice[0]
+    assert asked_for == ["0 1", "2"] * 2

@@ -336,7 +336,7 @@ def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
     """For each label whom rewriting stops: who never saw a rewrite, and who learned from rewrites.
 
     By McNemar's exact test on the same test texts, corrected for the methods (Holm) and, of the retrained attackers,
-    for the choice of one (`comparison.compare_strongest`). It takes texts as independent.
+    if there are any, for the choice of one (`comparison.compare_strongest`). It takes texts as independent.
     """
     sentences = []
     single = attackers.filter(pl.col("texts_each") == 1)
@@ -348,7 +348,8 @@ def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
             for cell, fall, p in zip(cells, falls, holm([fall.p_value for fall in falls]), strict=True)
             if p <= alpha and fall.first_only < fall.second_only
         ]
-        gains = [compare_strongest(_right(cell, STATIC), _right(cell, *LEARNED)) for cell in stopped]
+        learnt = [(_right(cell, STATIC), _right(cell, *LEARNED)) for cell in stopped]
+        gains = [compare_strongest(static, again) for static, again in learnt if again]
         back = [
             p <= alpha and gain.first_only < gain.second_only
             for gain, p in zip(gains, holm([gain.p_value for gain in gains]), strict=True)

@@ -98,6 +98,11 @@ def test_who_is_surely_stopped_and_who_is_not_is_said() -> None:
     assert "80.0\N{NO-BREAK SPACE}% of clean texts, guessing in 50.0\N{NO-BREAK SPACE}%" in sentence
     assert "Of 2 methods without an epsilon idt and textfooler surely stop" in sentence
     assert "under 2 of 2 one that learned from rewrites surely does better (McNemar's test at 99 %)" in sentence
+    nobody_learned = own.filter(pl.col("attacker").is_in(["clean", "static"]))
+    assert (
+        "surely stop a classifier that never saw rewrites (McNemar"
+        in anonymity.stopped_sentences(nobody_learned, 0.01)[0]
+    )
     (strict,) = anonymity.stopped_sentences(own, 1e-8)  # textfooler's fall alone is as sure
     assert "Of 2 methods without an epsilon textfooler surely stops" in strict
     assert "under 0 of 1" in strict

@@ -1,0 +1,41 @@
+"""PrivRewrite from within: what is measured on how many texts, and how sure its means are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp
+
+from benchmarks.privrewrite import EPSILONS, Vectors, built, by_epsilon, expected, mean, variants
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.locate import ENCODER
+
+TEXTS = ["a parcel came late", "the waiter was kind", "my order is lost"]
+
+
+def test_a_mean_has_the_interval_of_students_t() -> None:
+    values = np.array([0.1, 0.4, 0.2, 0.9])
+    low, high = ttest_1samp(values, 0).confidence_interval(0.99)
+    middle, reach = map(float, mean(values, ".12f").split(" ± "))
+    assert (middle - reach, middle + reach) == pytest.approx((low, high))
+
+
+def test_only_the_largest_epsilon_is_measured_on_all_texts() -> None:
+    assert [(epsilon, len(some)) for epsilon, some in by_epsilon(TEXTS, 2)] == [(EPSILONS[0], 2), (EPSILONS[-1], 3)]
+
+
+def test_texts_are_encoded_once_and_as_by_the_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, alone = Vectors(), Encoder(ENCODER).encode(TEXTS)
+    assert (vectors.encode([*TEXTS, TEXTS[0]]) == alone[[0, 1, 2, 0]]).all()
+    monkeypatch.setattr(vectors._encoder, "encode", lambda texts: pytest.fail("again") if texts else alone[:0])
+    assert vectors.cosines(TEXTS, TEXTS) == pytest.approx(np.ones(3), abs=1e-6)
+
+
+def test_differences_are_of_the_same_texts() -> None:
+    vectors = Vectors()
+    cells = [cell.split(" ± ")[0].strip() for cell in variants(vectors, TEXTS, 40).split("|")[2:9]]
+    full, naive, em, wp, *less = map(float, cells)
+    assert less == pytest.approx([full - em, full - naive, wp - em], abs=0.002)
+    cosines, left = expected(built(vectors, k=10), vectors, TEXTS, 40)
+    assert full == pytest.approx(cosines.mean(), abs=0.001)
+    assert (left <= 10).all()
