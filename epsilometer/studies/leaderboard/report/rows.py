@@ -47,7 +47,7 @@ def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
         if name == SENTENCE:
             one_text = board.frontiers.filter(lengths=lengths)["one_text"][0]
             row |= {"cosine": f"{one_text:.3f}", "share": "0"}
-        f1 = {f"F1 {_LEARNERS[each['learner']]}": f"{np.mean(each['values']):.3f}" for each in group.to_dicts()}
+        f1 = {f"F1 {_LEARNERS[each['learner']]}": _spread(each["values"]) for each in group.to_dicts()}
         yield {**row, **f1, "remark": ""}
 
 
@@ -87,9 +87,7 @@ def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
         for each in group.to_dicts():
             learner, task = _LEARNERS[each["learner"]], each["figure"] == "task"
             if not task or each["texts"] in board.texts:
-                row[f"{learner}, {each['texts']:,}" if task else f"infers, {learner}"] = (
-                    f"{np.mean(each['values']):.3f}"
-                )
+                row[f"{learner}, {each['texts']:,}" if task else f"infers, {learner}"] = _spread(each["values"])
         if any(row[column] for column in row if column not in _TOLD):
             yield row
 
@@ -145,4 +143,9 @@ def _tail(row: Row) -> str:
 
 def _mean(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_law: bool = False) -> str:
     values = board.values(row, figure, learner, size, by_law=by_law)
-    return "" if values is None else f"{np.mean(values):.3f}"
+    return "" if values is None else _spread(values)
+
+
+def _spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation over splits."""
+    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
