@@ -69,7 +69,7 @@ def test_what_was_read_elsewhere_gives_the_same_laws(
 
 def test_a_search_over_budgets_reads_its_texts_once(mechanism: DPMLM, monkeypatch: pytest.MonkeyPatch) -> None:
     searching, fresh = (DPMLMPlus(resource=mechanism.resource) for _ in range(2))
-    monkeypatch.setattr(masked_lm, "REMEMBERED", 20)  # of the 2 * 8 masks of the first text and the 2 * 8 of the second
+    monkeypatch.setattr(masked_lm, "REMEMBERED", 20)  # of the 14 masks of the first text and 16 of the second
     network = searching._model._model
     ran: list[int] = []
     monkeypatch.setattr(
