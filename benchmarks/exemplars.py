@@ -50,6 +50,7 @@ from epsilometer.models.classifiers.linear import Linear, logistic_regression
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 from epsilometer.report.export import markup
+from epsilometer.report.wording import mean_interval
 
 SHARED = ROOT.parent / "shared"
 CACHE = ROOT / "runs/exemplars"  # of embeddings
@@ -367,14 +368,15 @@ def main() -> None:
 
 
 def page(rows: dict[tuple[str, str], list[dict[str, float]]]) -> str:
-    """The page: a table of means over splits with their standard deviations, and which goals are reached."""
+    """The page: a table of means over splits with their intervals, and which goals are reached."""
     clean, few = (np.array([row["head"] for row in rows[name, ""]]) for name in ("clean texts", FEW))
     goals = (clean + few) / 2
     reached = [_reached(name, kind, of, goals) for (name, kind), of in rows.items() if kind]
     said, tries, learners = ((__doc__ or "").split("\n\n")[i] for i in (1, 2, 3))
     settings = (
         f"{SPLITS} splits: {PUBLIC:,} public and {PRIVATE:,} private texts, {SETS} sets of {SIZE}; {EXEMPLARS} "
-        "exemplars. Means, and standard deviations over splits. Losses are in nats, by the law; the share of the "
+        "exemplars. Means with 99 % intervals of Student's t over splits, which share some of the texts that they are "
+        "drawn from and so are a little narrow. Losses are in nats, by the law; the share of the "
         "possible is 0 for the best public text of the same kind given to everybody, 1 at the ceiling."
     )
     goal = (
@@ -398,11 +400,9 @@ def page(rows: dict[tuple[str, str], list[dict[str, float]]]) -> str:
 
 
 def _cells(name: str, kind: str, splits: Sequence[dict[str, float]]) -> dict[str, str]:
-    """Mean ± standard deviation of each figure; empty where there is none."""
+    """Mean and interval of each figure; empty where there is none."""
     figures = {
-        key: f"{np.mean(of):.3f} ± {np.std(of, ddof=1):.3f}" if None not in of else ""
-        for key in COLUMNS
-        if (of := [row.get(key) for row in splits])
+        key: mean_interval(of) if None not in of else "" for key in COLUMNS if (of := [row.get(key) for row in splits])
     }
     return {"try": name, "public texts": kind, **figures}
 

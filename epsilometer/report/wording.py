@@ -7,6 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
 from epsilometer.core.rounding import DOWN, NEAREST, UP, rounded
 
 _NAMED = 6  # names in one sentence before the rest is counted
@@ -50,6 +54,13 @@ def as_number(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.4g}" if math.isfinite(value) else "∞"
+
+
+def mean_interval(values: ArrayLike, digits: str = ".3f", alpha: float = 0.01) -> str:
+    """`0.834 ± 0.039`: the mean of independent runs [n >= 2], and how far its interval by Student's t reaches."""
+    runs = np.asarray(values, dtype=np.float64)
+    reach = stdtrit(len(runs) - 1, 1 - alpha / 2) * runs.std(ddof=1) / math.sqrt(len(runs))
+    return f"{runs.mean():{digits}} ± {reach:{digits}}"
 
 
 def rough(value: float) -> str:

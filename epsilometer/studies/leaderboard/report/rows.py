@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from epsilometer.report.table import NONE
-from epsilometer.report.wording import as_number, budget, tail_words
+from epsilometer.report.wording import as_number, budget, mean_interval, tail_words
 from epsilometer.studies.leaderboard.learning import SENTENCES, WORDS
 from epsilometer.studies.leaderboard.plain import SENTENCE
 from epsilometer.studies.leaderboard.report.standing import Board
@@ -47,7 +45,7 @@ def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
         if name == SENTENCE:
             one_text = board.frontiers.filter(lengths=lengths)["one_text"][0]
             row |= {"cosine": f"{one_text:.3f}", "share": "0"}
-        f1 = {f"F1 {_LEARNERS[each['learner']]}": _spread(each["values"]) for each in group.to_dicts()}
+        f1 = {f"F1 {_LEARNERS[each['learner']]}": mean_interval(each["values"]) for each in group.to_dicts()}
         yield {**row, **f1, "remark": ""}
 
 
@@ -65,14 +63,14 @@ def _taught(board: Board, row: Row) -> Iterator[dict[str, str]]:
     """A row of those that do not know the law, and one of those that do, where there are such."""
     for by_law in (False, True):
         f1 = {
-            f"{name}, {board.texts[size]:,}": _mean(board, row, "task", learner, size=size, by_law=by_law)
+            f"{name}, {board.texts[size]:,}": _f1(board, row, "task", learner, size=size, by_law=by_law)
             for size in range(len(SIZES))
             for learner, name in _LEARNERS.items()
         }
         if any(f1.values()):
             begin = {**_named(row), "lengths": row["lengths"], "law": "known" if by_law else ""}
             infers = {
-                f"infers, {name}": _mean(board, row, "attribute", learner, by_law=by_law)
+                f"infers, {name}": _f1(board, row, "attribute", learner, by_law=by_law)
                 for learner, name in _LEARNERS.items()
             }
             more = "" if by_law else ", ".join(row["teaches_more"] or ())
@@ -87,7 +85,7 @@ def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
         for each in group.to_dicts():
             learner, task = _LEARNERS[each["learner"]], each["figure"] == "task"
             if not task or each["texts"] in board.texts:
-                row[f"{learner}, {each['texts']:,}" if task else f"infers, {learner}"] = _spread(each["values"])
+                row[f"{learner}, {each['texts']:,}" if task else f"infers, {learner}"] = mean_interval(each["values"])
         if any(row[column] for column in row if column not in _TOLD):
             yield row
 
@@ -124,7 +122,7 @@ def _worth(board: Board, row: Row) -> dict[str, str]:
     columns = ("epsilon", "average", "delta at 4", "cosine", "ceiling", "share", "F1 words", "F1 head")
     if row["epsilon"] is None:
         return dict.fromkeys(columns, NONE)
-    f1 = (_mean(board, row, "task", learner) for learner in _LEARNERS)
+    f1 = (_f1(board, row, "task", learner) for learner in _LEARNERS)
     average, share = _ENDS[row["by"]] + as_number(row["average"]), NONE
     if row["share"] is not None:
         share = f"{_SHARES[row['by']]}{row['share']:.2f}"
@@ -141,11 +139,6 @@ def _tail(row: Row) -> str:
     return tail_words(*ends.get(row["by"], (row["delta_at_4"], None)))
 
 
-def _mean(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_law: bool = False) -> str:
+def _f1(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_law: bool = False) -> str:
     values = board.values(row, figure, learner, size, by_law=by_law)
-    return "" if values is None else _spread(values)
-
-
-def _spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation over splits."""
-    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
+    return "" if values is None else mean_interval(values)
