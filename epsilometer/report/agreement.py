@@ -14,6 +14,9 @@ so is a test without a message; of one that nothing could have turned the answer
 1: without an interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. A
 macro F1 is neither, and has none by it. An overlap is *not testable here* where not every verdict was within reach:
 where no share of n texts would have agreed, or none disagreed.
+
+`± r` after a cell is how far its number may be off by chance, where the table has no interval and the page says why
+r: of a number beside another cell it is that of their difference.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from epsilometer.core.errors import UserError
 
 AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE = "agrees", "disagrees", "undecided here", "not testable here"
 RULE = re.compile(
-    r"^(?P<cell>.+?)(?: OF (?P<of>\d+))? (?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS) "
+    r"^(?P<cell>.+?)(?: OF (?P<of>\d+)| ± (?P<reach>[\d.]+))? (?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS) "
     r"(?P<other>.+?)(?: OF (?P<other_of>\d+))?(?: BY (?P<by>.+))?$",
     re.DOTALL,
 )
@@ -37,16 +40,30 @@ _ALPHA = 0.01  # of the intervals of shares
 
 
 def agreement(
-    cell: str, rule: str, other: str, by: str | None = None, *, of: int | None = None, other_of: int | None = None
+    cell: str,
+    rule: str,
+    other: str,
+    by: str | None = None,
+    *,
+    of: int | None = None,
+    other_of: int | None = None,
+    off: float = 0,
 ) -> str:
-    """Returns the verdict on a claim; of, other_of: of how many texts the cell and the other are a share.
+    """Returns the verdict on a claim.
+
+    of, other_of: of how many texts the cell and the other are a share; off: how far the cell may be off by chance.
 
     Raises UserError where a number is expected and none is there, and where a share is not between 0 and 1.
     """
     if rule in ("IS", "IS NOT"):
         return _SILENT.get(cell) or (AGREES if (cell == other) == (rule == "IS") else DISAGREES)
     beside, reach = interval(other, other_of), interval(by or "0")[1]
-    verdict = _compared(interval(cell, of), rule, beside, reach)
+    low, high = interval(cell, of)
+    if low == high:
+        low, high = low - off, high + off
+    verdict = _compared((low, high), rule, beside, reach)
+    if verdict == UNDECIDED and rule == "NEAR" and 2 * off > beside[1] - beside[0] + 2 * reach:
+        return NOT_TESTABLE
     if verdict == UNDECIDED and of is not None:
         possible = {_compared(_of_share(hits / of, of), rule, beside, reach) for hits in range(of + 1)}
         return verdict if {AGREES, DISAGREES} <= possible else NOT_TESTABLE

@@ -53,6 +53,22 @@ def test_a_rule_could_have_come_out_otherwise(claim: tuple[str, ...], verdict: s
     assert agreement(*claim) == verdict
 
 
+@pytest.mark.parametrize(
+    ("claim", "off", "verdict"),
+    [
+        (("55.60", "ABOVE", "52.00"), 8.2, UNDECIDED),
+        (("62.00", "ABOVE", "52.00"), 8.2, AGREES),
+        (("42.00", "ABOVE", "52.00"), 8.2, DISAGREES),
+        (("51.60", "NEAR", "50", "10"), 5.8, AGREES),
+        (("51.60", "NEAR", "50", "5"), 5.8, NOT_TESTABLE),
+        (("75.0", "NEAR", "50", "5"), 5.8, DISAGREES),
+        (("0.15 (0.12 to 0.18)", "ABOVE", "0.1"), 1, AGREES),  # an interval that the table gives stays
+    ],
+)
+def test_a_number_may_be_off_by_chance(claim: tuple[str, ...], off: float, verdict: str) -> None:
+    assert agreement(*claim, off=off) == verdict
+
+
 def test_a_share_of_few_texts_has_an_interval() -> None:
     """None of n: the upper end is where none of n comes out in half of alpha."""
     assert interval("0", 18) == (0, pytest.approx(1 - 0.005 ** (1 / 18)))
