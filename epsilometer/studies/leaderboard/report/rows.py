@@ -10,7 +10,7 @@ from epsilometer.report.wording import as_number, budget, mean_interval, tail_wo
 from epsilometer.studies.leaderboard.learning import SENTENCES, WORDS
 from epsilometer.studies.leaderboard.plain import SENTENCE
 from epsilometer.studies.leaderboard.report.standing import Board
-from epsilometer.studies.leaderboard.tables import SIZES, TAIL
+from epsilometer.studies.leaderboard.tables import SIZES, SPLITS, TAIL
 
 _ENDS = {"law": "", "latents": "≤ ", "attacks": "≥ "}  # what a loss is known by
 _SHARES = {"law": "", "latents": "≥ ", "attacks": "≤ "}
@@ -85,7 +85,9 @@ def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
         for each in group.to_dicts():
             learner, task = _LEARNERS[each["learner"]], each["figure"] == "task"
             if not task or each["texts"] in board.texts:
-                row[f"{learner}, {each['texts']:,}" if task else f"infers, {learner}"] = mean_interval(each["values"])
+                shared = _shared(board.texts.index(each["texts"])) if each["texts"] in board.texts else 0
+                cell = mean_interval(each["values"], shared=shared)
+                row[f"{learner}, {each['texts']:,}" if task else f"infers, {learner}"] = cell
         if any(row[column] for column in row if column not in _TOLD):
             yield row
 
@@ -141,4 +143,9 @@ def _tail(row: Row) -> str:
 
 def _f1(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_law: bool = False) -> str:
     values = board.values(row, figure, learner, size, by_law=by_law)
-    return "" if values is None else mean_interval(values)
+    return "" if values is None else mean_interval(values, shared=_shared(size))
+
+
+def _shared(size: int) -> float:
+    """The mean part of their texts that two splits have in common: blocks in a ring, of which each takes some."""
+    return (SIZES[size] - 1) / (SPLITS - 1)
