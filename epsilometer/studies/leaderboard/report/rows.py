@@ -29,9 +29,10 @@ def standing(board: Board, lengths: str) -> list[dict[str, str]]:
 
 def _standing(board: Board, row: Row) -> dict[str, str]:
     above = row["above"] and f"above {', '.join(row['above'])}"
+    less = "keeps less than one sentence for all" if (row["share"] or 0) < 0 else None
     rank = NONE if row["rank"] is None else str(row["rank"])
     begin = {**_named(row), "claim": row["claim_class"] or NONE, "rank": rank}
-    return {**begin, **_worth(board, row), "remark": row["reason"] or above or ""}
+    return {**begin, **_worth(board, row), "remark": "; ".join(filter(None, (row["reason"], above, less)))}
 
 
 def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
