@@ -101,7 +101,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = ArgumentParser(prog="python -m benchmarks.similarity", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("vectors", metavar="VECTORS", type=Path)
     parser.add_argument("files", metavar="FILE", nargs="+")
-    parser.add_argument("--texts", metavar="N", type=int, default=300, help="of each file")
+    parser.add_argument("--texts", metavar="N", type=int, default=100, help="of each file")
     options = parser.parse_args(arguments)
     texts = [text for file in options.files for text in first(file, options.texts)]
     by_case = rewritten(options.vectors, texts)

@@ -205,6 +205,19 @@ def test_published_forms_whose_supports_differ_lose_without_bound(
     assert table["delta_at_claim"][0] > 0.1
 
 
+def test_a_text_that_shows_more_than_its_words_loses_at_least_what_these_do(words: dict[str, Path]) -> None:
+    texts, settings = sentences(words["vectors"]), {"resource": words["vectors"]}
+    alone, more = (
+        epsilometer.exact_loss(texts, "tem", [5.0], {**settings, "layout": layout}, design=UNIFORM)
+        for layout in ("normalised", "kept")
+    )
+    assert more["average"].to_list() == alone["average_low"].to_list()
+    assert set(more["method"]) == {"at least"}
+    assert more.select("average_high", "all_high").row(0) == (math.inf, math.inf)
+    assert more.select("delta_at_4", "all_delta_at_4").row(0) == (1.0, 1.0)
+    assert (alone["average_high"].is_finite().all(), alone["delta_at_4"][0] < 1) == (True, True)
+
+
 def test_claims_that_are_too_small_too_far_or_missing() -> None:
     largest = float(np.abs(LAW[:, None] - LAW).max())
     for claimed, verdict in ((0.9 * largest, VIOLATED), (largest + 1e-12, NOT_REFUTED), (None, NO_CLAIM)):

@@ -96,3 +96,22 @@ def test_no_budget_within_the_tail_is_stated_where_more_than_the_loss_is_lost_th
     assert first.lost.average[0] == pytest.approx(1.0, rel=0.01)
     assert second.epsilon is None
     assert "it loses 1.8" in second.reason
+
+
+@dataclass(frozen=True)
+class Jump:
+    """A loss that jumps from .5 to 1.2 nats at epsilon 3, without a tail."""
+
+    by: str = BY_LAW
+    width: float = 1.01
+
+    def at(self, epsilon: float) -> Lost:
+        average = 0.5 if epsilon < 3 else 1.2
+        return Lost((average, average), (0.0, 0.0))
+
+
+def test_where_the_loss_jumps_past_the_target_the_second_budget_lies_below_it() -> None:
+    for budget in budgets(Jump(), 1.0, (0.1, 30.0)):
+        assert "jumps from 0.5 to 1.2 nats" in budget.reason
+        assert budget.lost.average[0] == (1.2 if budget.kind == AVERAGE else 0.5)
+        assert budget.epsilon == pytest.approx(3, rel=0.02)

@@ -9,11 +9,12 @@ from epsilometer.report.table import NONE
 from epsilometer.report.wording import as_number, budget, mean_interval, tail_words
 from epsilometer.studies.leaderboard.learning import SENTENCES, WORDS
 from epsilometer.studies.leaderboard.plain import SENTENCE
-from epsilometer.studies.leaderboard.report.standing import Board
+from epsilometer.studies.leaderboard.report.standing import Board, exceeds
 from epsilometer.studies.leaderboard.tables import SIZES, SPLITS, TAIL
 
-_ENDS = {"law": "", "latents": "≤ ", "attacks": "≥ "}  # what a loss is known by
-_SHARES = {"law": "", "latents": "≥ ", "attacks": "≤ "}
+_ENDS = {"law": "", "latents": "≤ ", "attacks": "≈ "}  # what a loss is known by; hits are counted without an interval
+_SHARES = {"law": "", "latents": "≥ ", "attacks": "≈ "}
+_TURNED = _SHARES | {"latents": "≤ "}  # where less is kept than by one sentence for all
 _BY = {"law": "law", "latents": "law of latents", "attacks": "attacks"}
 _LEARNERS = {WORDS: "words", SENTENCES: "head"}
 _TOLD = ("mechanism", "loss")  # what the reader of any table looks for
@@ -30,9 +31,10 @@ def standing(board: Board, lengths: str) -> list[dict[str, str]]:
 def _standing(board: Board, row: Row) -> dict[str, str]:
     above = row["above"] and f"above {', '.join(row['above'])}"
     less = "keeps less than one sentence for all" if (row["share"] or 0) < 0 else None
+    more = "loses more than was asked for" if exceeds(row) else None
     rank = NONE if row["rank"] is None else str(row["rank"])
     begin = {**_named(row), "claim": row["claim_class"] or NONE, "rank": rank}
-    return {**begin, **_worth(board, row), "remark": "; ".join(filter(None, (row["reason"], above, less)))}
+    return {**begin, **_worth(board, row), "remark": "; ".join(filter(None, (row["reason"], above, less, more)))}
 
 
 def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
@@ -96,7 +98,7 @@ def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
 def averaged(board: Board, row: Row) -> dict[str, str]:
     """A mechanism at the budget of exactly the average loss."""
     worth = {name: cell for name, cell in _worth(board, row).items() if name != "ceiling"}
-    return {**_named(row), "lengths": row["lengths"], **worth}
+    return {**_named(row), "lengths": row["lengths"], **worth, "remark": row["reason"] or ""}
 
 
 def measured(board: Board, row: Row) -> dict[str, str]:
@@ -128,7 +130,7 @@ def _worth(board: Board, row: Row) -> dict[str, str]:
     f1 = (_f1(board, row, "task", learner) for learner in _LEARNERS)
     average, share = _ENDS[row["by"]] + as_number(row["average"]), NONE
     if row["share"] is not None:
-        share = f"{_SHARES[row['by']]}{row['share']:.2f}"
+        share = f"{(_TURNED if row['share'] < 0 else _SHARES)[row['by']]}{row['share']:.2f}"
     worth = (f"{row['cosine']:.3f}", f"{row['ceiling']:.3f}", share)
     return dict(zip(columns, (budget(row["epsilon"]), average, _tail(row), *worth, *f1), strict=True))
 

@@ -23,10 +23,10 @@ _CLEAR = (
 )
 _READING = (
     "Losses, worth and ceiling are those of the same sets of ten texts: by the mechanism's law, ≤ by the law of its "
-    "latents, ≥ by attacks. F1 is macro, on clean texts, with 99 % intervals of the mean, by a linear model of words "
-    "and by a head on frozen sentence embeddings (MiniLM). Intervals are Student's t over five splits, which share the "
-    "public part and no other text; where they learn from three times as many texts they share half of these, and the "
-    "variance is corrected for it (Nadeau and Bengio 2003)."
+    "latents, ≈ by attacks, whose hits are counted without an interval. F1 is macro, on clean texts, with 99 % "
+    "intervals of the mean, by a linear model of words and by a head on frozen sentence embeddings (MiniLM). Intervals "
+    "are Student's t over five splits, which share the public part and no other text; where they learn from three "
+    "times as many texts they share half of these, and the variance is corrected for it (Nadeau and Bengio 2003)."
 )
 _RANKED = (
     "At the largest budget with at most this loss and a delta at 4 nats of at most .01. Ranks are within a class of "
