@@ -10,7 +10,9 @@ import typer
 
 from epsilometer.cli.options import (
     EndpointOptions,
+    Group,
     Identifiers,
+    Kinds,
     LinkingOptions,
     MechanismName,
     PerText,
@@ -117,12 +119,8 @@ class Inference:
     attribute: Annotated[
         str | None, typer.Option(help="A column of FILE that nobody should infer: with --max-attribute-loss.")
     ] = None
-    group: Annotated[
-        str | None, typer.Option(help="With --attribute: the column of what texts share, such as their author.")
-    ] = None
-    kinds: Annotated[
-        str | None, typer.Option(help="With --attribute: kinds of classifiers, linear,encoder,transformer.")
-    ] = None
+    group: Group = None
+    kinds: Kinds = None
 
     def check(self, limits: GateLimits, linking: LinkingOptions, cell: str | None) -> None:
         """Refuse what has no limit, a limit of nothing, and labels of a cell."""

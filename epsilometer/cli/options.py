@@ -72,6 +72,11 @@ Identifiers = Annotated[
     ),
 ]
 
+Group = Annotated[
+    str | None, typer.Option(help="With --attribute: the column of what texts share, such as their author.")
+]
+Kinds = Annotated[str | None, typer.Option(help="With --attribute: kinds of classifiers, linear,encoder,transformer.")]
+
 
 @dataclass(frozen=True)
 class EndpointOptions:
