@@ -208,9 +208,9 @@ def seeds(bench: Bench) -> list[str]:
         every = [bench.rewritten("dp_bart", epsilon, seed) for seed in range(SEEDS)]
         vectors = [bench.encoder.encode(result.rewrites) for result in every]
         like = np.mean([np.einsum("ij,ij->i", a, b) for a, b in combinations(vectors, 2)], axis=0)  # of each text
-        kept = np.mean([result.cosines for result in every], axis=0)
+        cosine = np.mean([result.cosines for result in every], axis=0)
         shown = " | ".join(cell(result.rewrites[0]) for result in every)
-        rows.append(f"| {epsilon:,g} | {mean_interval(like)} | {mean_interval(kept)} | {shown} |")
+        rows.append(f"| {epsilon:,g} | {mean_interval(like)} | {mean_interval(cosine)} | {shown} |")
     head = "| epsilon | between seeds | to the text | " + " | ".join(f"seed {seed}" for seed in range(SEEDS)) + " |"
     said = f"Mean cosines over {len(bench.texts)} texts, {_INTERVALS}; the rewrites are of “{cell(bench.texts[0])}”."
     return table("DP-BART with other seeds", said, head, rows)
