@@ -109,8 +109,8 @@ def measured(board: Board, row: Row) -> dict[str, str]:
         **_named(row),
         "lengths": row["lengths"],
         "loss known by": _BY[row["by"]],
-        "pure epsilon": _number(row["pure"]),
-        "worst pair": _number(row["worst"]),
+        "pure epsilon": as_number(row["pure"]),
+        "worst pair": as_number(row["worst"]),
         "words a second": speed,
         "processor, s": NONE if origin is None else f"{origin.seconds:,.0f}",
         "commit": NONE if origin is None else origin.commit,
@@ -133,10 +133,6 @@ def _worth(board: Board, row: Row) -> dict[str, str]:
         share = f"{(_TURNED if row['share'] < 0 else _SHARES)[row['by']]}{row['share']:.2f}"
     worth = (f"{row['cosine']:.3f}", f"{row['ceiling']:.3f}", share)
     return dict(zip(columns, (budget(row["epsilon"]), average, _tail(row), *worth, *f1), strict=True))
-
-
-def _number(value: float | None) -> str:
-    return NONE if value is None else as_number(value)
 
 
 def _tail(row: Row) -> str:
