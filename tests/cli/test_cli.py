@@ -595,8 +595,9 @@ def test_a_black_box_goes_through_every_kind_of_audit(
     assert "None" not in out
     rows = json.loads(call(capsys, *arguments, "--json")[1])
     assert {row["epsilon"] for row in rows} == {1, 2}
-    assert all(row["verdict"] == "no claim" and row["loss"] >= 0 for row in rows)
-    assert max(row["loss"] for row in rows) > 0  # lengths and words show through
+    assert all(row["verdict"] == "no claim" for row in rows)
+    for epsilon in (1, 2):
+        assert max(row["loss"] for row in rows if row["epsilon"] == epsilon) > 0  # lengths and words show through
 
 
 @pytest.mark.parametrize(
