@@ -29,8 +29,7 @@ from epsilometer.studies.texts.varying import pool
 
 SHOWN = 5  # tokens: the likeliest
 
-Variation = tuple[str, float, int, float, int, Match]
-"""Factor, value, k, temperature, a seed of its own, match."""
+Variation = tuple[str, float, int, float, int, Match]  # factor, value, k, temperature, a seed of its own, match
 
 
 def main(name: str) -> None:
@@ -57,7 +56,7 @@ def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | fl
 
 
 def _vary(name: str) -> Callable[[Variation], pl.DataFrame]:
-    """What runs one variation of a cell; variations of different factors may be the same audit, which runs once."""
+    """What runs one variation of a cell; those of different factors may be the same audit, which runs once."""
     params = read_params()
     audited = cache(partial(_audited, params, name, mechanism(params, name)))
 
@@ -69,7 +68,6 @@ def _vary(name: str) -> Callable[[Variation], pl.DataFrame]:
 
 
 def _variations(params: TextsParams, ablation: Ablation) -> Iterator[Variation]:
-    """The variations of a cell."""
     k, temperature, match = params.trials.candidates, params.trials.temperature, params.match(ablation.dataset)
     for other in ablation.candidates:
         yield "candidates k", other, other, temperature, 0, match
