@@ -15,9 +15,8 @@ usage: python -m benchmarks.anonymize [--texts N] [--plain N] [--kind linear|enc
 
 from __future__ import annotations
 
-import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
@@ -26,7 +25,7 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 
-from epsilometer.core.mechanism import Rewrites
+from benchmarks.shared.clock import timed
 from epsilometer.core.outcomes import FOUND
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
@@ -61,13 +60,6 @@ def one_by_one(searches: Iterable[Search[T]]) -> list[T]:
         except StopIteration as ended:
             results.append(ended.value)
     return results
-
-
-def timed(rewrite: Callable[[], Rewrites]) -> tuple[Rewrites, float, float]:
-    """The rewrites, and the wall clock's and the processor's seconds."""
-    wall, processor = time.perf_counter(), time.process_time()
-    rewrites = rewrite()
-    return rewrites, time.perf_counter() - wall, time.process_time() - processor
 
 
 def greedy(name: str, resource: Path, kind: str, texts: list[str], plain: int) -> dict[str, object]:

@@ -10,16 +10,16 @@ usage: python -m benchmarks.idt [--texts N] [--plain N] [-k K] [-q Q]
 
 from __future__ import annotations
 
-import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
-from scipy.stats import beta
 
+from benchmarks.shared.clock import timed
+from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
@@ -38,7 +38,7 @@ from epsilometer.text.vectors import WordVectors
 
 TRAINED_ON, SEED = 3000, 1
 PRIVATE, USEFUL = "gender", "rating"
-LEVEL = 0.99
+ALPHA = 0.01
 
 
 class Loop:
@@ -79,13 +79,6 @@ class Loop:
         return best
 
 
-def timed(rewrite: Callable[[], Sequence[str]]) -> tuple[Sequence[str], float, float]:
-    """The rewrites, and the wall clock's and the processor's seconds."""
-    wall, processor = time.perf_counter(), time.process_time()
-    rewrites = rewrite()
-    return rewrites, time.perf_counter() - wall, time.process_time() - processor
-
-
 def successes(victims: Sequence[Linear], test: pl.DataFrame, rewrites: Sequence[str]) -> tuple[int, int]:
     """Changed rewrites that hide the private label and keep the useful one, of the texts that victims read right."""
     test = test.head(len(rewrites))
@@ -94,14 +87,6 @@ def successes(victims: Sequence[Linear], test: pl.DataFrame, rewrites: Sequence[
     private, useful = test[PRIVATE].to_numpy(), test[USEFUL].to_numpy()
     right = (said[0] == private) & (said[1] == useful)
     return int((right & (after[0] != private) & (after[1] == useful)).sum()), int(right.sum())
-
-
-def interval(count: int, of: int) -> tuple[float, float]:
-    """Clopper and Pearson's."""
-    tail = (1 - LEVEL) / 2
-    low = beta.ppf(tail, count, of - count + 1) if count else 0.0
-    high = beta.ppf(1 - tail, count + 1, of - count) if count < of else 1.0
-    return float(low), float(high)
 
 
 def main() -> None:
@@ -128,7 +113,7 @@ def main() -> None:
         few = texts[: options.plain]
         plain, *loop_seconds = timed(lambda: [loop.rewrite(text, noise.generator(i)) for i, text in enumerate(few)])
         count, of = successes(victims, test, plain)
-        low, high = interval(count, of)
+        low, high = clopper_pearson(count, of, ALPHA)
         shown = f"RS_all {count} of {of} ({low:.3f} to {high:.3f})"
         print(f"the loop: {len(few)} texts, {len(few) / loop_seconds[0]:.3f} a second, {shown}", flush=True)
         ways = {"as_published": {"as_published": True}, "fewest": {}}

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import beta
 
 from epsilometer.attacks.identification.shared.judge_model import JudgeModel
 from epsilometer.attacks.identification.shared.judge_prompt import Question
+from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.corpora import synthetic
 from epsilometer.models.embedded import EMBEDDED
 
@@ -68,8 +68,8 @@ def main() -> None:
         ]
         right = named(judge, injected) == source
         flipped, there = int((before & ~right).sum()), int(before.sum())
-        low, high = beta.ppf([0.025, 0.975], [flipped, flipped + 1], [there - flipped + 1, there - flipped])
-        interval = f"{np.nan_to_num(low):.1%} to {high:.1%}"
+        low, high = clopper_pearson(flipped, there, 0.05)
+        interval = f"{low:.1%} to {high:.1%}"
         places = [(before & ~right & (source == slot)).sum() / (before & (source == slot)).sum() for slot in (1, 0)]
         print(
             f"{name:32} {right.mean():6.1%} {flipped / there:8.1%}  {interval:15}  {places[0]:9.1%} {places[1]:10.1%}",

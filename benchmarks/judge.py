@@ -7,8 +7,8 @@ usage: python -m benchmarks.judge
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.shared.clock import seconds
 from epsilometer.attacks.identification.shared.judge_model import JudgeModel
 from epsilometer.attacks.identification.shared.judge_prompt import Question, message
 from epsilometer.corpora import synthetic
@@ -77,13 +78,6 @@ def config(sizes: dict[str, int], entries: int) -> Any:
     return Qwen3Config(vocab_size=entries, max_position_embeddings=40960, eos_token_id=1, bos_token_id=None, **sizes)
 
 
-def seconds(judge: JudgeModel, prompts: list[Question]) -> float:
-    """Of one call, everything included."""
-    start = time.perf_counter()
-    judge.scores(prompts)
-    return time.perf_counter() - start
-
-
 def small(folder: Path) -> None:
     """Both ways side by side on the processor."""
     ways = {"in every prompt": Whole(folder), "computed once": JudgeModel(folder)}
@@ -92,7 +86,7 @@ def small(folder: Path) -> None:
     for part in parts:  # in turns, so that a busy moment of the machine hits all
         for label, judge in ways.items():
             judge.scores(part[:1])
-            taken[label] += seconds(judge, part)
+            taken[label] += seconds(partial(judge.scores, part))
     shared = len(ways["computed once"]._prefix("12"))
     tokens = ways["computed once"].scores(parts[0])[1] / len(parts[0])
     print(f"{PROMPTS} prompts, {tokens:.0f} tokens each, {shared} of them shared; {torch.get_num_threads()} threads")

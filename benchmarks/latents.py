@@ -27,11 +27,12 @@ from epsilometer.mechanisms.latents.dp_bart import DPBART
 from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder, Shape
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, add
 from epsilometer.models.beam_search import beam_search
+from epsilometer.models.embedded import EMBEDDED
 from epsilometer.models.locate import locate
 from epsilometer.models.seq2seq import Seq2Seq, assemble
 from epsilometer.text.words import words
 
-DECODER = Path(__file__).parents[1] / "data" / "embedded" / "models" / "minilm-seq2seq"
+DECODER = EMBEDDED / "minilm-seq2seq"
 TRIALS, COORDINATES = 128, 7680  # of DP-BART at 20 tokens of 384 dimensions
 TEXTS, BEAMED, EPSILONS, CLIP = 256, 32, (10, 100, 250, 1000, 2500), 0.5
 

@@ -30,7 +30,6 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from benchmarks.rewrites import SETTINGS
 from benchmarks.shared.pages import RESULTS, head
@@ -45,6 +44,7 @@ from epsilometer.corpora.reading import read
 from epsilometer.models.classifier import ENCODER, LINEAR, Examples
 from epsilometer.models.classifiers.encoder import features
 from epsilometer.models.classifiers.linear import Linear, logistic_regression
+from epsilometer.report.wording import mean_interval
 from epsilometer.text.words import words
 
 PAGE = RESULTS / "teda_learning.md"
@@ -158,13 +158,11 @@ def learnt(of: Labelled, texts: Sequence[str], kind: str, label: str) -> NDArray
 
 def rows(of: Labelled, named: str, epsilon: str, texts: Sequence[str], private: Sequence[str]) -> Iterator[str]:
     """The rows of one mechanism at one budget."""
-    factor = stdtrit(FOLDS - 1, 0.995) / np.sqrt(FOLDS)
     for kind, shown in KINDS.items():
         for label in of.labels:
             every = learnt(of, texts, kind, label)
             what = f"{label} (private)" if label in private else label
-            reach = factor * every.std(axis=-1, ddof=1)
-            cells = [f"{f1:.3f} ± {up:.3f}" for f1, up in zip(every.mean(axis=-1).ravel(), reach.ravel(), strict=True)]
+            cells = map(mean_interval, every.reshape(-1, FOLDS))
             yield f"| {named} | {epsilon} | {what} | {shown} | " + " | ".join(cells) + " |"
 
 

@@ -19,11 +19,12 @@ import torch
 
 from epsilometer.corpora import synthetic
 from epsilometer.models.bounds import bounds
+from epsilometer.models.embedded import EMBEDDED
 from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.models.masked_lm import MaskedLM, assemble
 from epsilometer.text.words import words
 
-DELTA = Path(__file__).parents[1] / "data" / "embedded" / "models" / "minilm-mlm"
+DELTA = EMBEDDED / "minilm-mlm"
 TEXTS, ROUNDS, EPSILON = 40, 4, 10.0
 
 Law = Callable[[list[list[str]], np.ndarray], np.ndarray]

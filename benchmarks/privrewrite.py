@@ -36,7 +36,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from benchmarks.shared.pages import RESULTS, head
 from epsilometer.core import tables
@@ -48,6 +47,7 @@ from epsilometer.models.embedded import seq2seq
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER, locate
 from epsilometer.models.provider import LocalProvider
+from epsilometer.report.wording import mean_interval
 
 Array = NDArray[np.float64]
 
@@ -93,12 +93,6 @@ def built(vectors: Vectors, **settings: Any) -> PrivRewrite:
     return mechanism
 
 
-def mean(values: Array, digits: str = ".3f") -> str:
-    """A mean and the reach of its interval."""
-    reach = stdtrit(len(values) - 1, 0.995) * values.std(ddof=1) / math.sqrt(len(values))
-    return f"{values.mean():{digits}} ± {reach:{digits}}"
-
-
 def sanitised(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> Rewrites:
     """What the provider is shown at a total of epsilon."""
     return built.sanitiser.rewrite(texts, built.budgets(epsilon)[0], Noise.named(len(texts), "phases", epsilon))
@@ -129,7 +123,7 @@ def phases(vectors: Vectors, every: Sequence[str], few: int) -> Iterator[str]:
             vectors.cosines(texts, full.rewrite(texts, epsilon, noise).texts),
         )
         left = np.mean([len(pool) for pool in pools])
-        yield f"| {epsilon} | " + " | ".join(map(mean, cosines)) + f" | {left:.2f} of {K} | {len(texts)} |"
+        yield f"| {epsilon} | " + " | ".join(map(mean_interval, cosines)) + f" | {left:.2f} of {K} | {len(texts)} |"
 
 
 def variants(vectors: Vectors, texts: Sequence[str], epsilon: float) -> str:
@@ -141,7 +135,7 @@ def variants(vectors: Vectors, texts: Sequence[str], epsilon: float) -> str:
     em = vectors.cosines(texts, built(vectors).sanitiser.rewrite(texts, epsilon, noise).texts)
     wp = vectors.cosines(texts, MVC(resource=locate(ENCODER)).rewrite(texts, epsilon, noise).texts)
     every = full, naive, em, wp, full - em, full - naive, wp - em
-    return f"| {epsilon:g} | " + " | ".join(map(mean, every)) + f" | {len(texts)} |"
+    return f"| {epsilon:g} | " + " | ".join(map(mean_interval, every)) + f" | {len(texts)} |"
 
 
 def choice(built: PrivRewrite, texts: Sequence[str], epsilon: float) -> tuple[float, float, float, float]:
@@ -194,7 +188,7 @@ def varied(vectors: Vectors, texts: Sequence[str], few: int, epsilon: float) -> 
         some = texts[:few] if setting in ASK else texts
         for value in values:
             cosines, left = expected(built(vectors, **{setting: value}), vectors, some, epsilon)
-            change = mean(cosines - usual[: len(some)], ".2g")
+            change = mean_interval(cosines - usual[: len(some)], ".2g")
             yield f"| {setting} | {value:g} | {cosines.mean():.3f} | {change} | {left.mean():.2f} | {len(some)} |"
 
 

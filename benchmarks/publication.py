@@ -7,13 +7,12 @@ usage: python -m benchmarks.publication
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from benchmarks.shared.clock import seconds
 from epsilometer.auditing import text_audit as api
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
@@ -29,13 +28,6 @@ MECHANISMS: dict[str, tuple[str, dict[str, Any], float]] = {
     "diffractor, tem": ("diffractor", {"noise": "tem"}, 3.5),
     "mvc": ("mvc", {}, 70.0),
 }
-
-
-def seconds(call: Callable[[], object]) -> float:
-    """Of one call."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def main() -> None:

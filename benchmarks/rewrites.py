@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from benchmarks.shared.pages import RESULTS, head
 from epsilometer.auditing.calibration.computed import meet
@@ -45,6 +46,7 @@ from epsilometer.corpora import synthetic
 from epsilometer.corpora.reading import read
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
+from epsilometer.report.wording import mean_interval
 from epsilometer.text.words import words
 
 PAGE = RESULTS / "teda_texts.md"
@@ -61,6 +63,7 @@ TARGETS = (0.5, 1.0, 2.0)  # nats
 LEAST, MOST, WIDTH = 5.0, 60.0, 1.25  # budgets searched, and the ratio of an interval's ends to stop at
 DRAWS = 96
 COUNT, SHOWN, SEEDS, LIKELIEST = 12, 3, 3, 1000
+_INTERVALS = "with 99 % intervals of Student's t"
 
 Ends = tuple[float, float]  # of a loss
 
@@ -69,7 +72,7 @@ class Preserved(NamedTuple):
     """What is left of texts in their rewrites."""
 
     rewrites: list[str]
-    cosine: float
+    cosines: NDArray[np.float64]
     unchanged: float
     empty: float
     seconds: float
@@ -91,7 +94,7 @@ class Bench:
         cosines = np.einsum("ij,ij->i", self.embedded, self.encoder.encode(rewrites))
         same = [words(a) == words(b) for a, b in zip(self.texts, rewrites, strict=True)]
         empty = [not text.strip() for text in rewrites]
-        return Preserved(list(rewrites), float(cosines.mean()), float(np.mean(same)), float(np.mean(empty)), seconds)
+        return Preserved(list(rewrites), cosines, float(np.mean(same)), float(np.mean(empty)), seconds)
 
 
 def alike(texts: Sequence[str], count: int) -> list[str]:
@@ -114,12 +117,12 @@ def equal_epsilon(bench: Bench) -> list[str]:
     """What is kept at each budget, and the first texts."""
     every = {(name, epsilon): bench.rewritten(name, epsilon) for name in SETTINGS for epsilon in EPSILONS}
     rows = [
-        f"| {name} | {epsilon:,g} | {result.cosine:.3f} | {result.unchanged:.1%} | {result.empty:.1%} "
+        f"| {name} | {epsilon:,g} | {mean_interval(result.cosines)} | {result.unchanged:.1%} | {result.empty:.1%} "
         f"| {result.seconds:.3f} |"
         for (name, epsilon), result in every.items()
     ]
     head = "| mechanism | epsilon | cosine | unchanged | empty | seconds a text |"
-    parts = table("What is kept at equal epsilon", f"Means over {len(bench.texts)} texts.", head, rows)
+    parts = table("What is kept at equal epsilon", f"Means over {len(bench.texts)} texts, {_INTERVALS}.", head, rows)
     for number, text in enumerate(bench.texts[:SHOWN], 1):
         rows = [
             f"| {epsilon:,g} | {name} | {cell(every[name, epsilon].rewrites[number - 1])} |"
@@ -148,10 +151,8 @@ def equal_loss(bench: Bench) -> list[str]:
             low, high = loss(epsilon)
             result, by = bench.rewritten(name, epsilon), losses[epsilon]
             law = "estimate" if by["method"] != "exact" else "law of latents" if by["sees"] == "latents" else "law"
-            rows.setdefault(target, []).append(
-                f"| {target:g} | {name} | {epsilon:g} | {low:.2f} to {high:.2f} | {law} | {result.cosine:.3f} | "
-                f"{cell(result.rewrites[0])} |"
-            )
+            row = (f"{target:g}", name, f"{epsilon:g}", f"{low:.2f} to {high:.2f}", law, mean_interval(result.cosines))
+            rows.setdefault(target, []).append(f"| {' | '.join(row)} | {cell(result.rewrites[0])} |")
     said = f"Losses in nats over pairs of {len(bench.texts)} texts; the text is “{cell(bench.texts[0])}”."
     head = "| target | mechanism | epsilon | loss | by | cosine | rewrite |"
     return table("What is kept at equal loss", said, head, [row for of_target in rows.values() for row in of_target])
@@ -191,7 +192,7 @@ def first_tokens(bench: Bench) -> list[str]:
             likeliest = np.mean([of_text[3] == 1 for of_text in every])
             rows.append(
                 f"| {name} | {epsilon:,g} | {cell(token)} | {likely:.2g} | {cell(own)} | {rank or 'beyond 1,000'} | "
-                f"{'' if rank else '≤ '}{probability:.2g} | {np.mean([of_text[4] for of_text in every]):.3f} | "
+                f"{'' if rank else '≤ '}{probability:.2g} | {mean_interval([of_text[4] for of_text in every])} | "
                 f"{likeliest:.1%} |"
             )
     head = "| mechanism | epsilon | likeliest | probability | own | rank of own | probability of own "
@@ -206,11 +207,12 @@ def seeds(bench: Bench) -> list[str]:
     for epsilon in EPSILONS[:2]:
         every = [bench.rewritten("dp_bart", epsilon, seed) for seed in range(SEEDS)]
         vectors = [bench.encoder.encode(result.rewrites) for result in every]
-        like = np.mean([np.einsum("ij,ij->i", a, b).mean() for a, b in combinations(vectors, 2)])
+        like = np.mean([np.einsum("ij,ij->i", a, b) for a, b in combinations(vectors, 2)], axis=0)  # of each text
+        cosine = np.mean([result.cosines for result in every], axis=0)
         shown = " | ".join(cell(result.rewrites[0]) for result in every)
-        rows.append(f"| {epsilon:,g} | {like:.3f} | {np.mean([result.cosine for result in every]):.3f} | {shown} |")
+        rows.append(f"| {epsilon:,g} | {mean_interval(like)} | {mean_interval(cosine)} | {shown} |")
     head = "| epsilon | between seeds | to the text | " + " | ".join(f"seed {seed}" for seed in range(SEEDS)) + " |"
-    said = f"Mean cosines over {len(bench.texts)} texts; the rewrites are of “{cell(bench.texts[0])}”."
+    said = f"Mean cosines over {len(bench.texts)} texts, {_INTERVALS}; the rewrites are of “{cell(bench.texts[0])}”."
     return table("DP-BART with other seeds", said, head, rows)
 
 

@@ -1,10 +1,10 @@
 """How near rewrites stay to their texts: mean cosine of sentence embeddings, set beside 1-Diffractor's Table 2.
 
 Every word mechanism rewrites the first texts of each file once at each epsilon of the paper (IWSPA 2024), all on the
-same word vectors; the lists of 1-Diffractor are five greedy ones of these vectors. Means over texts, then over files.
-The last row is what all mechanisms tend to: only words outside the vocabulary are replaced. The paper's mechanisms let
-these through, stop-words too, which in itself keeps texts alike: rows `(published)`. Their TEM has gamma 5, as the
-reference code; other rows have the formula of TEM's paper, unless they say otherwise.
+same word vectors; the lists of 1-Diffractor are five greedy ones of these vectors. Means over the texts of all files,
+with 99 % intervals. The last row is what all mechanisms tend to: only words outside the vocabulary are replaced. The
+paper's mechanisms let these through, stop-words too, which in itself keeps texts alike: rows `(published)`. Their TEM
+has gamma 5, as the reference code; other rows have the formula of TEM's paper, unless they say otherwise.
 
 usage: python -m benchmarks.similarity VECTORS FILE... [--texts N]     FILE: Parquet with a column `text` or `text_a`
 """
@@ -29,6 +29,7 @@ from epsilometer.mechanisms.words.diffractor import Geometric, Truncated
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.models.encoder import Encoder
+from epsilometer.report.wording import mean_interval
 from epsilometer.text.vectors import WordVectors
 
 PAGE = RESULTS / "similarity.md"
@@ -100,11 +101,9 @@ def main(arguments: Sequence[str]) -> None:
     parser = ArgumentParser(prog="python -m benchmarks.similarity", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("vectors", metavar="VECTORS", type=Path)
     parser.add_argument("files", metavar="FILE", nargs="+")
-    parser.add_argument("--texts", metavar="N", type=int, default=300, help="of each file")
+    parser.add_argument("--texts", metavar="N", type=int, default=100, help="of each file")
     options = parser.parse_args(arguments)
-    parts = [first(file, options.texts) for file in options.files]
-    texts = [text for part in parts for text in part]
-    ends = np.cumsum([len(part) for part in parts])[:-1]
+    texts = [text for file in options.files for text in first(file, options.texts)]
     by_case = rewritten(options.vectors, texts)
     number: dict[str, int] = {}  # equal texts are encoded once
     for text in [*texts, *(text for grid in by_case.values() for rewrites in grid for text in rewrites)]:
@@ -114,9 +113,8 @@ def main(arguments: Sequence[str]) -> None:
     def rows(some: Sequence[str]) -> np.ndarray:
         return embedded[[number[text] for text in some]]
 
-    def mean(rewrites: Sequence[str]) -> float:
-        cosine = np.einsum("ij,ij->i", rows(texts), rows(rewrites), dtype=np.float64)
-        return float(np.mean([part.mean() for part in np.split(cosine, ends)]))
+    def cosine(rewrites: Sequence[str]) -> str:
+        return mean_interval(np.einsum("ij,ij->i", rows(texts), rows(rewrites), dtype=np.float64))
 
     names = [Path(file).stem for file in options.files]
     lines = [
@@ -131,7 +129,7 @@ def main(arguments: Sequence[str]) -> None:
         "",
         "| mechanism | " + " | ".join(f"{epsilon:g}" for epsilon in EPSILONS) + " |",
         "|---" * (1 + len(EPSILONS)) + "|",
-        *(f"| {case} | " + " | ".join(f"{mean(of):.2f}" for of in grid) + " |" for case, grid in by_case.items()),
+        *(f"| {case} | " + " | ".join(map(cosine, grid)) + " |" for case, grid in by_case.items()),
     ]
     lines += ["", "## Probability that a word stays", "", STAYS_SAID, "", *lines[8:10]]
     lines += [

@@ -6,6 +6,7 @@ import ast
 import gc
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -61,6 +62,9 @@ AUDITING = [
 ]
 AUDITING_FLOOR = {name: i for i, floor in enumerate(AUDITING) for name in floor}
 MOST = 12  # modules of a folder that one still takes in at a glance
+# Two folders have more, one file each for a kind of law whose loss is computed, or for a paper's mechanisms of known
+# loss, and what these share. Their numbers stand here so that they do not grow unseen.
+LARGER = {"exact_loss": 19, "truth": 18}
 
 
 def reached(file: Path) -> list[Path]:
@@ -102,10 +106,13 @@ def test_imports_inside_auditing_point_one_way() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("folder", ["", "trials", "estimation", "claims", "results", "one_run", "calibration"])
-def test_folders_of_auditing_are_small(folder: str) -> None:
-    modules = [file for file in (ROOT / "epsilometer/auditing" / folder).glob("*.py") if file.name != "__init__.py"]
-    assert 0 < len(modules) <= MOST
+def test_folders_of_auditing_are_small() -> None:
+    auditing = ROOT / "epsilometer/auditing"
+    counts = Counter(
+        str(file.parent.relative_to(auditing)) for file in sources("epsilometer/auditing") if file.name != "__init__.py"
+    )
+    assert counts["."]
+    assert {folder: count for folder, count in counts.items() if count > MOST} == LARGER
 
 
 STUDIES = sorted(path.name for path in (ROOT / "epsilometer/studies").glob("[!_]*/"))

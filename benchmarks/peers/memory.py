@@ -17,7 +17,6 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,16 +25,14 @@ import numpy as np
 from benchmarks.peers import reference
 from benchmarks.peers.__main__ import DIMENSIONS, EPSILON, WORDS, Resources
 from benchmarks.peers.fetch import sources
+from benchmarks.shared.pages import RESULTS, dated
 from benchmarks.words import alone, peak
 from epsilometer.auditing.text_audit import mechanism
 from epsilometer.core import tables
 from epsilometer.core.randomness import Noise
-from epsilometer.report import origin
-from epsilometer.runtime.machine import hardware
 from epsilometer.text.vectors import WordVectors
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/results/peers_memory.md"
+PAGE = RESULTS / "peers_memory.md"
 STEPS = [1_000, 10_000, 100_000]
 LINE = 20  # words a text, for who takes texts
 CASES = {  # mechanism: repository, the reference's name, ours, its settings
@@ -109,8 +106,7 @@ def main(arguments: Sequence[str]) -> None:
         "",
         "Written by `python -m benchmarks.peers.memory`; do not edit. What the columns mean is in its docstring.",
         "",
-        f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}. {WORDS:,} random words x "
-        f"{DIMENSIONS}, epsilon {EPSILON:g}, one thread. MiB.",
+        f"{dated()} {WORDS:,} random words x {DIMENSIONS}, epsilon {EPSILON:g}, one thread. MiB.",
         "",
         "## Peak memory",
         "",

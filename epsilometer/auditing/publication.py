@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import refuse_public
+from epsilometer.auditing.claims.verdicts import count_public
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.auditing.trials.unread import unread
 from epsilometer.core.errors import UserError, printable
@@ -38,19 +38,24 @@ _LINES = 10_000  # rewritten at a time, at most
 
 @dataclass
 class Publisher:
-    """A mechanism at an epsilon; seed: None draws from the operating system. unread: of all texts so far."""
+    """A mechanism at an epsilon; seed: None draws from the operating system.
+
+    unread: of all texts so far; public: how many of these are among the mechanism's public texts.
+    """
 
     mechanism: Mechanism
     epsilon: float
     seed: int | None = None
     unread: Unread = field(default_factory=Unread)
+    public: int = 0
 
     def rewrite(self, texts: Sequence[str], first: int) -> list[str]:
         """Returns the rewrites, each on one line that a terminal can show; first: the number of the first text.
 
-        Raises UserError, and rewrites none, where some of them are among the mechanism's public texts.
+        A text that is among the mechanism's public ones is rewritten like any other: to refuse it would show that it
+        is there.
         """
-        refuse_public(self.mechanism, texts)
+        self.public += count_public(self.mechanism, texts)
         self.unread += unread(self.mechanism, texts)
         numbers = np.arange(len(texts))
         if self.seed is None:

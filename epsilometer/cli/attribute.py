@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epsilometer.cli.options import TextOptions
+from epsilometer.cli.options import Group, Kinds, TextOptions
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.withholding import withheld
@@ -33,12 +33,8 @@ class RecordedLabels:
     labelled: Annotated[
         Path | None, typer.Option(help="With --attribute: other labelled texts, from which attackers learn.")
     ] = None
-    group: Annotated[
-        str | None, typer.Option(help="With --attribute: the column of what texts share, such as their author.")
-    ] = None
-    kinds: Annotated[
-        str | None, typer.Option(help="With --attribute: kinds of classifiers, linear,encoder,transformer.")
-    ] = None
+    group: Group = None
+    kinds: Kinds = None
 
     def check_unused(self) -> None:
         """Refuse what has no effect without an attribute."""

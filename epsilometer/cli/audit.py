@@ -13,25 +13,25 @@ import typer
 from epsilometer.cli.attribute import RecordedLabels, audit_attribute
 from epsilometer.cli.failures import Probing, audit_failures
 from epsilometer.cli.options import (
-    A_MECHANISM,
-    TEXTS,
     Columns,
     EndpointOptions,
     Epsilons,
     Identifiers,
     Json,
     LinkingOptions,
+    MechanismName,
     PerText,
     Program,
     Public,
+    Rewriting,
     Seed,
     Settings,
+    TextFile,
     TextOptions,
     Workers,
     kinds_of,
     numbers,
     read_settings,
-    settings_of,
     shipped,
     told_if_dry,
 )
@@ -42,20 +42,18 @@ from epsilometer.runtime.withholding import withheld
 if TYPE_CHECKING:
     import polars as pl
 
-    from epsilometer.auditing.external import CommandMechanism
     from epsilometer.auditing.trials.design import Design
-    from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
 
 
 _LINKED = ("epsilon", "attack", "rewrites", "sets", "success_rate", "low", "high", "loss", "upper", "ceiling")
 
 
 @dataclass(frozen=True)
-class RewriteSource:
+class RewriteSource(Rewriting):
     """Where rewrites come from: a mechanism, program or service that is given a file's texts, or a file of rewrites."""
 
-    file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None
-    mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None
+    file: TextFile = None
+    mechanism: MechanismName = None
     command: Program = None
     workers: Workers = 1
     rewrites: Annotated[
@@ -67,40 +65,18 @@ class RewriteSource:
     service: EndpointOptions = field(default_factory=EndpointOptions)
 
     @property
-    def rewriter(self) -> str | CommandMechanism | Endpoint:
-        """What rewrites."""
-        from epsilometer.auditing.external import CommandMechanism
-
-        if self.service.endpoint is not None:
-            return self.service.mechanism(self.settings)
-        return CommandMechanism(self.command, self.workers) if self.command is not None else str(self.mechanism)
-
-    @property
-    def chosen(self) -> dict[str, Any] | None:
-        """The settings of a mechanism that is named."""
-        return None if self.mechanism is None else settings_of(self.mechanism, self.settings, self.public)
-
-    @property
     def budgets(self) -> list[float] | None:
         """The epsilons; None where the mechanism says them."""
         return numbers(self.epsilons, "--epsilons must be numbers separated by commas")
 
     def check(self, linked: bool = False) -> None:
         """Refuse options of which one excludes or needs another. linked: whether FILE says what is known of whom."""
-        sources = (self.mechanism, self.command, self.rewrites, self.service.endpoint)
-        if sum(option is not None for option in sources) != 1:
-            raise UserError("give one of --mechanism, --command, --endpoint and --rewrites")
-        self.service.check()
-        if self.workers != 1 and self.command is None:
-            raise UserError("--workers are processes of --command; give it, or leave them out")
+        self.check_source(self.rewrites, "--rewrites")
         if (self.rewrites is None or linked) and self.file is None:
             raise UserError("give a FILE of texts (only --rewrites needs none, without --facts and --author)")
         if self.rewrites is not None and ((self.file and not linked) or self.epsilons):
             raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
-        if self.public is not None and self.mechanism is None:
-            raise UserError("--public is for --mechanism")
-        if self.settings and self.mechanism is None and self.service.endpoint is None:
-            raise UserError("--set is for --mechanism and --endpoint; write a program's settings into its command")
+        self.check_needs()
 
 
 @dataclass(frozen=True)

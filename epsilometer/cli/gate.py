@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from epsilometer.cli.options import (
-    A_MECHANISM,
-    TEXTS,
     EndpointOptions,
+    Group,
     Identifiers,
+    Kinds,
     LinkingOptions,
+    MechanismName,
     PerText,
     Program,
     Public,
+    Rewriting,
     Seed,
     Settings,
+    TextFile,
     TextOptions,
     Workers,
     kinds_of,
-    settings_of,
     told_if_dry,
     writable,
 )
@@ -39,11 +41,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Texts:
+class Texts(Rewriting):
     """A mechanism, program or service on the texts of a file, and by which attacks it is judged."""
 
-    file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None
-    mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None
+    file: TextFile = None
+    mechanism: MechanismName = None
     command: Program = None
     workers: Workers = 1
     attacks: Annotated[str | None, typer.Option(help="Attacks, separated by commas.")] = None
@@ -55,17 +57,10 @@ class Texts:
 
     def check(self, cell: str | None) -> None:
         """Refuse two sources, or none, and what a cell would leave out."""
-        if sum(source is not None for source in (self.mechanism, self.command, self.service.endpoint, cell)) != 1:
-            raise UserError("give one of --mechanism, --command, --endpoint and --cell")
-        self.service.check()
+        self.check_source(cell, "--cell")
         if cell is not None and (self.file or self.attacks or self.settings or self.public):
             raise UserError("--cell brings its texts, attacks and settings; leave out FILE, --attacks, --set, --public")
-        if self.public is not None and self.mechanism is None and cell is None:
-            raise UserError("--public is for --mechanism")
-        if self.command is not None and self.settings:
-            raise UserError("--set is for --mechanism and --endpoint; write a program's settings into its command")
-        if self.workers != 1 and self.command is None:
-            raise UserError("--workers are processes of --command; give it, or leave them out")
+        self.check_needs()
         if cell is None and self.file is None:
             raise UserError("give a FILE of texts (only --cell needs none)")
 
@@ -76,18 +71,12 @@ class Texts:
 
     def subject(self, epsilon: float | None, texts: pl.DataFrame) -> Subject:
         """What is judged, on these texts."""
-        from epsilometer.auditing.external import CommandMechanism
         from epsilometer.auditing.gating import subject
         from epsilometer.auditing.trials.design import Design
 
-        chosen, design = None if self.attacks is None else self.attacks.split(","), Design(seed=self.seed)
-        if self.command is not None:
-            return subject(texts, CommandMechanism(self.command, self.workers), epsilon, chosen, design=design)
-        if self.service.endpoint is not None:
-            return subject(texts, self.service.mechanism(self.settings), epsilon, chosen, design=design)
-        name = str(self.mechanism)
-        settings = settings_of(name, self.settings, self.public)
-        return subject(texts, name, epsilon, chosen, settings=settings, design=design)
+        attacks, design = None if self.attacks is None else self.attacks.split(","), Design(seed=self.seed)
+        rewriter, settings = self.rewriter, self.chosen
+        return subject(texts, rewriter, epsilon, attacks, settings=settings, design=design)
 
 
 @dataclass(frozen=True)
@@ -130,12 +119,8 @@ class Inference:
     attribute: Annotated[
         str | None, typer.Option(help="A column of FILE that nobody should infer: with --max-attribute-loss.")
     ] = None
-    group: Annotated[
-        str | None, typer.Option(help="With --attribute: the column of what texts share, such as their author.")
-    ] = None
-    kinds: Annotated[
-        str | None, typer.Option(help="With --attribute: kinds of classifiers, linear,encoder,transformer.")
-    ] = None
+    group: Group = None
+    kinds: Kinds = None
 
     def check(self, limits: GateLimits, linking: LinkingOptions, cell: str | None) -> None:
         """Refuse what has no limit, a limit of nothing, and labels of a cell."""

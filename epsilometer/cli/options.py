@@ -18,6 +18,7 @@ from epsilometer.runtime.progress import note
 if TYPE_CHECKING:
     import polars as pl
 
+    from epsilometer.auditing.external import CommandMechanism
     from epsilometer.auditing.gate import Verdict
     from epsilometer.auditing.limits.subject import Subject
     from epsilometer.auditing.linking.people import People
@@ -35,6 +36,8 @@ A_MECHANISM = f"A shipped mechanism ({shipped('mechanisms')}), or the path of a 
 
 TEXTS = "The texts: .parquet, .csv, .tsv, .jsonl, .txt (also .gz, .zst), or a folder of .txt files."
 
+TextFile = Annotated[Path | None, typer.Argument(help=TEXTS)]
+MechanismName = Annotated[str | None, typer.Option(help=A_MECHANISM)]
 Epsilon = Annotated[
     float | None, typer.Option("--epsilon", help="The privacy budget; none for a mechanism that takes none.")
 ]
@@ -68,6 +71,11 @@ Identifiers = Annotated[
         "number, date, order number."
     ),
 ]
+
+Group = Annotated[
+    str | None, typer.Option(help="With --attribute: the column of what texts share, such as their author.")
+]
+Kinds = Annotated[str | None, typer.Option(help="With --attribute: kinds of classifiers, linear,encoder,transformer.")]
 
 
 @dataclass(frozen=True)
@@ -131,6 +139,48 @@ class EndpointOptions:
         built: Endpoint = build(Endpoint, chosen | others, "--endpoint")
         built.check(public=not private)
         return built
+
+
+class Rewriting:
+    """What rewrites a file's texts: a mechanism, program or service. Commands declare the options in their order."""
+
+    file: Path | None
+    mechanism: str | None
+    command: str | None
+    workers: int
+    settings: list[str]
+    public: Path | None
+    service: EndpointOptions
+
+    @property
+    def rewriter(self) -> str | CommandMechanism | Endpoint:
+        """What rewrites."""
+        from epsilometer.auditing.external import CommandMechanism
+
+        if self.service.endpoint is not None:
+            return self.service.mechanism(self.settings)
+        return CommandMechanism(self.command, self.workers) if self.command is not None else str(self.mechanism)
+
+    @property
+    def chosen(self) -> dict[str, Any] | None:
+        """The settings of a mechanism that is named."""
+        return None if self.mechanism is None else settings_of(self.mechanism, self.settings, self.public)
+
+    def check_source(self, other: object, option: str) -> None:
+        """Refuse two sources, or none, and options of another source. other: what this further option names, if any."""
+        sources = (self.mechanism, self.command, self.service.endpoint, other)
+        if sum(source is not None for source in sources) != 1:
+            raise UserError(f"give one of --mechanism, --command, --endpoint and {option}")
+        self.service.check()
+
+    def check_needs(self) -> None:
+        """Refuse options that have no effect with this source."""
+        if self.workers != 1 and self.command is None:
+            raise UserError("--workers are processes of --command; give it, or leave them out")
+        if self.public is not None and self.mechanism is None:
+            raise UserError("--public is for --mechanism")
+        if self.settings and self.mechanism is None and self.service.endpoint is None:
+            raise UserError("--set is for --mechanism and --endpoint; write a program's settings into its command")
 
 
 def _prices(text: str) -> tuple[float, ...]:

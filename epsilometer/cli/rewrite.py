@@ -17,7 +17,7 @@ from epsilometer.cli.options import (
     writable,
 )
 from epsilometer.core.errors import UserError
-from epsilometer.runtime.progress import note
+from epsilometer.runtime.progress import note, warn
 
 
 def rewrite(
@@ -63,3 +63,9 @@ def rewrite(
     else:
         publish_lines(publisher, file, out, rows=reading.rows, encoding=layout.encoding)
     say(publisher.unread)
+    if publisher.public:
+        warn(
+            f"{publisher.public} of the texts are among the public texts that the mechanism was made from. The claim "
+            "holds if these were collected apart from the private ones, and not otherwise; whoever reads the output "
+            "must not learn of this warning"
+        )

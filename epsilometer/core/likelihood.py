@@ -33,6 +33,12 @@ def covers(mechanism: Mechanism | None, seen: str) -> bool:
     return has_law(mechanism) and seen in (TEXT, law_of(mechanism))
 
 
+def shows_more(mechanism: Mechanism | None) -> bool:
+    """Whether the released text may show more of its source than the units that the law describes (`Writes`)."""
+    shown: object = mechanism
+    return isinstance(shown, Writes) and not getattr(shown, "text_is_units", False)
+
+
 def log_likelihoods(
     mechanism: Mechanism,
     texts: Sequence[str],
@@ -150,9 +156,10 @@ def _by_laws(
         score = np.where(fits, 0.0, -np.inf)
         score[trial, slot] = likelihood
         scores.append(score)
-    if isinstance(mechanism, Writes) and not getattr(mechanism, "text_is_units", False):
+    writer: object = mechanism
+    if isinstance(writer, Writes) and shows_more(cast(Mechanism, mechanism)):
         for score, output in zip(scores, rewrites, strict=True):
-            _rule_out(mechanism, texts, candidates, output, score=score)
+            _rule_out(writer, texts, candidates, output, score=score)
     return scores
 
 

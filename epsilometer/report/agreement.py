@@ -4,7 +4,7 @@ The rules, of a cell of a table and a number, a word or another cell:
 
 - ABOVE, BELOW: agrees where its interval lies surely above (below) the other's, disagrees where surely not.
 - NEAR x BY y: agrees where no number of its interval is more than y from any of x, which may have an interval of its
-  own, disagrees where every one is. Without BY an interval can only disagree.
+  own, disagrees where every one is. An interval that is too wide to agree is *not testable here* unless it disagrees.
 - IS, IS NOT: a verdict that another test has reached, in its words.
 
 A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlaps are undecided, and
@@ -14,6 +14,10 @@ so is a test without a message; of one that nothing could have turned the answer
 1: without an interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. A
 macro F1 is neither, and has none by it. An overlap is *not testable here* where not every verdict was within reach:
 where no share of n texts would have agreed, or none disagreed.
+
+A number without an interval needs a word: `± r` after the cell says how far it may be off by chance, where the page
+says why r (beside another cell, how far their difference may), and `EXACT` that no chance is in it: a law, a bound, a
+count of all there is.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from epsilometer.core.errors import UserError
 
 AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE = "agrees", "disagrees", "undecided here", "not testable here"
 RULE = re.compile(
-    r"^(?P<cell>.+?)(?: OF (?P<of>\d+))? (?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS) "
+    r"^(?P<cell>.+?)(?: OF (?P<of>\d+)| ± (?P<off>[\d.]+)| (?P<exact>EXACT))? (?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS) "
     r"(?P<other>.+?)(?: OF (?P<other_of>\d+))?(?: BY (?P<by>.+))?$",
     re.DOTALL,
 )
@@ -37,20 +41,39 @@ _ALPHA = 0.01  # of the intervals of shares
 
 
 def agreement(
-    cell: str, rule: str, other: str, by: str | None = None, *, of: int | None = None, other_of: int | None = None
+    cell: str,
+    rule: str,
+    other: str,
+    by: str | None = None,
+    *,
+    of: int | None = None,
+    other_of: int | None = None,
+    off: float | None = None,
 ) -> str:
-    """Returns the verdict on a claim; of, other_of: of how many texts the cell and the other are a share.
+    """Returns the verdict on a claim.
 
-    Raises UserError where a number is expected and none is there, and where a share is not between 0 and 1.
+    of, other_of: of how many texts the cell and the other are a share; off: how far a cell without an interval may be
+    off by chance, 0 of an exact one.
+
+    Raises UserError where a number or an interval is expected and none is there, and where a share is not between 0
+    and 1.
     """
     if rule in ("IS", "IS NOT"):
         return _SILENT.get(cell) or (AGREES if (cell == other) == (rule == "IS") else DISAGREES)
     beside, reach = interval(other, other_of), interval(by or "0")[1]
-    verdict = _compared(interval(cell, of), rule, beside, reach)
-    if verdict == UNDECIDED and of is not None:
+    low, high = interval(cell, of)
+    if low == high and of is None and not re.search(" to |±", cell):
+        if off is None:
+            raise UserError(f"{cell!r} has no interval; say OF n it is a share, ± r how far it may be off, or EXACT")
+        low, high = low - off, high + off
+    verdict = _compared((low, high), rule, beside, reach)
+    if verdict != UNDECIDED:
+        return verdict
+    if of is not None:
         possible = {_compared(_of_share(hits / of, of), rule, beside, reach) for hits in range(of + 1)}
         return verdict if {AGREES, DISAGREES} <= possible else NOT_TESTABLE
-    return verdict
+    too_wide = rule == "NEAR" and high - low >= 2 * reach - (beside[1] - beside[0])
+    return NOT_TESTABLE if too_wide else verdict
 
 
 def _compared(ends: tuple[float, float], rule: str, other: tuple[float, float], reach: float) -> str:

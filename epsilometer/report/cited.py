@@ -56,7 +56,8 @@ def _verdict(claim: str, page: Path) -> str:
     other = _value(rule["other"], page) if ";" in rule["other"] else rule["other"]
     of, other_of = (int(rule[name]) if rule[name] else None for name in ("of", "other_of"))
     try:
-        return agreement(_value(rule["cell"], page), rule["rule"], other, rule["by"], of=of, other_of=other_of)
+        off = 0 if rule["exact"] else float(rule["off"]) if rule["off"] else None
+        return agreement(_value(rule["cell"], page), rule["rule"], other, rule["by"], of=of, other_of=other_of, off=off)
     except UserError as error:
         raise _wrong(page, claim, str(error)) from None
 

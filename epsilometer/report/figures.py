@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -90,6 +91,11 @@ def styles(mechanisms: Iterable[str]) -> dict[str, Style]:
         )
         for i, name in enumerate(sorted(set(mechanisms)))
     }
+
+
+def file_name(kind: str, dataset: str) -> str:
+    """Of a data set's figure of a kind, without what a file's name may not hold."""
+    return f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', dataset)}"
 
 
 @dataclass(frozen=True)

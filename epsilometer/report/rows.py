@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -114,6 +114,22 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
     schema = {**dict.fromkeys(("loss", "point", "upper", "ceiling"), pl.Float64), "exact": pl.Boolean}
     losses = best.drop("tests").with_columns(*pl.DataFrame([compared(row) for row in best.to_dicts()], schema=schema))
     return losses.join(tails(estimates, exact), on=CELL, how="left", nulls_equal=True, maintain_order="left")
+
+
+def unbeaten(
+    point: Mapping[str, Any], others: Iterable[Mapping[str, Any]], of: Sequence[str], worth: str, loss: str
+) -> bool:
+    """Whether a point is on the Pareto front: no other one is worth as much at as small a loss, and better in either.
+
+    of: the columns in which those that are compared agree; worth, loss: the columns of these.
+    """
+    return not any(
+        all(other[name] == point[name] for name in of)
+        and other[worth] >= point[worth]
+        and other[loss] <= point[loss]
+        and (other[worth], other[loss]) != (point[worth], point[loss])
+        for other in others
+    )
 
 
 def within_ceiling(estimates: pl.DataFrame) -> pl.DataFrame:

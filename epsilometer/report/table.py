@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -150,3 +150,15 @@ def _cell(text: str, style: str) -> Markup:
     if aside is None:
         return escape(text)
     return Markup('{}<span class="muted">{}</span>').format(text[: aside.start()], text[aside.start() :])
+
+
+def by_budget(table: pl.DataFrame, cell: Callable[[pl.DataFrame], str]) -> Iterator[Table]:
+    """A table a data set: a row a mechanism, in the order of the rows, and a column a budget. cell: says its rows."""
+    for (dataset,), rows in table.group_by("dataset", maintain_order=True):
+        shown = []
+        for (mechanism,), cells in rows.group_by("mechanism", maintain_order=True):
+            row = {"mechanism": str(mechanism)}
+            for number, (_, each) in enumerate(cells.group_by("epsilon", maintain_order=True), start=1):
+                row[f"budget {number}"] = cell(each)
+            shown.append(row)
+        yield Table(str(dataset), "", shown, page_only=True, stacked=True)

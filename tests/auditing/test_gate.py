@@ -182,8 +182,9 @@ def test_what_would_have_been_found_is_found_that_often() -> None:
 def test_the_attack_that_decides_comes_first() -> None:
     verdict = decide(coins([0.1, 3.0], 0), limits(1.0, 1.0), 5000, 2)
     assert verdict.status == LEAKS_MORE
-    assert verdict.attacks[0].attack == "attack 1"
-    assert verdict.attacks[0].point == pytest.approx(3.0, abs=1)
+    assert [of.attack for of in verdict.attacks] == ["attack 1", "attack 0"]
+    _, successes = coins([0.1, 3.0], 0)(0, verdict.trials)
+    assert verdict.attacks[0].point == pytest.approx(math.log(successes / (verdict.trials - successes)))
 
 
 @pytest.mark.parametrize(("loss", "status"), [(0.1, UNDECIDED), (3.0, LEAKS_MORE)])

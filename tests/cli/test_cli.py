@@ -193,6 +193,20 @@ def test_calibrate_takes_public_texts(
     assert (code, "--public are for a FILE of texts" in err) == (2, True)
 
 
+def test_rewrite_releases_public_texts_like_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """To refuse one would show that it is there."""
+    monkeypatch.chdir(tmp_path)
+    Path("public.txt").write_text("two times six\nthree times six\ntwo plus one\nsix plus one")
+    Path("private.txt").write_text("Two times six!\nfour minus three")
+    command = ["rewrite", "private.txt", "--mechanism", "exemplars", "--set", "m=4", "--public", "public.txt"]
+    code, out, err = call(capsys, *command, "--epsilon", 1)
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert set(out.splitlines()) <= set(Path("public.txt").read_text().splitlines())
+    assert "1 of the texts are among the public texts" in " ".join(err.split())
+
+
 MISTAKES = {
     "": "give one of --mechanism, --command, --endpoint and --rewrites",
     "texts.csv --mechanism identity --command cat --epsilons 1": "give one of",
@@ -581,8 +595,9 @@ def test_a_black_box_goes_through_every_kind_of_audit(
     assert "None" not in out
     rows = json.loads(call(capsys, *arguments, "--json")[1])
     assert {row["epsilon"] for row in rows} == {1, 2}
-    assert all(row["verdict"] == "no claim" and row["loss"] >= 0 for row in rows)
-    assert max(row["loss"] for row in rows) > 0  # lengths and words show through
+    assert all(row["verdict"] == "no claim" for row in rows)
+    for epsilon in (1, 2):
+        assert max(row["loss"] for row in rows if row["epsilon"] == epsilon) > 0  # lengths and words show through
 
 
 @pytest.mark.parametrize(

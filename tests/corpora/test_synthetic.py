@@ -153,7 +153,9 @@ def test_no_tested_sentence_has_its_twin_among_the_trained(judgements: pl.DataFr
 
 
 def test_identifiers_stand_in_their_text(corpus: pl.DataFrame) -> None:
-    for text, identifiers in corpus.select("text", "identifiers").iter_rows():
+    with_some = corpus.filter(pl.col("identifiers").list.len() > 0)
+    assert len(with_some) >= 40
+    for text, identifiers in with_some.select("text", "identifiers").iter_rows():
         assert all(identifier in text for identifier in identifiers)
 
 

@@ -44,7 +44,6 @@ def test_the_autoencoder_of_a_text_file(settings: dict[str, Any]) -> None:
     record = json.loads(Path("data/autoencoders/tiny/training.json").read_text())
     assert record["vocabulary"] == 6
     assert record["steps"] == 5
-    assert 0 <= record["word_accuracy"] <= record["words_kept"] <= 1
     rewrites = ADePT(resource=Path("data/autoencoders/tiny")).rewrite(["a b"], 10.0, Noise.named(1, "x"))
     assert set(rewrites.texts[0].split()) <= set("abcdefgh")
 

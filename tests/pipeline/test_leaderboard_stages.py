@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,9 @@ def project(tmp_path_factory) -> Path:
     return folder
 
 
+BOTH = {*product(("any", "equal"), (AVERAGE, TAIL))}
+
+
 def rows_of(name: str) -> dict[tuple[str, str], dict]:
     table = tables.read(rows_path(f"requests-{name}-1"), ROWS)
     return {(row["lengths"], row["budget"]): row for row in table.to_dicts()}
@@ -103,7 +107,9 @@ def rows_of(name: str) -> dict[tuple[str, str], dict]:
 
 def test_the_coin_is_as_its_formula_says(project: Path) -> None:
     with inside(project):
-        for (_, budget), row in rows_of("coin").items():
+        rows = rows_of("coin")
+        assert rows.keys() == BOTH
+        for (_, budget), row in rows.items():
             assert row["control"]
             assert row["average"] == pytest.approx(row["epsilon"], rel=1e-6)
             assert row["delta_at_4"] == pytest.approx(math.tanh(row["epsilon"] / 2))
@@ -117,10 +123,13 @@ def test_the_coin_is_as_its_formula_says(project: Path) -> None:
 def test_one_nat_is_one_nat_and_the_second_budget_has_little_tail(project: Path) -> None:
     with inside(project):
         for name in ("exemplars", "mine"):
-            for (_, budget), row in rows_of(name).items():
-                if row["reason"] is None and budget == AVERAGE:
+            rows = rows_of(name)
+            assert rows.keys() == BOTH
+            assert all(row["reason"] is None and row["epsilon"] is not None for row in rows.values())
+            for (_, budget), row in rows.items():
+                if budget == AVERAGE:
                     assert row["average"] == pytest.approx(1.0, rel=0.01)
-                if row["epsilon"] is not None and budget == TAIL:
+                else:
                     assert row["delta_at_4"] <= 0.01
                     assert row["average"] <= 1.01
                     assert row["cosine"] <= row["ceiling"]

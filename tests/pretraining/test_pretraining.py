@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import math
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,17 @@ def test_the_task_writes_a_record_and_goes_on(corpus: Path, tmp_path: Path, monk
     assert 0 < first["tokens"] < second["tokens"]
     assert second["minutes"].keys() == {"test"}
     assert second["seed"] == 0
-    assert 0 <= second["held_out"]["masked_top1"] <= second["held_out"]["masked_top5"] <= 1
+    assert second["held_out"].keys() == {"masked_top1", "masked_top5", "pieces"}
+
+
+def test_held_out_pieces_count_as_likeliest_or_among_five(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each four pieces one is the likeliest of ten entries, one the fifth, one the sixth, and one the last."""
+    ranked = torch.arange(10.0, 0.0, -1.0).repeat(4, 1)
+    model = recipe("deberta", corpus)
+    monkeypatch.setattr(model, "_masked", lambda rows, generator: (ranked, torch.tensor([0, 4, 5, 9]), len(rows)))
+    quality = model.quality()
+    assert (quality["masked_top1"], quality["masked_top5"]) == (0.25, 0.5)
+    assert quality["pieces"] == 4 * math.ceil(len(model._held) / 20)
 
 
 @pytest.mark.parametrize(

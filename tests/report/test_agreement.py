@@ -36,9 +36,9 @@ def test_a_cell_is_an_interval(cell: str, ends: tuple[float, float]) -> None:
         (("0.2 to 0.3", "BELOW", "0.1"), DISAGREES),
         (("0.26 to 0.3", "NEAR", "0.35", "0.1"), AGREES),
         (("0.2 to 0.3", "NEAR", "0.35", "0.1"), UNDECIDED),
-        (("0.1 to 0.9", "NEAR", "0.35", "0.1"), UNDECIDED),
+        (("0.1 to 0.9", "NEAR", "0.35", "0.1"), NOT_TESTABLE),
         (("0.1 to 0.2", "NEAR", "0.35", "0.1"), DISAGREES),
-        (("0.2 to 0.4", "NEAR", "0.35"), UNDECIDED),
+        (("0.2 to 0.4", "NEAR", "0.35"), NOT_TESTABLE),
         (("0.2 to 0.3", "NEAR", "0.35"), DISAGREES),
         (("0.943 ± 0.003", "NEAR", ".947", ".01"), AGREES),
         (("falls with noise", "IS", "falls with noise"), AGREES),
@@ -51,6 +51,29 @@ def test_a_cell_is_an_interval(cell: str, ends: tuple[float, float]) -> None:
 )
 def test_a_rule_could_have_come_out_otherwise(claim: tuple[str, ...], verdict: str) -> None:
     assert agreement(*claim) == verdict
+
+
+@pytest.mark.parametrize(
+    ("claim", "off", "verdict"),
+    [
+        (("55.60", "ABOVE", "52.00"), 8.2, UNDECIDED),
+        (("62.00", "ABOVE", "52.00"), 8.2, AGREES),
+        (("42.00", "ABOVE", "52.00"), 8.2, DISAGREES),
+        (("51.60", "NEAR", "50", "10"), 5.8, AGREES),
+        (("51.60", "NEAR", "50", "5"), 5.8, NOT_TESTABLE),
+        (("75.0", "NEAR", "50", "5"), 5.8, DISAGREES),
+        (("0.15 (0.12 to 0.18)", "ABOVE", "0.1"), 1, AGREES),  # an interval that the table gives stays
+    ],
+)
+def test_a_number_may_be_off_by_chance(claim: tuple[str, ...], off: float, verdict: str) -> None:
+    assert agreement(*claim, off=off) == verdict
+
+
+def test_a_bare_number_decides_nothing() -> None:
+    """Unless it is said to be exact: otherwise any two numbers differ."""
+    with pytest.raises(UserError, match="has no interval; say OF n"):
+        agreement("55.60", "ABOVE", "52.00")
+    assert agreement("55.60", "ABOVE", "52.00", off=0) == AGREES
 
 
 def test_a_share_of_few_texts_has_an_interval() -> None:

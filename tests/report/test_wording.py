@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from epsilometer.report.wording import at_budgets, at_most, bounded, budget, inflected, listed, nats, odds, proved
+from epsilometer.report.agreement import interval
+from epsilometer.report.wording import (
+    at_budgets,
+    at_most,
+    bounded,
+    budget,
+    inflected,
+    listed,
+    mean_interval,
+    nats,
+    odds,
+    proved,
+)
 
 
 @pytest.mark.parametrize(
@@ -68,3 +81,11 @@ def test_lists_are_cut_and_budgets_gathered() -> None:
 @pytest.mark.parametrize(("number", "word"), [(1, "nat"), (1.0, "nat"), (0, "nats"), (1.5, "nats"), (2, "nats")])
 def test_a_word_goes_with_its_number(number: float, word: str) -> None:
     assert inflected(number, "nat", "nats") == word
+
+
+def test_an_interval_of_a_mean_covers_it_as_often_as_it_says() -> None:
+    """Of 20,000 means of five normal runs 1 % are missed, to .3 %: over four standard deviations, 1e-4 false alarms."""
+    runs = np.random.default_rng(3).normal(0.8, 0.05, (20_000, 5))
+    ends = [interval(mean_interval(values, ".9f")) for values in runs]
+    missed = np.mean([not low <= 0.8 <= high for low, high in ends])
+    assert missed == pytest.approx(0.01, abs=0.003)

@@ -65,14 +65,19 @@ def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
     Case, white space and punctuation do not make another text. They are not left out silently: then what is public
     would depend on what is private.
     """
-    public_texts: Sequence[str] = mechanism.public_texts if isinstance(mechanism, HasPublicTexts) else ()
-    public = set(map(_compared, public_texts))
-    if public and (shared := sum(_compared(text) in public for text in texts)):
+    if shared := count_public(mechanism, texts):
         raise UserError(
             f"{shared} of the {len(texts)} texts are among the public texts that the mechanism was made from (case, "
             "white space and punctuation apart), so that its claim does not cover them; give public texts that were "
             "collected apart from them"
         )
+
+
+def count_public(mechanism: Mechanism | None, texts: Sequence[str]) -> int:
+    """Returns how many of these texts are among those that a mechanism counts as public."""
+    public_texts: Sequence[str] = mechanism.public_texts if isinstance(mechanism, HasPublicTexts) else ()
+    public = set(map(_compared, public_texts))
+    return sum(_compared(text) in public for text in texts) if public else 0
 
 
 def _compared(text: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, chi2
 
-from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, refuses
+from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, lacks
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core.attack import SLOT, Attack, Context, GuessesGrid, applies, guess_and_score, sees, visible
 from epsilometer.core.mechanism import Latents, Mechanism, Rewrites
@@ -72,9 +72,7 @@ class _Checks:
         return guesses.slots
 
     def _interface(self) -> str | None:
-        if not callable(getattr(self.attack, "guess", None)):
-            return "there is no method guess; give it one (docs/your-own-attack.md)"
-        if problem := refuses(self.attack, "guess", 3):
+        if problem := lacks(self.attack, "guess", 3, "docs/your-own-attack.md"):
             return problem
         if self.mechanism is None:
             self.mechanism = next((simple for simple in _simple() if applies(self.attack, simple)), None)

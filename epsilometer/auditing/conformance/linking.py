@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, refuses
+from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, lacks
 from epsilometer.core.attack import choose
 from epsilometer.core.linking import LinkingAttack
 from epsilometer.core.randomness import Noise
@@ -47,9 +47,7 @@ class _Checks:
         yield "a rewrite that is the very fact fits it best", self._direction
 
     def _interface(self) -> str | None:
-        if not callable(getattr(self.attack, "link", None)):
-            return "there is no method link; give it one (epsilometer/core/linking.py)"
-        if problem := refuses(self.attack, "link", 2):
+        if problem := lacks(self.attack, "link", 2, "epsilometer/core/linking.py"):
             return problem
         if not isinstance(self._scores, np.ndarray) or self._scores.dtype.kind not in "iuf":
             return "link must return an array of numbers"

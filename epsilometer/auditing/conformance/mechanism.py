@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, refuses
+from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, lacks, refuses
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import mechanism as powers
 from epsilometer.core.errors import UserError
@@ -95,9 +95,7 @@ class _Checks:
 
     def _interface(self) -> str | None:
         for name, arguments in (("rewrite", 3), ("guarantee", 1)):
-            if not callable(getattr(self.mechanism, name, None)):
-                return f"there is no method {name}; give it one (docs/your-own-mechanism.md)"
-            if problem := refuses(self.mechanism, name, arguments):
+            if problem := lacks(self.mechanism, name, arguments, "docs/your-own-mechanism.md"):
                 return problem
         for name, arguments in _methods(self.mechanism):
             if problem := refuses(self.mechanism, name, arguments):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, spearmanr
 
-from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, refuses
+from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, lacks
 from epsilometer.core.membership import Decides, Evidence, MembershipAttack
 from epsilometer.core.randomness import Noise
 
@@ -54,9 +54,7 @@ class _Checks:
         yield "larger scores mean trained on", self._direction
 
     def _interface(self) -> str | None:
-        if not callable(getattr(self.attack, "score", None)):
-            return "there is no method score; give it one"
-        if problem := refuses(self.attack, "score", 1):
+        if problem := lacks(self.attack, "score", 1):
             return problem
         if not isinstance(self._scores, np.ndarray) or self._scores.dtype.kind != "f":
             return "score must return an array of floating-point numbers"

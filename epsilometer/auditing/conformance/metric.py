@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.conformance.rules import TEXTS, Check, Rule, checked, refuses
+from epsilometer.auditing.conformance.rules import TEXTS, Check, Rule, checked, lacks
 
 
 class Measures(Protocol):
@@ -30,9 +30,7 @@ def _metric_rules(metric: Measures) -> Iterator[Rule]:
     originals, rewrites = [a for a, _ in pairs], [b for _, b in pairs]
 
     def interface() -> str | None:
-        if not callable(getattr(metric, "measure", None)):
-            return "there is no method measure; give it one"
-        if problem := refuses(metric, "measure", 2):
+        if problem := lacks(metric, "measure", 2):
             return problem
         values = metric.measure(originals, rewrites)
         if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or values.shape != (len(pairs),):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from epsilometer.attacks.reconstruction.shared.attack import Knowledge, Prepared, Reconstruction, ReconstructionAttack
-from epsilometer.auditing.conformance.rules import TEXTS, Check, Rule, checked, refuses
+from epsilometer.auditing.conformance.rules import TEXTS, Check, Rule, checked, lacks, refuses
 from epsilometer.training.noise import GaussianNoise
 from epsilometer.training.sent import Sent, send
 from epsilometer.training.shared_model import SharedModel
@@ -55,9 +55,7 @@ class _Checks:
         return ready.reconstruct(self._sent(ready, count), np.random.default_rng(2))
 
     def _interface(self) -> str | None:
-        if not callable(getattr(self.attack, "prepare", None)):
-            return "there is no method prepare; give it one"
-        if problem := refuses(self.attack, "prepare", 2):
+        if problem := lacks(self.attack, "prepare", 2):
             return problem
         ready = self._prepared()
         if not isinstance(getattr(ready, "model", None), SharedModel):

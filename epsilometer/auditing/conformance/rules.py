@@ -42,6 +42,13 @@ def checked(rules: Iterator[Rule]) -> list[Check]:
     return checks
 
 
+def lacks(component: object, name: str, arguments: int, page: str = "") -> str | None:
+    """What is wrong with a component that must have such a method. page: of the documentation that explains it."""
+    if not callable(getattr(component, name, None)):
+        return f"there is no method {name}; give it one{page and f' ({page})'}"
+    return refuses(component, name, arguments)
+
+
 def refuses(component: object, name: str, arguments: int) -> str | None:
     """What is wrong with a method that must take so many arguments by position."""
     try:

@@ -30,6 +30,7 @@ from epsilometer.auditing.worth.releases import STANDING
 ATTACKS, LAW, LATENTS, CLAIM, COUNT = "attacks", "law", "law of latents", "claim", "count"
 RELEASES = "all releases"
 NO_LAW = "no law of what is released is known"
+NARROW = f"intervals over all pairs of texts are at {1 - ALPHA:.0%}, and audit.alpha is smaller"
 DEPARTED = "the rewrites do not follow the stated law"
 _CELL = ["dataset", "mechanism", "epsilon"]
 _MOST = 10_000_000  # of anything that is counted; nobody runs more
@@ -84,19 +85,21 @@ class AuditedCell:
 
     @property
     def lawful(self) -> Mapping[str, Any] | None:
-        """The law where its rewrites follow it."""
-        return None if self.departs else self.law
+        """The law where its rewrites follow it, and its intervals err no more often than the audit allows."""
+        return None if self.departs or self.alpha < ALPHA else self.law
 
     @property
     def no_law(self) -> dict[str, Any]:
         """Why there is no upper end, and what would give one."""
+        if self.law is not None and not self.departs:
+            return {"why": NARROW, "settles": f"an audit.alpha of at least {ALPHA:g}"}
         if self.law is not None:
             return {"why": DEPARTED, "settles": "a law that the rewrites follow, or rewrites that follow it"}
         return {"why": NO_LAW, "settles": "a law of what is released"}
 
     def claimed(self) -> tuple[float, float] | None:
         """The epsilon and the delta that hold between any two texts, by a claim that the law was checked against."""
-        law = self.lawful
+        law = None if self.departs else self.law
         if law is None or self.broken or law["verdict"] != NOT_REFUTED or law["claimed_any"] is None:
             return None
         return law["claimed_any"], law["claimed_delta"]
@@ -221,7 +224,7 @@ def of_attribute(cell: AuditedCell, label: str, allowed: float) -> LimitEvidence
     both = LimitEvidence(limit, allowed, high=min(ends, default=None))
     if both.stays:
         return both
-    why = "a law bounds it from above alone" if ends else NO_LAW if cell.law is None else DEPARTED
+    why = "a law bounds it from above alone" if ends else cell.no_law["why"]
     settles = "attackers who infer it, which can show that it is exceeded, or a smaller budget"
     return LimitEvidence(limit, allowed, high=both.high, why=why, settles=settles)
 

@@ -34,6 +34,7 @@ from epsilometer.auditing.exact_loss.pairs import weighed
 from epsilometer.auditing.exact_loss.rows import ALPHA, average_loss
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
+from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import Mechanism, law_of
 from epsilometer.core.randomness import Noise
 
@@ -70,6 +71,8 @@ def attribute_losses(
         else:
             average, method = _by_draws(mechanism, texts, numbers, epsilon, most=effort.draws)
             upper = average.high
+        if shows_more(mechanism):  # no law of the text, which may tell more
+            average, upper = Bracket(average.low, math.inf), math.inf
         yield {
             "epsilon": stored(epsilon),
             "classes": count,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +14,13 @@ from epsilometer.auditing.claims.verdicts import pair_claims
 from epsilometer.auditing.exact_loss import by_draws, by_laws, latents
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, raised, relative
 from epsilometer.auditing.exact_loss.candidate_sets import among_sets
+from epsilometer.auditing.exact_loss.importance import AT_LEAST
 from epsilometer.auditing.exact_loss.losses import ALONE, FULL, Crew, Effort, PairLosses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, groups, relative_row, row, tail
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
 from epsilometer.core.errors import UserError
+from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import HasLaws, Mechanism
 
 _OF_CELL = ("dataset", "mechanism")  # columns that a stage adds
@@ -90,12 +93,22 @@ def measure(
     )
     if pairs.sets is not None:
         losses = [among_sets(each, comparison, pairs.sets, effort) for each in losses]
+    if shows_more(mechanism):
+        losses = [_as_lower_ends(each) for each in losses]
+        curves = [each | {"delta_high": 1.0, "worst_high": 1.0} for each in curves]
     seconds = (time.perf_counter() - begun) / len(epsilons)
     losses = [each | {"seconds": seconds} for each in losses]
     columns, of_curves = ({k: v for k, v in schema.items() if k not in _OF_CELL} for schema in (EXACT, EXACT_CURVES))
     return ExactTables(
         pl.DataFrame(losses, schema=columns, orient="row"), pl.DataFrame(curves, schema=of_curves, orient="row")
     )
+
+
+def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of units that can be read from a text which shows more of its source: that loses at least as much."""
+    open_ends = {"average_high": math.inf, "delta_at_4": 1.0, "all_high": math.inf, "all_delta_at_4": 1.0}
+    ends = {name: end for name, end in open_ends.items() if name in row}
+    return row | ends | {"average": row["average_low"], "error": None, "method": AT_LEAST}
 
 
 def _tables(request: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

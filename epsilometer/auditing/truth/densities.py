@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from epsilometer.auditing.truth.law import Floats
 
 _REACH = 45.0  # in scales of the widest noise: the probability beyond is e^-45
 _NODES = 16  # per piece; a piece is as wide as the scale of the narrowest noise

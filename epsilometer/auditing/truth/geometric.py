@@ -11,9 +11,10 @@ from epsilometer.auditing.truth.known import KnownMechanism, table
 from epsilometer.auditing.truth.law import Law
 
 EPSILON, PEOPLE = 0.1, 5
+INPUTS = (2, 1)
 
 
-def truncated_geometric(inputs: tuple[int, int] = (2, 1)) -> KnownMechanism:
+def truncated_geometric() -> KnownMechanism:
     """Returns algorithm 4.8, which is ln(1 + 2^-k)-private for k = ceil(ln(2 / epsilon)).
 
     P(z | c) falls by a factor of 2^k / (2^k + 1) with each step of z away from c.
@@ -27,11 +28,11 @@ def truncated_geometric(inputs: tuple[int, int] = (2, 1)) -> KnownMechanism:
         above = [whole - 2 ** (k * (z - c + 1)) * base ** (PEOPLE - 1 - (z - c)) for z in range(c, PEOPLE)]
         return [*below, *above, whole]
 
-    counts = [np.diff(np.array(up_to(c)), prepend=0) for c in inputs]
+    counts = [np.diff(np.array(up_to(c)), prepend=0) for c in INPUTS]
     law = Law(counts[0] / whole, counts[1] / whole)
 
     def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        return np.searchsorted(up_to(inputs[which]), rng.integers(1, whole + 1, count))
+        return np.searchsorted(up_to(INPUTS[which]), rng.integers(1, whole + 1, count))
 
     claim = math.log1p(2.0**-k)
     origin = "Balcer and Vadhan, arXiv:1709.05396, algorithm 4.8"

@@ -8,7 +8,7 @@ groups show is never above the mechanism's, and comes as close to it as the grou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 Floats = NDArray[np.float64]
+Inputs = tuple[Sequence[float], Sequence[float]]
 
 
 @dataclass(frozen=True)

@@ -87,4 +87,4 @@ def rewriters() -> Iterator[KnownMechanism]:
     """Yields our own mechanisms, on texts whose rewrites can all be listed."""
     yield texts.responses(2.0)
     for name in ("tem", "santext", "exponential", "custext"):
-        yield texts.words(name, 2.0, {})
+        yield texts.words(name, 2.0)

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 from epsilometer.auditing.truth.densities import exponential_cdf, laplace_cdf, nodes
 from epsilometer.auditing.truth.densities import laplace as laplace_density
 from epsilometer.auditing.truth.known import KnownMechanism, table
-from epsilometer.auditing.truth.law import Floats, Law, cells
+from epsilometer.auditing.truth.law import Floats, Inputs, Law, cells
 
 EPSILON = 0.1
 SCALE = 2 / EPSILON
 _ORIGIN = "Ding et al., CCS 2018, algorithm {}"
-
-Inputs = tuple[Sequence[float], Sequence[float]]
 
 
 def _exponential(y: Floats, scale: float) -> Floats:

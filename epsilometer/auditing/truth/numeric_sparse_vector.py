@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from epsilometer.auditing.truth.additive import laplace_law
 from epsilometer.auditing.truth.densities import laplace, laplace_cdf, nodes
 from epsilometer.auditing.truth.known import KnownMechanism
-from epsilometer.auditing.truth.law import Floats, Law, either, together
-from epsilometer.auditing.truth.sparse_vector import EPSILON, QUERIES, Inputs, Threshold, numbered, places
+from epsilometer.auditing.truth.law import Floats, Inputs, Law, either, together
+from epsilometer.auditing.truth.sparse_vector import EPSILON, QUERIES, Threshold, numbered, places
 
 _STEP = 1e-4  # losses are grouped to this step where outputs are released together
 _HALF = QUERIES // 2

@@ -41,13 +41,15 @@ def rappor(name: str, set_one: float, set_zero: float, claim: float) -> KnownMec
     return KnownMechanism(name, "Erlingsson et al., CCS 2014", draw, loss, law=law, claim=claim)
 
 
-def one_time(f: float = 0.95) -> KnownMechanism:
+def one_time() -> KnownMechanism:
     """Returns the permanent response alone, steps 1 and 2, with the claim 2 h ln((2 - f) / f) for h hashes."""
+    f = 0.95
     return rappor("OneTimeRappor", 1 - f / 2, f / 2, claim=8 * math.log((2 - f) / f))
 
 
-def instantaneous(f: float = 0.75, p: float = 0.45, q: float = 0.55) -> KnownMechanism:
+def instantaneous() -> KnownMechanism:
     """Returns the instantaneous response to the permanent response, steps 1 to 3."""
+    f, p, q = 0.75, 0.45, 0.55
     p_one, p_zero = f / 2 * p + (1 - f / 2) * q, f / 2 * q + (1 - f / 2) * p
     ratio = math.log(p_one * (1 - p_zero) / (p_zero * (1 - p_one)))
     return rappor("Rappor", p_one, p_zero, claim=4 * ratio)

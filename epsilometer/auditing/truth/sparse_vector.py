@@ -18,13 +18,11 @@ from scipy.stats import binom
 
 from epsilometer.auditing.truth.densities import laplace, laplace_cdf, nodes
 from epsilometer.auditing.truth.known import KnownMechanism, table
-from epsilometer.auditing.truth.law import Floats, Law
+from epsilometer.auditing.truth.law import Floats, Inputs, Law
 
 EPSILON = 0.1
 QUERIES = 10
 _ORIGIN = "Lyu, Su and Li, VLDB 2017, algorithm {}"
-
-Inputs = tuple[Sequence[float], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -91,9 +89,9 @@ def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> Kn
     return KnownMechanism(name, _ORIGIN.format(number), draw, lambda y: table(law().losses)(y), law=law, claim=EPSILON)
 
 
-def noiseless(name: str, inputs: Inputs, level: float = 1.0) -> KnownMechanism:
+def noiseless(name: str, inputs: Inputs) -> KnownMechanism:
     """Returns algorithm 5, whose queries have no noise: the threshold's noise alone decides, so few answers occur."""
-    scale = 2 / EPSILON
+    level, scale = 1.0, 2 / EPSILON
     values = np.unique(np.concatenate(inputs))
     edges = np.append(values - level, np.inf)
 

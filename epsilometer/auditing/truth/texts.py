@@ -6,7 +6,7 @@ returns, so that a sampler that departs from its law is detected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -29,12 +29,12 @@ PLACES = ((0.0, 0.2), (0.3, 0.9), (0.8, 0.1), (2.1, 1.6), (1.7, 2.2))
 TEXTS = ("boston monday", "dallas friday")
 
 
-def words(name: str, epsilon: float, settings: Mapping[str, Any]) -> KnownMechanism:
+def words(name: str, epsilon: float) -> KnownMechanism:
     """Returns a word mechanism on two texts of two words, over five words with vectors of two dimensions."""
     with TemporaryDirectory() as folder:
         resource = Path(folder) / "words.npz"
         WordVectors(WORDS, np.array(PLACES)).save(resource)
-        mechanism = find("mechanisms", name, "rewrite")(resource=resource, **settings)
+        mechanism = find("mechanisms", name, "rewrite")(resource=resource)
         mechanism.laws(TEXTS)  # reads the file
     return text_mechanism(name, mechanism, epsilon, [" ".join(pair) for pair in product(WORDS, repeat=2)])
 

@@ -3,8 +3,8 @@
 The first has exactly that average loss over the pairs that are compared. The second is the largest with at most that
 loss and a delta at 4 nats of at most .01: an average loss alone is won by publishing a share of the texts verbatim (the
 mechanism `coin`). By a mechanism's law where it has one, by that of its latents, which bound the text's loss from
-above, or by attacks, which bound it from below: a search by attacks uses the same draws at every budget, and rests on
-the loss that their hits show, without an interval.
+above, or by attacks: a search by attacks uses the same draws at every budget, and rests on the loss that their hits
+show, without an interval, which the text's loss may exceed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from epsilometer.auditing.exact_loss.rows import average_loss
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core.attack import Context, Embedded, guesses_of
+from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import Mechanism, law_of, releases
 from epsilometer.core.randomness import Noise
 from epsilometer.studies.leaderboard.tables import AVERAGE, TAIL
@@ -152,7 +153,7 @@ def curve(
     stream: Sequence[str | int],
 ) -> Curve:
     """By law where a mechanism has one that gives the loss of each pair, else by attacks. pairs: [n, 2]."""
-    if pairwise(mechanism):
+    if pairwise(mechanism) and not shows_more(mechanism):
         trials = Trials(pairs.astype(np.int32), np.zeros(len(pairs), np.int16))
         return ByLaw(mechanism, texts, of_trials(trials, texts))
     both = np.repeat(pairs, 2 * _DRAWS, axis=0).astype(np.int32)
@@ -175,8 +176,14 @@ def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Bud
     met = meet(lambda epsilon: losses.at(epsilon).average, target, *ends, width=losses.width, watch=_unwatched)
     if met.status in (OUTSIDE, FALLING) or met.best is None:
         return _none(met, losses, target, ends)
-    first = Budget(AVERAGE, met.best, losses.at(met.best))
-    return [first, _with_little_tail(losses, first, target, ends[0])]
+    best = losses.at(met.best)
+    if best.average[0] <= target * losses.width:
+        first = Budget(AVERAGE, met.best, best)
+        return [first, _with_little_tail(losses, first, target, ends[0])]
+    below = losses.at(met.low)
+    why = f"its loss jumps from {below.average[1]:.3g} to {best.average[0]:.3g} nats"
+    beneath = Budget(AVERAGE, met.low, below, why)
+    return [Budget(AVERAGE, met.best, best, why), _with_little_tail(losses, beneath, target, ends[0])]
 
 
 def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:

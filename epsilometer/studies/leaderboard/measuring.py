@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.ceilings.ceiling import share_of_possible
 from epsilometer.auditing.ceilings.frontier import Frontier, success_of
+from epsilometer.auditing.ceilings.share import BY_LATENTS
 from epsilometer.auditing.claims.verdicts import describe
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core import tables
@@ -114,7 +115,7 @@ class Comparison:
             release = releases[budget.epsilon]
             cosines = release.cosines(sets)
             cosine = {"figure": "cosine", "by_law": False, "values": cosines.tolist()}
-            row = about | {"words_a_second": speed} | self._of(budget, lengths, cosines)
+            row = about | {"words_a_second": speed} | self._of(budget, by, lengths, cosines)
             yield row, [at | figure for figure in (cosine, *release.figures)]
 
     def _losses(self, lengths: str, sets: pl.DataFrame) -> Curve:
@@ -147,12 +148,13 @@ class Comparison:
         self._rewritten(texts, [epsilon])
         return sum(len(words(text)) for text in texts) / (time.perf_counter() - begun)
 
-    def _of(self, budget: Budget, lengths: str, cosines: Array) -> dict[str, Any]:
+    def _of(self, budget: Budget, by: str, lengths: str, cosines: Array) -> dict[str, Any]:
         assert budget.epsilon is not None
         assert budget.lost is not None
         lost = budget.lost
         frontier, one_text = ceiling(self.parts, lengths)
-        average, cosine = sum(lost.average) / 2, float(cosines.mean())
+        average = lost.average[1] if by == BY_LATENTS else sum(lost.average) / 2
+        cosine = float(cosines.mean())
         share = share_of_possible(cosine, average, frontier, one_text)
         return {
             "epsilon": budget.epsilon,

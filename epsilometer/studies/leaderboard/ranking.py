@@ -15,6 +15,8 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import t as student
 
+from epsilometer.auditing.results.comparison import holm
+
 LEVEL = 0.05  # for all pairs of a class together
 
 
@@ -24,13 +26,12 @@ def surely_above(values: Mapping[str, Sequence[float]], level: float = LEVEL) ->
     values: of each mechanism one value a split, larger where it is better; paired by split.
     """
     pairs = list(combinations(values, 2))
-    tested = sorted((p_value(np.subtract(values[a], values[b])), a, b) for a, b in pairs)
+    adjusted = holm([p_value(np.subtract(values[a], values[b])) for a, b in pairs])
     above: dict[str, list[str]] = {name: [] for name in values}
-    for place, (p, a, b) in enumerate(tested):
-        if p > level / (len(tested) - place):
-            break
-        better, worse = (a, b) if np.mean(values[a]) > np.mean(values[b]) else (b, a)
-        above[better].append(worse)
+    for (a, b), p in zip(pairs, adjusted, strict=True):
+        if p <= level:
+            better, worse = (a, b) if np.mean(values[a]) > np.mean(values[b]) else (b, a)
+            above[better].append(worse)
     return {name: [other for other in values if other in beaten] for name, beaten in above.items()}
 
 

@@ -151,9 +151,8 @@ def test_the_likelihood_attack_is_bayes(tmp_path: Path) -> None:
     noise = Noise.named(4, "rewrite")
     rewrites = mechanism.rewrite(sources(), 3.0, noise)
     guess = LikelihoodAttack().guess(rewrites, CANDIDATES, Context(TEXTS, mechanism, 3.0, Noise.named(4, "a")))
-    for i, row in enumerate(CANDIDATES):
-        if rewrites.texts[i] in [TEXTS[c] for c in row]:
-            assert TEXTS[row[guess[i]]] == rewrites.texts[i]
+    assert all(text in [TEXTS[c] for c in row] for text, row in zip(rewrites.texts, CANDIDATES, strict=True))
+    assert [TEXTS[row[slot]] for slot, row in zip(guess, CANDIDATES, strict=True)] == list(rewrites.texts)
 
 
 def test_the_likelihood_attack_applies_where_there_is_a_law() -> None:

@@ -28,7 +28,9 @@ def test_ceilings_rise_with_the_loss_up_to_everything() -> None:
 
 
 def test_sets_hold_different_texts_of_equal_length_where_asked() -> None:
-    for numbers in draw_sets(TEXTS, 20, 4, equal_length=True):
+    sets = draw_sets(TEXTS, 20, 4, equal_length=True)
+    assert len(sets) == 20
+    for numbers in sets:
         assert len(set(numbers.tolist())) == 4
         assert len({len(words(TEXTS[i])) for i in numbers}) == 1
 

@@ -112,6 +112,13 @@ def test_each_word_can_come_out(estimates: list[dict[str, Any]], exact: list[dic
     assert words(decided(estimates, exact))[ALL] == word
 
 
+def test_intervals_that_err_more_often_than_the_audit_allows_decide_nothing() -> None:
+    """Those over all pairs of texts are at 99 %."""
+    table = decided([attacked()], LAWFUL, alpha=0.001)
+    assert words(table)["loss"] != WITHIN
+    assert "at 99%" in table.filter(limit="loss")["why"][0]
+
+
 def test_a_black_box_is_never_within_however_many_trials_it_has() -> None:
     table = decided([attacked(500_000, 1_000_000)], leakage=[leaked(0)])
     said = words(table)

@@ -123,7 +123,9 @@ def test_no_more_is_said_of_all_sets_than_of_those_compared(seed: int) -> None:
     """Their draws are not the same: of some seeds the interval over all ended below the upper end of the average."""
     mechanism = Likely(LAW / 4)
     design = Design(3, temperature=0, seed=seed)
-    for losses in epsilometer.exact_loss(TEXTS[::4], mechanism, [1.0], trials=40, design=design).rows(named=True):
+    table = epsilometer.exact_loss(TEXTS[::4], mechanism, [1.0], trials=40, design=design)
+    assert table["pairs"].to_list() == ["all", "equal length"]
+    for losses in table.rows(named=True):
         assert losses["all_low"] <= losses["average_low"] <= losses["average_high"] <= losses["all_high"]
 
 

@@ -19,6 +19,7 @@ from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.exact_loss import by_laws, products
 from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.from_texts import sampled_pairs
+from epsilometer.auditing.exact_loss.losses import LEVELS
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.pairs import furthest_pairs, of_trials
 from epsilometer.auditing.exact_loss.rows import average_loss, quantile
@@ -75,7 +76,9 @@ def test_curves_bracket_those_of_all_outputs() -> None:
     mechanism = Spelled(LAW)
     table = epsilometer.exact_curves(TEXTS, mechanism, [2.0], design=UNIFORM)
     assert table.columns == list(EXACT_CURVES)[2:]
-    for row in table.filter(pairs="equal length").rows(named=True):
+    of_equal_length = table.filter(pairs="equal length")
+    assert of_equal_length["level"].to_list() == LEVELS.tolist()
+    for row in of_equal_length.rows(named=True):
         each, larger = [], 0.0
         for first, second in combinations(TEXTS, 2):
             if len(first) == len(second):
@@ -97,6 +100,7 @@ SPLIT[:, 3] = -10.0
 
 def test_no_curve_falls_below_its_average_where_losses_are_in_the_thousands() -> None:
     both = measure(Spelled(SPLIT), TEXTS, [1.0], sampled_pairs(TEXTS, np.zeros((len(TEXTS), 1)), 1000, UNIFORM))
+    assert both.losses["pairs"].to_list() == ["all", "equal length"]
     for row in both.losses.rows(named=True):
         curve = both.curves.filter(pairs=row["pairs"], level=0.0)
         assert row["average_low"] - 1e-6 <= 2 * math.atanh(curve["delta_high"].item())
@@ -203,6 +207,19 @@ def test_published_forms_whose_supports_differ_lose_without_bound(
     assert table["relative_epsilon"].to_list() == [math.inf]
     assert table["verdict"].to_list() == [VIOLATED]
     assert table["delta_at_claim"][0] > 0.1
+
+
+def test_a_text_that_shows_more_than_its_words_loses_at_least_what_these_do(words: dict[str, Path]) -> None:
+    texts, settings = sentences(words["vectors"]), {"resource": words["vectors"]}
+    alone, more = (
+        epsilometer.exact_loss(texts, "tem", [5.0], {**settings, "layout": layout}, design=UNIFORM)
+        for layout in ("normalised", "kept")
+    )
+    assert more["average"].to_list() == alone["average_low"].to_list()
+    assert set(more["method"]) == {"at least"}
+    assert more.select("average_high", "all_high").row(0) == (math.inf, math.inf)
+    assert more.select("delta_at_4", "all_delta_at_4").row(0) == (1.0, 1.0)
+    assert (alone["average_high"].is_finite().all(), alone["delta_at_4"][0] < 1) == (True, True)
 
 
 def test_claims_that_are_too_small_too_far_or_missing() -> None:

@@ -255,8 +255,9 @@ def test_groups_of_outputs_never_show_more_than_outputs_do() -> None:
 
 
 def test_without_any_difference_nothing_is_shown() -> None:
-    for mechanism in mechanisms.nothing():
-        law = mechanism.law()
+    laws = [mechanism.law() for mechanism in mechanisms.nothing()]
+    assert len(laws) == 3
+    for law in laws:
         assert (law.pure, law.guess_loss, law.at_rate(0.01), law.delta(0.0)) == pytest.approx((0, 0, 0, 0))
 
 

@@ -87,13 +87,17 @@ def test_it_conforms(coin: Coin) -> None:
 
 
 def test_an_audit_measures_the_budget_and_does_not_refute_the_claim() -> None:
-    """5,000 trials: the lower bound exceeds one nat with probability at most .005 (alpha / 2)."""
+    """5,000 trials: the lower bound exceeds one nat with probability at most .005 (alpha / 2).
+
+    A text that comes out tells its source for sure: 1,250 right guesses prove 5 nats, and 2,310 are expected; fewer
+    come by chance once in 10^100.
+    """
     design = epsilometer.Design(temperature=0)
     table = epsilometer.audit(list(TEXTS), "coin", [1.0], ["likelihood", "lexical"], trials=5000, design=design)
     for row in table.iter_rows(named=True):
         assert 0.8 < row["loss"] <= 1.0
         assert row["loss_at_delta"] == 0.0
-        assert row["worst_output"] is None or row["worst_output"] > 1.0
+        assert row["worst_output"] > 5.0
         assert row["verdict"] == "not refuted"
     assert 0.8 < table.filter(attack="likelihood")["posterior_loss"].item() <= 1.05
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.mechanism import HasLatents, HasLikelihood, RewritesGrid
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.adept import ADePT
-from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder, AutoencoderTraining, Shape, train
+from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder, AutoencoderTraining, Shape, quality, train
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, gaussian_log_delta
 from epsilometer.text.vectors import WordVectors
 from tests.support.sparing import first
@@ -45,6 +46,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("autoencoder")
     autoencoder.save(path)
     return path
+
+
+def test_words_come_back_in_their_places_anywhere_or_not_at_all() -> None:
+    sources, rebuilt = ["i see rome", "we want home", "they like paris"], ["i see rome", "want we home", "they find"]
+    stub: Any = SimpleNamespace(
+        encode=lambda texts: np.zeros((len(texts), 16), np.float32), decode=lambda latents: rebuilt, shape=SHAPE
+    )
+    record = quality(stub, sources)
+    assert record == {"held_out_texts": 3, "word_accuracy": 0.5556, "words_kept": 0.7778, "exact": 0.3333}
 
 
 def make(folder: Path, **settings: object) -> ADePT:

@@ -370,6 +370,7 @@ def test_words_draw_alike_in_whatever_order_they_came(folder: Path, key: str) ->
     grids = [m.rewrite_grid(texts, epsilons, noises) for m in (late, mechanism_of(folder, key, "clustered"))]
     for first, other in zip(*grids, strict=True):
         assert list(first.texts) == list(other.texts)
+    assert sorted(late._tables) == epsilons
     for table in late._tables.values():
         assert np.array_equal(np.sort(table.place), np.arange(len(words)))  # a row for each, none twice
 

@@ -52,9 +52,9 @@ def test_with_pure_epsilon_up_to_four_both_budgets_are_one() -> None:
 
 
 def test_a_mechanism_that_loses_more_at_every_budget_has_none_and_says_why() -> None:
-    for budget in of(Coin(resource=tuple(TEXTS)), 0.5, (2.0, 9.0)):
-        assert budget.epsilon is None
-        assert "even at epsilon 2 it loses 2 nats" in budget.reason
+    both = of(Coin(resource=tuple(TEXTS)), 0.5, (2.0, 9.0))
+    assert [(budget.kind, budget.epsilon) for budget in both] == [(AVERAGE, None), (TAIL, None)]
+    assert all("even at epsilon 2 it loses 2 nats" in budget.reason for budget in both)
 
 
 def test_a_mechanism_that_loses_less_at_every_budget_has_the_largest_and_says_so() -> None:
@@ -71,10 +71,10 @@ def test_without_a_law_attacks_give_the_loss() -> None:
     def shown(text: str, epsilon: float, rng: np.random.Generator) -> str:
         return text if rng.random() < math.tanh(epsilon / 2) else "withheld"
 
-    losses = curve(FunctionMechanism(shown), TEXTS, PAIRS, embed(TEXTS), stream=[0])
+    losses, again = (curve(FunctionMechanism(shown), TEXTS, PAIRS, embed(TEXTS), stream=[0]) for _ in range(2))
     assert losses.by == BY_ATTACKS
     assert 0.1 < losses.at(1.0).average[0] < 2.6
-    assert losses.at(1.0) == losses.at(1.0)
+    assert losses.at(1.0) == again.at(1.0)
     assert curve(Coin(resource=tuple(TEXTS)), TEXTS, PAIRS, embed(TEXTS), stream=[0]).by == BY_LAW
 
 
@@ -96,3 +96,22 @@ def test_no_budget_within_the_tail_is_stated_where_more_than_the_loss_is_lost_th
     assert first.lost.average[0] == pytest.approx(1.0, rel=0.01)
     assert second.epsilon is None
     assert "it loses 1.8" in second.reason
+
+
+@dataclass(frozen=True)
+class Jump:
+    """A loss that jumps from .5 to 1.2 nats at epsilon 3, without a tail."""
+
+    by: str = BY_LAW
+    width: float = 1.01
+
+    def at(self, epsilon: float) -> Lost:
+        average = 0.5 if epsilon < 3 else 1.2
+        return Lost((average, average), (0.0, 0.0))
+
+
+def test_where_the_loss_jumps_past_the_target_the_second_budget_lies_below_it() -> None:
+    for budget in budgets(Jump(), 1.0, (0.1, 30.0)):
+        assert "jumps from 0.5 to 1.2 nats" in budget.reason
+        assert budget.lost.average[0] == (1.2 if budget.kind == AVERAGE else 0.5)
+        assert budget.epsilon == pytest.approx(3, rel=0.02)

@@ -28,7 +28,7 @@ from epsilometer.report.figures import (
     styles,
 )
 from epsilometer.report.results import Results
-from epsilometer.report.rows import CELL, strongest
+from epsilometer.report.rows import CELL, strongest, unbeaten
 from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, record, records
 from epsilometer.report.wording import (
@@ -317,18 +317,8 @@ def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFram
         pl.min_horizontal("upper", "ceiling"),
     ).sort(*_LABEL, "mechanism", "epsilon")
     points = rows.to_dicts()
-
-    def beaten(row: dict[str, Any]) -> bool:
-        return any(
-            not other["control"]
-            and all(other[name] == row[name] for name in _LABEL)
-            and other["kept"] >= row["kept"]
-            and other["point"] <= row["point"]
-            and (other["kept"] > row["kept"] or other["point"] < row["point"])
-            for other in points
-        )
-
-    front = [not (point["control"] or beaten(point)) for point in points]
+    rivals = [point for point in points if not point["control"]]
+    front = [not point["control"] and unbeaten(point, rivals, _LABEL, worth="kept", loss="point") for point in points]
     return rows.with_columns(front=pl.Series(front, dtype=pl.Boolean))
 
 

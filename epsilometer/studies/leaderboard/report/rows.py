@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from epsilometer.report.table import NONE
-from epsilometer.report.wording import as_number, budget, tail_words
+from epsilometer.report.wording import as_number, budget, mean_interval, tail_words
 from epsilometer.studies.leaderboard.learning import SENTENCES, WORDS
 from epsilometer.studies.leaderboard.plain import SENTENCE
-from epsilometer.studies.leaderboard.report.standing import Board
-from epsilometer.studies.leaderboard.tables import SIZES, TAIL
+from epsilometer.studies.leaderboard.report.standing import Board, exceeds
+from epsilometer.studies.leaderboard.tables import SIZES, SPLITS, TAIL
 
-_ENDS = {"law": "", "latents": "≤ ", "attacks": "≥ "}  # what a loss is known by
-_SHARES = {"law": "", "latents": "≥ ", "attacks": "≤ "}
+_ENDS = {"law": "", "latents": "≤ ", "attacks": "≈ "}  # what a loss is known by; hits are counted without an interval
+_SHARES = {"law": "", "latents": "≥ ", "attacks": "≈ "}
+_TURNED = _SHARES | {"latents": "≤ "}  # where less is kept than by one sentence for all
 _BY = {"law": "law", "latents": "law of latents", "attacks": "attacks"}
 _LEARNERS = {WORDS: "words", SENTENCES: "head"}
 _TOLD = ("mechanism", "loss")  # what the reader of any table looks for
@@ -31,9 +30,11 @@ def standing(board: Board, lengths: str) -> list[dict[str, str]]:
 
 def _standing(board: Board, row: Row) -> dict[str, str]:
     above = row["above"] and f"above {', '.join(row['above'])}"
+    less = "keeps less than one sentence for all" if (row["share"] or 0) < 0 else None
+    more = "loses more than was asked for" if exceeds(row) else None
     rank = NONE if row["rank"] is None else str(row["rank"])
     begin = {**_named(row), "claim": row["claim_class"] or NONE, "rank": rank}
-    return {**begin, **_worth(board, row), "remark": row["reason"] or above or ""}
+    return {**begin, **_worth(board, row), "remark": "; ".join(filter(None, (row["reason"], above, less, more)))}
 
 
 def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
@@ -47,7 +48,7 @@ def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
         if name == SENTENCE:
             one_text = board.frontiers.filter(lengths=lengths)["one_text"][0]
             row |= {"cosine": f"{one_text:.3f}", "share": "0"}
-        f1 = {f"F1 {_LEARNERS[each['learner']]}": _spread(each["values"]) for each in group.to_dicts()}
+        f1 = {f"F1 {_LEARNERS[each['learner']]}": mean_interval(each["values"]) for each in group.to_dicts()}
         yield {**row, **f1, "remark": ""}
 
 
@@ -65,14 +66,14 @@ def _taught(board: Board, row: Row) -> Iterator[dict[str, str]]:
     """A row of those that do not know the law, and one of those that do, where there are such."""
     for by_law in (False, True):
         f1 = {
-            f"{name}, {board.texts[size]:,}": _mean(board, row, "task", learner, size=size, by_law=by_law)
+            f"{name}, {board.texts[size]:,}": _f1(board, row, "task", learner, size=size, by_law=by_law)
             for size in range(len(SIZES))
             for learner, name in _LEARNERS.items()
         }
         if any(f1.values()):
             begin = {**_named(row), "lengths": row["lengths"], "law": "known" if by_law else ""}
             infers = {
-                f"infers, {name}": _mean(board, row, "attribute", learner, by_law=by_law)
+                f"infers, {name}": _f1(board, row, "attribute", learner, by_law=by_law)
                 for learner, name in _LEARNERS.items()
             }
             more = "" if by_law else ", ".join(row["teaches_more"] or ())
@@ -87,7 +88,9 @@ def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
         for each in group.to_dicts():
             learner, task = _LEARNERS[each["learner"]], each["figure"] == "task"
             if not task or each["texts"] in board.texts:
-                row[f"{learner}, {each['texts']:,}" if task else f"infers, {learner}"] = _spread(each["values"])
+                shared = _shared(board.texts.index(each["texts"])) if each["texts"] in board.texts else 0
+                cell = mean_interval(each["values"], shared=shared)
+                row[f"{learner}, {each['texts']:,}" if task else f"infers, {learner}"] = cell
         if any(row[column] for column in row if column not in _TOLD):
             yield row
 
@@ -95,7 +98,7 @@ def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
 def averaged(board: Board, row: Row) -> dict[str, str]:
     """A mechanism at the budget of exactly the average loss."""
     worth = {name: cell for name, cell in _worth(board, row).items() if name != "ceiling"}
-    return {**_named(row), "lengths": row["lengths"], **worth}
+    return {**_named(row), "lengths": row["lengths"], **worth, "remark": row["reason"] or ""}
 
 
 def measured(board: Board, row: Row) -> dict[str, str]:
@@ -106,8 +109,8 @@ def measured(board: Board, row: Row) -> dict[str, str]:
         **_named(row),
         "lengths": row["lengths"],
         "loss known by": _BY[row["by"]],
-        "pure epsilon": _number(row["pure"]),
-        "worst pair": _number(row["worst"]),
+        "pure epsilon": as_number(row["pure"]),
+        "worst pair": as_number(row["worst"]),
         "words a second": speed,
         "processor, s": NONE if origin is None else f"{origin.seconds:,.0f}",
         "commit": NONE if origin is None else origin.commit,
@@ -124,16 +127,12 @@ def _worth(board: Board, row: Row) -> dict[str, str]:
     columns = ("epsilon", "average", "delta at 4", "cosine", "ceiling", "share", "F1 words", "F1 head")
     if row["epsilon"] is None:
         return dict.fromkeys(columns, NONE)
-    f1 = (_mean(board, row, "task", learner) for learner in _LEARNERS)
+    f1 = (_f1(board, row, "task", learner) for learner in _LEARNERS)
     average, share = _ENDS[row["by"]] + as_number(row["average"]), NONE
     if row["share"] is not None:
-        share = f"{_SHARES[row['by']]}{row['share']:.2f}"
+        share = f"{(_TURNED if row['share'] < 0 else _SHARES)[row['by']]}{row['share']:.2f}"
     worth = (f"{row['cosine']:.3f}", f"{row['ceiling']:.3f}", share)
     return dict(zip(columns, (budget(row["epsilon"]), average, _tail(row), *worth, *f1), strict=True))
-
-
-def _number(value: float | None) -> str:
-    return NONE if value is None else as_number(value)
 
 
 def _tail(row: Row) -> str:
@@ -141,11 +140,11 @@ def _tail(row: Row) -> str:
     return tail_words(*ends.get(row["by"], (row["delta_at_4"], None)))
 
 
-def _mean(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_law: bool = False) -> str:
+def _f1(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_law: bool = False) -> str:
     values = board.values(row, figure, learner, size, by_law=by_law)
-    return "" if values is None else _spread(values)
+    return "" if values is None else mean_interval(values, shared=_shared(size))
 
 
-def _spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation over splits."""
-    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
+def _shared(size: int) -> float:
+    """The mean part of their texts that two splits have in common: blocks in a ring, of which each takes some."""
+    return (SIZES[size] - 1) / (SPLITS - 1)

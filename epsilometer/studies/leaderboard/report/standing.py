@@ -32,6 +32,7 @@ _CELL: Schema = {"mechanism": pl.String, "loss": pl.Float64}
 _OF_BUDGET = [*_CELL, "lengths", "budget"]
 _STANDING: Schema = {"rank": pl.Int64, "above": pl.List(pl.String), "teaches_more": pl.List(pl.String)}
 _CLASS = ["loss", "lengths", "claim_class"]
+_ALLOWANCE = 1.02
 _SHARED = {"plain": PLAIN, "frontiers": FRONTIERS}
 
 
@@ -109,9 +110,11 @@ def ranked(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
     """The rows with `rank`, `above` and `teaches_more`: within a class of claims, by worth at the second budget.
 
     Controls have no rank, as an average loss is won by publishing some of the texts; nor have rows whose loss is known
-    by attacks alone, as it may be larger, nor a mechanism alone in its class, which nothing could have put second.
+    by attacks alone, as it may be larger, or exceeds what was asked for, nor a mechanism alone in its class, which
+    nothing could have put second.
     """
     eligible = pl.col("epsilon").is_not_null() & ~pl.col("control") & (pl.col("by") != BY_ATTACKS)
+    eligible &= pl.col("average") <= _ALLOWANCE * pl.col("loss")
     standing: list[dict[str, Any]] = []
     for of_class, group in rows.filter(eligible, budget=TAIL).group_by(_CLASS, maintain_order=True):
         if len(group) == 1:
@@ -134,6 +137,11 @@ def ranked(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
     return joined.sort(
         [*_CLASS, "rank", "cosine"], descending=[False] * 4 + [True], nulls_last=True, maintain_order=True
     )
+
+
+def exceeds(row: Mapping[str, Any]) -> bool:
+    """Whether a row of a loss has more than that loss, beyond the width to which a search by law goes."""
+    return row["average"] is not None and row["average"] > _ALLOWANCE * row["loss"]
 
 
 def _by_mechanism(figures: pl.DataFrame) -> dict[str, list[float]]:

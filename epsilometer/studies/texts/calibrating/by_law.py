@@ -25,6 +25,7 @@ from epsilometer.auditing.exact_loss.pairs import Pairs, count_pairs, of_audit
 from epsilometer.auditing.exact_loss.rows import average_loss, over_all
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.errors import LawError, UserError
+from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import Mechanism, has_budget, law_of, releases
 from epsilometer.project import cells
 from epsilometer.project.paths import audited_texts
@@ -79,6 +80,7 @@ def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal
         raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
     built, texts = cells.build(params, cell), audited_texts(params, cell.dataset)
     refuse_public(built, texts)
+    _refuse_more(built)
     pairs = of_audit(trials(cell.dataset), texts, params.exact.pairs, pairwise=True)
     wanted = goal(min(cell.epsilons), max(cell.epsilons))
     return ComparedByLaw(
@@ -86,10 +88,19 @@ def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal
     )
 
 
+def _refuse_more(built: Mechanism) -> None:
+    if shows_more(built):
+        raise UserError(
+            "the text shows more of its source than the words that the law describes, so that the law says nothing of "
+            "what the text loses at most; leave out `layout: kept` and `as_published`, or calibrate by attacks"
+        )
+
+
 def of_texts(built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, design: Design) -> ComparedByLaw:
     """As `epsilometer.exact_loss` compares texts."""
     if not has_budget(built):
         raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
+    _refuse_more(built)
     texts = api.distinct(texts)
     return ComparedByLaw(built, texts, _matched(chosen(texts, TRIALS, design), match), (goal.low, goal.high))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +20,7 @@ from epsilometer.report.figures import (
     Specification,
     ends,
     epsilon_axis,
+    file_name,
     joined,
     legend_labels,
     styles,
@@ -73,10 +73,9 @@ def section(results: TextResults) -> Section:
     estimates, exact = results.estimates, by_equal_length(results.exact)
     figures = []
     for name in estimates["dataset"].unique().sort():
-        file = f"curves-{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}"
         saved = figure(estimates, name, exact=exact)
         words = f"Calibration curves of data set {name}"
-        figures.append(Figure(file, words, without_legend(saved), saved=saved, heading=name))
+        figures.append(Figure(file_name("curves", name), words, without_legend(saved), saved=saved, heading=name))
     explained = (
         "How much privacy loss the attacks prove, for each nominal ε. Lower is better. **Heights can be compared "
         "between mechanisms; horizontal positions cannot**: one mechanism spends its ε on each word, another on a "

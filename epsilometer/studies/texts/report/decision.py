@@ -21,7 +21,7 @@ from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.schemas import DECISIONS
 from epsilometer.core.rounding import DOWN, UP, beside
 from epsilometer.report.section import NEXT, Section
-from epsilometer.report.table import NONE, Table
+from epsilometer.report.table import NONE, Table, by_budget
 from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed, plural, share
 from epsilometer.studies.texts.report import known_loss
 from epsilometer.studies.texts.report.results import TextResults
@@ -205,14 +205,7 @@ def languages(results: TextResults) -> list[str]:
 
 def matrices(table: pl.DataFrame) -> Iterator[Table]:
     """A table a data set: a row a mechanism, controls last, its budgets from the smallest to the largest."""
-    for (dataset,), rows in table.group_by("dataset", maintain_order=True):
-        shown = []
-        for (mechanism,), cells in rows.group_by("mechanism", maintain_order=True):
-            row = {"mechanism": str(mechanism)}
-            for number, (_, cell) in enumerate(cells.group_by("epsilon", maintain_order=True), start=1):
-                row[f"budget {number}"] = in_a_cell(cell)
-            shown.append(row)
-        yield Table(str(dataset), "", shown, page_only=True, stacked=True)
+    return by_budget(table, in_a_cell)
 
 
 def in_a_cell(cell: pl.DataFrame) -> str:

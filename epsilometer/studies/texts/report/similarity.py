@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +10,7 @@ import polars as pl
 from altair import SCHEMA_URL
 
 from epsilometer.auditing.worth.intervals import mean_interval
-from epsilometer.report.figures import CONFIG, GRID, INK, MUTED, WIDTH, Figure, Specification, Style, styles
+from epsilometer.report.figures import CONFIG, GRID, INK, MUTED, WIDTH, Figure, Specification, Style, file_name, styles
 from epsilometer.report.rows import CELL
 from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, record
@@ -36,7 +35,7 @@ def section(results: TextResults) -> Section | None:
     shown = ["cosine", *results.params.utility.metrics][:_SHOWN]
     figures = [
         Figure(
-            f"kept-{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}",
+            file_name("kept", name),
             f"What the rewrites of data set {name} keep",
             distributions(each.filter(pl.col("metric").is_in(shown)), name, results.estimates["mechanism"]),
             heading=name,

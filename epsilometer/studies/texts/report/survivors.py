@@ -11,7 +11,7 @@ from epsilometer.auditing.schemas import LEAKAGE
 from epsilometer.auditing.worth.leakage import ALL
 from epsilometer.report.rows import CELL
 from epsilometer.report.section import Section
-from epsilometer.report.table import Table, record
+from epsilometer.report.table import Table, by_budget, record
 from epsilometer.report.wording import budget, plural, share
 from epsilometer.studies.texts.report.results import TextResults
 
@@ -32,15 +32,13 @@ def matrices(leakage: pl.DataFrame) -> Iterator[Table]:
     by_patterns = pl.col("recorded") < pl.col("identifiers")
     worst = leakage.filter(pl.col("kind") != ALL).sort(-pl.col("share"), by_patterns, maintain_order=True)
     most = worst.unique(CELL, keep="first", maintain_order=True).sort(CELL)
-    for (dataset,), table in most.group_by("dataset", maintain_order=True):
-        rows = []
-        for (mechanism,), cells in table.group_by("mechanism", maintain_order=True):
-            row = {"mechanism": str(mechanism)}
-            for number, cell in enumerate(cells.to_dicts(), start=1):
-                at = "" if cell["epsilon"] is None else f"ε {budget(cell['epsilon'])}: "
-                row[f"budget {number}"] = f"{at}{_survived(cell)} {plural(cell['kind'])}"
-            rows.append(row)
-        yield Table(str(dataset), "", rows, page_only=True, stacked=True)
+    return by_budget(most, _in_a_cell)
+
+
+def _in_a_cell(cell: pl.DataFrame) -> str:
+    row = cell.row(0, named=True)
+    at = "" if row["epsilon"] is None else f"ε {budget(row['epsilon'])}: "
+    return f"{at}{_survived(row)} {plural(row['kind'])}"
 
 
 def _survived(cell: Mapping[str, Any]) -> str:

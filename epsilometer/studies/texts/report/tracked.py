@@ -10,9 +10,8 @@ import polars as pl
 from epsilometer.auditing.exact_loss.rows import EQUAL
 from epsilometer.core import tables
 from epsilometer.core.guarantees import budget_name
-from epsilometer.report.rows import within_ceiling
+from epsilometer.report.rows import CELL, within_ceiling
 
-_CELL = ("dataset", "mechanism", "epsilon")
 _EXACT = {"exact": "average", "exact_low": "average_low", "exact_high": "average_high"}
 
 
@@ -24,10 +23,10 @@ def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None:
     which no ceiling cuts, where it is finite.
     """
     tree: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
-    losses = within_ceiling(estimates).select(*_CELL, "attack", "loss")
-    averages = _averages(exact).select(*_CELL, pl.lit("exact").alias("attack"), pl.col("exact").alias("loss"))
+    losses = within_ceiling(estimates).select(*CELL, "attack", "loss")
+    averages = _averages(exact).select(*CELL, pl.lit("exact").alias("attack"), pl.col("exact").alias("loss"))
     table = pl.concat([losses, averages.filter(pl.col("loss").is_finite())])
-    for row in table.sort(*_CELL, "attack").iter_rows(named=True):
+    for row in table.sort(*CELL, "attack").iter_rows(named=True):
         budgets = tree.setdefault(row["dataset"], {}).setdefault(row["mechanism"], {})
         budgets.setdefault(budget_name(row["epsilon"]), {})[row["attack"]] = round(row["loss"], 3)
     tables.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", path)
@@ -41,11 +40,11 @@ def plot_table(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None
     """
     columns = ("dataset", "attack", "mechanism", "epsilon", "loss", "point", "upper", "ceiling")
     table = within_ceiling(estimates).select(columns).sort("dataset", "attack", "mechanism", "epsilon")
-    table = table.join(_averages(exact), on=_CELL, how="left", nulls_equal=True, maintain_order="left")
+    table = table.join(_averages(exact), on=CELL, how="left", nulls_equal=True, maintain_order="left")
     numbers = pl.col("loss", "point", "upper", "ceiling", *_EXACT).round(3)
     tables.write_text(table.with_columns(numbers).write_csv(), path)
 
 
 def _averages(exact: pl.DataFrame) -> pl.DataFrame:
     """A row a cell and epsilon: its exact average between texts of equal length, with its ends."""
-    return exact.filter(pairs=EQUAL).select(*_CELL, **_EXACT)
+    return exact.filter(pairs=EQUAL).select(*CELL, **_EXACT)

@@ -23,7 +23,7 @@ from epsilometer.report.figures import (
     styles,
     wide_axis,
 )
-from epsilometer.report.rows import CELL, TAIL_ALLOWED, comparable, hardly_read, within_ceiling
+from epsilometer.report.rows import CELL, TAIL_ALLOWED, comparable, hardly_read, unbeaten, within_ceiling
 from epsilometer.report.section import Section
 from epsilometer.report.wording import at_budget, bounded, inflected, listed, nats, proved, tail_words, unbounded
 from epsilometer.studies.texts.report.results import TextResults
@@ -110,20 +110,12 @@ def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: 
     of_one_kind = lawful | (~lawful.any().over("dataset") & ~pl.col("control"))
     rows = rows.with_columns(ranked=of_one_kind & (pl.col("tail") <= TAIL_ALLOWED).fill_null(False))
     points = rows.to_dicts()
-
-    def beaten(row: dict[str, Any]) -> bool:
-        return any(
-            other["ranked"]
-            and all(other[name] == row[name] for name in _GROUP)
-            and other["utility"] >= row["utility"]
-            and other["point"] <= row["point"]
-            and (other["utility"] > row["utility"] or other["point"] < row["point"])
-            for other in points
-        )
-
-    return rows.with_columns(
-        best=pl.Series([point["ranked"] and not (_few(point) or beaten(point)) for point in points], dtype=pl.Boolean)
-    )
+    rivals = [point for point in points if point["ranked"]]
+    best = [
+        point["ranked"] and not _few(point) and unbeaten(point, rivals, _GROUP, worth="utility", loss="point")
+        for point in points
+    ]
+    return rows.with_columns(best=pl.Series(best, dtype=pl.Boolean))
 
 
 def _few(point: Mapping[str, Any]) -> bool:

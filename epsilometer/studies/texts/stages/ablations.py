@@ -5,7 +5,7 @@ and, where the mechanism writes token by token, the law of its first token.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 
 import polars as pl
 
@@ -15,7 +15,7 @@ from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core import tables
-from epsilometer.core.mechanism import HasFirstTokens
+from epsilometer.core.mechanism import HasFirstTokens, Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import audited_texts
 from epsilometer.project.sections import Match
@@ -29,8 +29,7 @@ from epsilometer.studies.texts.varying import pool
 
 SHOWN = 5  # tokens: the likeliest
 
-Variation = tuple[str, float, int, float, int, Match]
-"""Factor, value, k, temperature, a seed of its own, match."""
+Variation = tuple[str, float, int, float, int, Match]  # factor, value, k, temperature, a seed of its own, match
 
 
 def main(name: str) -> None:
@@ -57,13 +56,18 @@ def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | fl
 
 
 def _vary(name: str) -> Callable[[Variation], pl.DataFrame]:
-    """What runs one variation of a cell."""
+    """What runs one variation of a cell; those of different factors may be the same audit, which runs once."""
     params = read_params()
-    return lambda variation: _run(params, name, variation)
+    audited = cache(partial(_audited, params, name, mechanism(params, name)))
+
+    def rows(variation: Variation) -> pl.DataFrame:
+        factor, value, *settings = variation
+        return audited(*settings).with_columns(factor=pl.lit(factor), value=pl.lit(float(value))).select(*ABLATIONS)
+
+    return rows
 
 
 def _variations(params: TextsParams, ablation: Ablation) -> Iterator[Variation]:
-    """The variations of a cell."""
     k, temperature, match = params.trials.candidates, params.trials.temperature, params.match(ablation.dataset)
     for other in ablation.candidates:
         yield "candidates k", other, other, temperature, 0, match
@@ -75,16 +79,16 @@ def _variations(params: TextsParams, ablation: Ablation) -> Iterator[Variation]:
         yield "equal length", float(matched == "words"), k, temperature, 0, matched
 
 
-def _run(params: TextsParams, name: str, variation: Variation) -> pl.DataFrame:
-    """The rows of one variation of a cell, one an attack."""
-    factor, value, candidates, temperature, seed, match = variation
+def _audited(
+    params: TextsParams, name: str, built: Mechanism, candidates: int, temperature: float, seed: int, match: Match
+) -> pl.DataFrame:
+    """The rows of one variation of a cell but for its factor and value, one an attack."""
     cell = params.ablations[name]
     epsilon, count = cell.epsilon, cell.trials
     among, vectors = pool(params, cell.dataset, match)
     stream = (params.audit.seed, params.audit.round, "ablation", cell.dataset, seed)
     sampled = sample(vectors, count, candidates, temperature, seed="/".join(map(str, stream)), groups=among.groups)
     noise = Noise.named(count, *stream, cell.mechanism, epsilon)
-    built = mechanism(params, name)
     (rewrites,) = rewrite_all(built, Job(among.texts, sampled.source, [epsilon], [noise]))
     design = Design(alpha=params.audit.alpha, seed=params.audit.seed + seed)
     estimates = attacked(among, sampled, {epsilon: rewrites}, attacks(params), mechanism=built, design=design)
@@ -93,6 +97,4 @@ def _run(params: TextsParams, name: str, variation: Variation) -> pl.DataFrame:
         *columns,
         dataset=pl.lit(cell.dataset),
         mechanism=pl.lit(cell.mechanism),
-        factor=pl.lit(factor),
-        value=pl.lit(float(value)),
-    ).select(*ABLATIONS)
+    )

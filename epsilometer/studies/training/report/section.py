@@ -19,6 +19,7 @@ from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, MEMBER
 from epsilometer.core.guarantees import budget_name
 from epsilometer.report.figures import COLOURS, INK, MUTED, WIDTH, Figure, Specification, joined, specify
 from epsilometer.report.results import Results
+from epsilometer.report.rows import unbeaten
 from epsilometer.report.section import Section
 from epsilometer.report.table import NONE, Table, record, records
 from epsilometer.report.wording import bounded, confidence, inflected, listed, proved
@@ -280,13 +281,7 @@ def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFram
                     }
                 )
     for row in rows:
-        alike = [peer for peer in rows if (peer["measure"], peer["label"]) == (row["measure"], row["label"])]
-        row["front"] = not any(
-            other["score"] >= row["score"]
-            and other["value"] <= row["value"]
-            and (other["score"], -other["value"]) != (row["score"], -row["value"])
-            for other in alike
-        )
+        row["front"] = unbeaten(row, rows, ["measure", "label"], worth="score", loss="value")
     return rows
 
 

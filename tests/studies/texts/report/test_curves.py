@@ -54,7 +54,9 @@ def test_a_mechanism_without_a_budget_is_a_line_across_the_panel() -> None:
     lines = [rows for name, rows in datasets.items() if name.startswith("without budget")]
     assert lines
     assert all([row["mechanism"] for row in rows] == ["identity"] for rows in lines)
-    assert all(row["epsilon"] for name, rows in datasets.items() if name.startswith("points") for row in rows)
+    points = [row for name, rows in datasets.items() if name.startswith("points") for row in rows]
+    assert {row["mechanism"] for row in points} == {"dp_bart", "mvc", HOSTILE}
+    assert all(row["epsilon"] for row in points)
 
 
 def test_curves_go_on_where_trials_end() -> None:
