@@ -95,7 +95,7 @@ def test_a_reference_to_nothing_is_refused(page: Path, reference: str, message: 
         ("tem, 5; loss BELOW results/mine.md; Losses; tem, 11; loss", "agrees"),
         ("tem, 5; loss ABOVE results/mine.md; Losses; tem, 11; loss", "disagrees"),
         ("tem, 5; loss ABOVE 0.15", "undecided here"),
-        ("tem, 5; curve; 10 NEAR 0.2 BY 0.1", "agrees"),
+        ("tem, 5; curve; 10 ± 0.01 NEAR 0.2 BY 0.1", "agrees"),
         ("mvc, slow; loss IS NOT falls", "agrees"),
         ("tem, 5; curve; 10 OF 1000 BELOW results/mine.md; Losses; tem, 5; curve; 1 OF 1000", "agrees"),
         ("tem, 5; curve; 10 OF 60 BELOW results/mine.md; Losses; tem, 5; curve; 1 OF 60", "undecided here"),
