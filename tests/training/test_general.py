@@ -175,10 +175,10 @@ def test_a_text_that_gives_no_finite_gradient_counts_as_zero(
     assert bad.tolist() == [False, True, False, False, True]
     np.testing.assert_array_equal(gradients.norms() == 0, bad)
     others = head.gradients(frozen.padded(TEXTS)[~bad], LABELS[~bad])
-    np.testing.assert_allclose(gradients.weighted_sum(np.ones(5)), others.weighted_sum(np.ones(3)), atol=1e-6)
-    np.testing.assert_allclose(
-        gradients.part(2).weighted_sum(np.ones(5)), others.part(2).weighted_sum(np.ones(3)), atol=1e-6
-    )
+    for of_all, of_others in ((gradients, others), (gradients.part(2), others.part(2))):
+        # Five texts are summed in another order than three: in float32 the sixth digit. One text adds the order of 1.
+        total, without = of_all.weighted_sum(np.ones(5)), of_others.weighted_sum(np.ones(3))
+        np.testing.assert_allclose(total, without, rtol=1e-5, atol=1e-5)
     assert not gradients.part(0).product(np.ones(32 * 32))[bad].any()
 
 
