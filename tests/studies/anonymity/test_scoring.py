@@ -22,8 +22,6 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.models.classifier import Examples
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import Params, read
-from epsilometer.project.code import digest
-from epsilometer.runtime import resuming
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples, labelled, to_rewrite
 from epsilometer.studies.anonymity.privatizing import collect, privatize
 from epsilometer.studies.anonymity.tables import PRIVATIZED
@@ -196,55 +194,29 @@ def test_the_profile_of_real_data_says_what_is_missing(tmp_path: Path) -> None:
 
 
 class Counting(FunctionMechanism):
-    """Draws a number a text; stops with an error after so many texts."""
+    """Draws a number a text, and counts the texts."""
 
-    def __init__(self, enough: int = 10**9) -> None:
+    def __init__(self) -> None:
         super().__init__(lambda text, epsilon, rng: f"{text} {epsilon:g} {rng.integers(1000)}")
-        self.rewritten, self.enough = 0, enough
+        self.rewritten = 0
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        if self.rewritten >= self.enough:
-            raise RuntimeError("killed")
         self.rewritten += len(texts)
         return super().rewrite(texts, epsilon, noise)
 
 
-def test_a_stopped_run_goes_on_where_it_stopped_and_ends_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_are_collected_in_order_and_never_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epsilometer.studies.anonymity.privatizing.SLICE", 10)
     texts = [f"text {i}" for i in range(35)]
     streams = [Noise.named(np.arange(100, 135), "test", epsilon) for epsilon in (1.0, 2.0)]
     job = Job(texts, np.arange(35), [1.0, 2.0], streams)
-    privatize(Counting, job, tmp_path / "whole")
-    stopped = Counting(enough=40)
-    with pytest.raises(RuntimeError, match="killed"):
-        privatize(lambda: stopped, job, tmp_path / "stopped")
-    assert stopped.rewritten == 40  # two slices at two epsilons
-    rest = Counting()
-    privatize(lambda: rest, job, tmp_path / "stopped")
-    assert rest.rewritten == 2 * 35 - 40
+    privatize(Counting, job, tmp_path)
     for epsilon, stream in zip(job.epsilons, streams, strict=True):
-        rewrites = collect(tmp_path / "stopped", epsilon)["text"].to_list()
-        assert rewrites == collect(tmp_path / "whole", epsilon)["text"].to_list()
-        assert rewrites == list(Counting().rewrite(texts, epsilon, stream).texts)  # in order, each with its own stream
+        rewrites = collect(tmp_path, epsilon)["text"].to_list()
+        assert rewrites == list(Counting().rewrite(texts, epsilon, stream).texts)  # each with its own stream
     done = Counting()
-    privatize(lambda: done, job, tmp_path / "stopped")
+    privatize(lambda: done, job, tmp_path)
     assert done.rewritten == 0
-
-
-def test_slices_of_other_texts_settings_code_or_data_have_another_name(tmp_path: Path) -> None:
-    code, data = tmp_path / "mine.py", tmp_path / "vectors.npz"
-    code.write_text("x = 1")
-    data.write_bytes(b"12")
-    base = digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path)
-    assert digest({"epsilon": 1}, ["a b"], [code], [tmp_path / "vectors.npz"], tmp_path) == base
-    assert digest({"epsilon": 1}, ["a b"], [code], [tmp_path], tmp_path) != base
-    assert digest({"epsilon": 2}, ["a b"], [code], [data], tmp_path) != base
-    assert digest({"epsilon": 1}, ["a", "b"], [code], [data], tmp_path) != base
-    code.write_text("x = 2")
-    changed = digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path)
-    assert changed != base
-    data.write_bytes(b"123")
-    assert digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path) != changed
 
 
 # ---------------------------------------------------------------------------------------------------------- stages
@@ -334,22 +306,6 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     assert ends.select((pl.col("below") <= pl.col("mean")) & (pl.col("mean") <= pl.col("above"))).to_series().all()
     both = sum(counts)
     assert dict(empty) == {"private": counts[0], "rewritten": both, "adaptive": both, "static": counts[1]}
-
-
-def test_the_privatize_stage_goes_on_with_its_own_slices_only(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from epsilometer.studies.anonymity.stages import privatize as stage
-
-    stale = project / "data/begun/privatize/songs-mine/other"
-    stale.mkdir(parents=True)
-    (stale / "0.parquet").write_text("of other texts")
-    with resuming.running("privatize", "songs-mine", lambda: "same"):
-        with monkeypatch.context() as patch:
-            patch.setattr(stage, "collect", lambda folder, epsilon: (_ for _ in ()).throw(RuntimeError("killed")))
-            with pytest.raises(RuntimeError):
-                stage.main("songs-mine")
-        monkeypatch.setattr(Job, "run", lambda job, *rest: pytest.fail("a slice that is there was rewritten"))
-        stage.main("songs-mine")
-    assert len(tables.read("data/privatized/songs-mine/9.parquet", PRIVATIZED)) == 2 * 520
 
 
 def test_without_labels_the_baselines_are_an_empty_table(project: Path) -> None:
