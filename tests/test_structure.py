@@ -56,9 +56,9 @@ AUDITING = [
         "identifiers",
         "linking",
     ],
-    ["calibration", "exact_loss", "failures", "gate"],
+    ["calibration", "exact_loss", "failures", "gate_statistics"],
     ["decisions", "limits"],
-    ["ceilings", "conformance", "gating", "truth", "worst_pair"],
+    ["ceilings", "conformance", "gate", "truth", "worst_pair"],
 ]
 AUDITING_FLOOR = {name: i for i, floor in enumerate(AUDITING) for name in floor}
 MOST = 12  # modules of a folder that one still takes in at a glance
