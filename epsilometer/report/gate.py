@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from pydantic import BaseModel, ConfigDict, Field
 
 from epsilometer.auditing.estimation.successes import loss_at
-from epsilometer.auditing.gate import (
+from epsilometer.auditing.gate_statistics import (
     BY_LAW,
     LEAKS_MORE,
     MANY,

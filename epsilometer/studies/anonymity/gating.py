@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.exact_loss.attributes import attribute_losses
 from epsilometer.auditing.exact_loss.measuring import applies
-from epsilometer.auditing.gate import BY_LAW, PASSED, Errors, InferenceLimit, Judged, enough_texts, judge_rate
+from epsilometer.auditing.gate_statistics import (
+    BY_LAW,
+    PASSED,
+    Errors,
+    InferenceLimit,
+    Judged,
+    enough_texts,
+    judge_rate,
+)
 from epsilometer.auditing.limits.subject import Subject
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.errors import UserError, unknown

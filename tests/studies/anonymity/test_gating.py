@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from epsilometer.auditing.gate import LEAKS_MORE, PASSED, UNDECIDED, Errors
-from epsilometer.auditing.gating import Rules, gate, subject
+from epsilometer.auditing.gate import Rules, gate, subject
+from epsilometer.auditing.gate_statistics import LEAKS_MORE, PASSED, UNDECIDED, Errors
 from epsilometer.core.errors import UserError
 from epsilometer.studies.anonymity.gating import AttributeLimit, kinds_named
 

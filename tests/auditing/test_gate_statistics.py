@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from epsilometer.auditing.estimation.successes import estimate, success_bound
-from epsilometer.auditing.gate import (
+from epsilometer.auditing.gate_statistics import (
     LEAKS_MORE,
     PASSED,
     UNDECIDED,
