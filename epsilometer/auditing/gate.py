@@ -58,7 +58,7 @@ from epsilometer.core.errors import UserError
 
 MANY = 10_000_000_000  # rewrites, more than anybody makes
 PASSED, LEAKS_MORE, UNDECIDED = "passed", "leaks more", "undecided"
-BY_LAW = ": by law"  # after an attribute, whose limit the law shows kept
+BY_LAW = ": by its stated law"  # after an attribute, whose limit that law shows kept
 _FIRST = 200  # trials before one looks
 _STAKES = np.geomspace(0.001, 0.95, 14)  # of what a bettor owns, as in `estimation/betting.py`
 _GROWTH = 4  # a batch is this part of all before, so that looks are few and no more than that is wasted
@@ -153,7 +153,8 @@ class Judged:
     kind the survivors, among `trials` texts. point: its loss at the success rate seen; against a TailLimit the delta at
     the rates seen, of a kind the share that survived. precision: of a kind, the number of masked runs of words, the
     share of them that touch an identifier, None where there are none, and its interval; None of what is no kind.
-    of_texts: of each trial the text and whether it was named, inferred or linked rightly, or its identifier survived.
+    unrefuted: of what a stated law shows, how many rewrites did not refute it; 0 of what was counted. of_texts: of each
+    trial the text and whether it was named, inferred or linked rightly, or its identifier survived.
     """
 
     attack: str
@@ -164,6 +165,7 @@ class Judged:
     status: str
     misses: int = 0
     precision: tuple[int, float | None, float | None, float | None] | None = None
+    unrefuted: int = 0
     of_texts: Sequence[tuple[str, bool]] = field(default=(), repr=False)
 
 

@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.gate import (
-    BY_LAW,
     LEAKS_MORE,
     MANY,
     PASSED,
@@ -196,25 +195,32 @@ class Files:
 def lines(decision: Decision) -> list[str]:
     """Three lines: the verdict, what decided it, and what would have been found."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
-    least = decision.least_loss(first)
-    power = f"with probability {1 - decision.errors.beta:g}"
-    passes = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
-    if math.isfinite(least):
-        detectable = f"{_amount(first, least)} or more would have been found {power}"
-    elif first.limit is None:
-        detectable = f"no loss would have been found by {first.attack}"
-    else:
-        detectable = passes if by_law(first) or isinstance(first.limit, LinkingLimit) else "too few trials"
-    if first.status == UNDECIDED and isinstance(first.limit, LossLimit):
-        needed = fewest_rewrites(first.limit.loss, decision.candidates, decision.errors)
-        detectable += f"; that {allowed_nats(first.limit.loss)} are kept takes "
-        detectable += f"more than {MANY:,} rewrites" if needed is None else f"about {_two_digits(needed):,} rewrites"
-        detectable += " to show even of an attack that guesses"
+    alone = f"a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most"
     return [
         f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
-        _seen(first) + _alike(verdict),
-        f"{detectable}; a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most",
+        _seen(first) + _alike(verdict) + _by_laws(verdict),
+        alone if by_law(first) else f"{_detectable(decision, first)}; {alone}",
     ]
+
+
+def _detectable(decision: Decision, first: Judged) -> str:
+    """What would have been found by what decided, or how often it is missed; nothing of a law."""
+    least = decision.least_loss(first)
+    power = f"with probability {1 - decision.errors.beta:g}"
+    if math.isfinite(least):
+        said = f"{_amount(first, least)} or more would have been found {power}"
+    elif first.limit is None:
+        said = f"no loss would have been found by {first.attack}"
+    elif isinstance(first.limit, LinkingLimit):
+        said = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
+    else:
+        said = "too few trials"
+    if first.status == UNDECIDED and isinstance(first.limit, LossLimit):
+        needed = fewest_rewrites(first.limit.loss, decision.candidates, decision.errors)
+        said += f"; that {allowed_nats(first.limit.loss)} are kept takes "
+        said += f"more than {MANY:,} rewrites" if needed is None else f"about {_two_digits(needed):,} rewrites"
+        said += " to show even of an attack that guesses"
+    return said
 
 
 def result(outcome: Decision | Failure) -> Result:
@@ -238,7 +244,7 @@ def result(outcome: Decision | Failure) -> Result:
             successes=attack.successes,
             point=_finite(attack.point),
             limit=None if attack.limit is None else amount(attack.limit),
-            source=_UNLIMITED if attack.limit is None else attack.limit.source,
+            source=_source(attack),
             least_found=_finite(outcome.least_loss(attack)),
             **dict(zip(_PRECISION, attack.precision or [None] * len(_PRECISION), strict=True)),
         )
@@ -378,8 +384,9 @@ def _seen(judged: Judged) -> str:
         )
     if judged.limit is not None and by_law(judged):
         return (
-            f"{judged.attack}: whoever infers gains {judged.point:.2f} nats at most, by {judged.trials:,} pairs of "
-            f"texts; at most {allowed_nats(amount(judged.limit))} are allowed ({judged.limit.source})"
+            f"{judged.attack}, {_unrefuted(judged)}, whoever infers gains {judged.point:.2f} nats at most (between "
+            f"{judged.trials:,} pairs of texts); at most {allowed_nats(amount(judged.limit))} are allowed "
+            f"({judged.limit.source})"
         )
     rate = f", {judged.point:.2f} nats at that rate" if math.isfinite(judged.point) else ""
     allowed = (
@@ -395,8 +402,20 @@ def _seen(judged: Judged) -> str:
 
 
 def by_law(judged: Judged) -> bool:
-    """Whether the law shows the limit kept, and nothing was counted."""
-    return isinstance(judged.limit, InferenceLimit) and judged.attack.endswith(BY_LAW)
+    """Whether the stated law shows the limit kept, and no attacker was counted."""
+    return judged.unrefuted > 0
+
+
+def _unrefuted(judged: Judged) -> str:
+    return f"which {judged.unrefuted:,} rewrites did not refute"
+
+
+def _source(judged: Judged) -> str:
+    """Where a limit comes from, and whether a stated law shows it kept."""
+    if judged.limit is None:
+        return _UNLIMITED
+    shown = f", kept by its stated law, {_unrefuted(judged)}" if by_law(judged) else ""
+    return judged.limit.source + shown
 
 
 def _measure(judged: Judged) -> Measure:
@@ -434,6 +453,11 @@ def _alike(verdict: Verdict) -> str:
     """Whatever else came out as the verdict says, where it is no pass."""
     others = [judged.attack for judged in verdict.attacks[1:] if judged.status == verdict.status]
     return f"; {verdict.status}, too: {', '.join(others)}" if others and verdict.status != PASSED else ""
+
+
+def _by_laws(verdict: Verdict) -> str:
+    """What stated laws show beside what decided."""
+    return "".join(f"; {judged.attack}, {_unrefuted(judged)}" for judged in verdict.attacks[1:] if by_law(judged))
 
 
 def _finite(value: float) -> float | None:
