@@ -328,15 +328,33 @@ def log_wealth_of_tail(sure: Sure, trials: int, delta: float, candidates: int, a
     return float(logsumexp(sum(count * np.log1p(stakes * gain) for count, gain in gains)) - math.log(len(_STAKES)))
 
 
-def least_tail_found(trials: int, limit: float, candidates: int, attacks: int = 1, *, errors: Errors) -> float:
-    """The least delta at 4 nats that so many trials tell from the limit with probability 1 - beta, if no sure guess is
-    wrong; infinite if none."""
+def most_missed(misses: int, trials: int, *, errors: Errors) -> float:
+    """The share of trials in which sure guesses are wrong at most, at confidence 1 - beta; up to two digits."""
+    upper = clopper_pearson(misses, trials, 2 * errors.beta)[1]
+    unit = 10.0 ** (math.floor(math.log10(upper)) - 1)
+    return min(1.0, math.ceil(upper / unit) * unit)
 
-    def power(share: float) -> float:
-        sure = Sure(int(binom.ppf(errors.beta, trials, share)), 0)
+
+def least_tail_found(
+    trials: int, limit: float, candidates: int, attacks: int = 1, *, missed: float, errors: Errors
+) -> float:
+    """The least delta at 4 nats that so many trials tell from the limit with probability 1 - beta; infinite if none.
+
+    missed: the share of trials in which sure guesses are wrong at most. At beta / 2 each, hits are no fewer and misses
+    no more than those that are looked at.
+    """
+    weight = WEIGHT / (candidates - 1)
+    misses = int(binom.isf(errors.beta / 2, trials, missed))
+    largest = 1 - (1 + weight) * missed  # every other trial a hit
+
+    def power(delta: float) -> float:
+        hits = int(binom.ppf(errors.beta / 2, trials, delta + weight * missed))
+        sure = Sure(min(hits, trials - misses), misses)
         return log_wealth_of_tail(sure, trials, limit, candidates, above=True) - math.log(attacks / errors.alpha)
 
-    return math.inf if power(1.0) < 0 else float(brentq(power, limit, 1.0, xtol=1e-9))
+    if largest <= limit or power(largest) < 0:
+        return math.inf
+    return float(brentq(power, limit, largest, xtol=1e-9))
 
 
 def least_found(trials: int, limit: float, candidates: int, attacks: int = 1, *, errors: Errors) -> float:

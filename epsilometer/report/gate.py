@@ -33,6 +33,7 @@ from epsilometer.auditing.gate import (
     least_found,
     least_rate_found,
     least_tail_found,
+    most_missed,
 )
 from epsilometer.auditing.limits.subject import Subject
 from epsilometer.core.atomic import write_text
@@ -79,7 +80,8 @@ class Row(BaseModel):
     source: str = Field(description="where the limit comes from")
     least_found: float | None = Field(
         description="the least loss, delta or share that so many trials tell from the limit; null for none, by law, "
-        "and of linking, where it depends on how links of a set hang together"
+        "and of linking, where it depends on how links of a set hang together; of delta_at_4 if guesses beyond the "
+        "threshold are wrong in no larger a share of trials than the upper end of `misses` at 95 %"
     )
     masked: int | None = Field(description="of identifiers the runs of words of the texts that were masked; else null")
     precision: float | None = Field(description="the share of these that touch an identifier; null without any")
@@ -126,13 +128,18 @@ class Decision:
         """The mechanism and its epsilon."""
         return f"{self.mechanism}{at_budget(self.epsilon)}"
 
+    def missed(self, judged: Judged) -> float:
+        """The share of trials in which an attack's sure guesses may be wrong for `least_loss` to hold of its tail."""
+        return most_missed(judged.misses, judged.trials, errors=self.errors)
+
     def least_loss(self, judged: Judged) -> float:
         """The least loss that these trials would have told from the attack's limit; infinite if none."""
         if judged.limit is None:
             return math.inf
         limited = sum(each.limit is not None for each in self.verdict.attacks)
         if isinstance(judged.limit, TailLimit):
-            return least_tail_found(judged.trials, judged.limit.delta, self.candidates, limited, errors=self.errors)
+            missed, delta = self.missed(judged), judged.limit.delta
+            return least_tail_found(judged.trials, delta, self.candidates, limited, missed=missed, errors=self.errors)
         if isinstance(judged.limit, RateLimit):
             return least_rate_found(judged.trials, judged.limit.rate, limited, errors=self.errors)
         if isinstance(judged.limit, LinkingLimit) or by_law(judged):
@@ -207,6 +214,12 @@ def _detectable(decision: Decision, first: Judged) -> str:
     """What would have been found by what decided, or how often it is missed; nothing of a law."""
     least = decision.least_loss(first)
     power = f"with probability {1 - decision.errors.beta:g}"
+    if isinstance(first.limit, TailLimit):
+        share = f"{100 * decision.missed(first):.2g} % of trials"
+        if not math.isfinite(least):
+            return f"no delta at 4 nats would have been found {power} if sure guesses may be wrong in {share}"
+        condition = f"would have been found {power} if sure guesses are wrong in at most {share}"
+        return f"{_amount(first, least)} or more {condition}"
     if math.isfinite(least):
         said = f"{_amount(first, least)} or more would have been found {power}"
     elif first.limit is None:
