@@ -58,7 +58,7 @@ from epsilometer.core.errors import UserError
 
 MANY = 10_000_000_000  # rewrites, more than anybody makes
 PASSED, LEAKS_MORE, UNDECIDED = "passed", "leaks more", "undecided"
-BY_LAW = ": by law"  # after an attribute, whose limit the law shows kept
+BY_LAW = ": by its stated law"  # after an attribute, whose limit that law shows kept
 _FIRST = 200  # trials before one looks
 _STAKES = np.geomspace(0.001, 0.95, 14)  # of what a bettor owns, as in `estimation/betting.py`
 _GROWTH = 4  # a batch is this part of all before, so that looks are few and no more than that is wasted
@@ -153,7 +153,8 @@ class Judged:
     kind the survivors, among `trials` texts. point: its loss at the success rate seen; against a TailLimit the delta at
     the rates seen, of a kind the share that survived. precision: of a kind, the number of masked runs of words, the
     share of them that touch an identifier, None where there are none, and its interval; None of what is no kind.
-    of_texts: of each trial the text and whether it was named, inferred or linked rightly, or its identifier survived.
+    unrefuted: of what a stated law shows, how many rewrites did not refute it; 0 of what was counted. of_texts: of each
+    trial the text and whether it was named, inferred or linked rightly, or its identifier survived.
     """
 
     attack: str
@@ -164,6 +165,7 @@ class Judged:
     status: str
     misses: int = 0
     precision: tuple[int, float | None, float | None, float | None] | None = None
+    unrefuted: int = 0
     of_texts: Sequence[tuple[str, bool]] = field(default=(), repr=False)
 
 
@@ -326,15 +328,33 @@ def log_wealth_of_tail(sure: Sure, trials: int, delta: float, candidates: int, a
     return float(logsumexp(sum(count * np.log1p(stakes * gain) for count, gain in gains)) - math.log(len(_STAKES)))
 
 
-def least_tail_found(trials: int, limit: float, candidates: int, attacks: int = 1, *, errors: Errors) -> float:
-    """The least delta at 4 nats that so many trials tell from the limit with probability 1 - beta, if no sure guess is
-    wrong; infinite if none."""
+def most_missed(misses: int, trials: int, *, errors: Errors) -> float:
+    """The share of trials in which sure guesses are wrong at most, at confidence 1 - beta; up to two digits."""
+    upper = clopper_pearson(misses, trials, 2 * errors.beta)[1]
+    unit = 10.0 ** (math.floor(math.log10(upper)) - 1)
+    return min(1.0, math.ceil(upper / unit) * unit)
 
-    def power(share: float) -> float:
-        sure = Sure(int(binom.ppf(errors.beta, trials, share)), 0)
+
+def least_tail_found(
+    trials: int, limit: float, candidates: int, attacks: int = 1, *, missed: float, errors: Errors
+) -> float:
+    """The least delta at 4 nats that so many trials tell from the limit with probability 1 - beta; infinite if none.
+
+    missed: the share of trials in which sure guesses are wrong at most. At beta / 2 each, hits are no fewer and misses
+    no more than those that are looked at.
+    """
+    weight = WEIGHT / (candidates - 1)
+    misses = int(binom.isf(errors.beta / 2, trials, missed))
+    largest = 1 - (1 + weight) * missed  # every other trial a hit
+
+    def power(delta: float) -> float:
+        hits = int(binom.ppf(errors.beta / 2, trials, delta + weight * missed))
+        sure = Sure(min(hits, trials - misses), misses)
         return log_wealth_of_tail(sure, trials, limit, candidates, above=True) - math.log(attacks / errors.alpha)
 
-    return math.inf if power(1.0) < 0 else float(brentq(power, limit, 1.0, xtol=1e-9))
+    if largest <= limit or power(largest) < 0:
+        return math.inf
+    return float(brentq(power, limit, largest, xtol=1e-9))
 
 
 def least_found(trials: int, limit: float, candidates: int, attacks: int = 1, *, errors: Errors) -> float:
