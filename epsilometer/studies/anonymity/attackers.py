@@ -139,9 +139,9 @@ def infer(
     if STATIC in request.attackers:
         yield _by_scores(STATIC, static, released, single, truth=truth)
     if RELABELLED in request.attackers:
-        read_through = replace(static, examples=training.rewritten(label))
-        scores = confusion(read_through)[released.argmax(axis=1)]
-        yield _by_scores(RELABELLED, read_through, scores, single, truth=truth)
+        rewrites = training.rewritten(label)
+        scores = confusion(static, rewrites)[released.argmax(axis=1)]
+        yield _by_scores(RELABELLED, replace(static, examples=rewrites), scores, single, truth=truth)
     if AUGMENTED in request.attackers:
         learned = _retrained(static, learn, _joined(static.examples, training.rewritten(label)), training)
         yield _by_scores(AUGMENTED, learned, learned.log_likelihoods(test.rewrites), single, truth=truth)
@@ -194,15 +194,16 @@ def ask(model: InferringModel, name: str, test: Released, label: str, *, classes
     )
 
 
-def confusion(static: Learned) -> NDArray[np.float64]:
-    """Returns [c, c]: ln P(it names class a | class b), by the texts that it is given as its examples.
+def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
+    """Returns [c, c]: ln P(it names class a | class b), by rewrites with their true labels.
 
-    Every class counts as named rightly once more, so that an answer that never came stands for itself.
+    Its answers are those that are translated: the likeliest class by the shares of its own examples. Every class counts
+    as named rightly once more, so that an answer that never came stands for itself.
     """
     classes = static.classifier.classes
-    named = static.log_likelihoods(single(static.examples.texts)).argmax(axis=1)
+    named = static.log_likelihoods(single(rewrites.texts)).argmax(axis=1)
     counts = np.eye(len(classes))
-    np.add.at(counts, (named, numbered(static.examples.labels, classes)), 1)
+    np.add.at(counts, (named, numbered(rewrites.labels, classes)), 1)
     log_shares: NDArray[np.float64] = np.log(np.maximum(counts / counts.sum(axis=0), _TINY))
     return log_shares
 
