@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples
 from epsilometer.models.classifiers.pairs import single
@@ -128,7 +129,7 @@ def infer(
     training, test: texts that have the label. static: trained on the training texts as they were, and maybe on others;
     learn: trains another like it. noise: one stream, which puts texts into sets of one author; a size of set that some
     class has none of is left out. Raises UserError for texts or groups in both parts, for a class that not all parts
-    have, and for a classifier that was not trained again.
+    have, for a classifier that learned other classes, and for one that was not trained again.
     """
     check_apart(training, test)
     check_classes(test, label, static.classifier.classes)
@@ -222,6 +223,20 @@ def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> N
     return np.array([texts[i : i + size] for texts, i in starts], np.int64).reshape(-1, size)
 
 
+def check_same_classes(learned: Sequence[str], clean: Sequence[str]) -> None:
+    """Raise UserError unless the classes among rewrites are those of the clean texts, whose numbers all answers have.
+
+    learned, clean: the classes, or the label of each text.
+    """
+    of_rewrites, of_clean = ({*labels} for labels in (learned, clean))
+    if of_rewrites != of_clean:
+        raise UserError(
+            f"attackers learn {listed(sorted(of_rewrites), 'class')} from rewrites, and "
+            f"{listed(sorted(of_clean), 'class')} from clean texts; both must have the same classes: give more "
+            "rewrites to learn from, or leave out or merge rare classes"
+        )
+
+
 def check_retrained(retrained: Learned, static: Learned, training: Released) -> None:
     """Raise UserError where a classifier that should have learned from rewrites answers as the static one does.
 
@@ -237,8 +252,14 @@ def check_retrained(retrained: Learned, static: Learned, training: Released) -> 
 
 
 def _retrained(static: Learned, learn: Learn, examples: Examples, training: Released) -> Learned:
-    learned = Learned(learn(examples), examples, static.seed)
+    learned = _learned(static, learn, examples)
     check_retrained(learned, static, training)
+    return learned
+
+
+def _learned(static: Learned, learn: Learn, examples: Examples) -> Learned:
+    learned = Learned(learn(examples), examples, static.seed)
+    check_same_classes(learned.classifier.classes, static.classifier.classes)
     return learned
 
 
@@ -247,7 +268,7 @@ def _folded(static: Learned, learn: Learn, training: Released, test: Released, *
     folding = Folding(single(static.examples.texts))
     read = Examples([folding.fold(text) for text in training.rewrites], training.classes_of(label))
     examples = _joined(static.examples, read)
-    learned = Learned(learn(examples), examples, static.seed)
+    learned = _learned(static, learn, examples)
     scores = learned.log_likelihoods([folding.fold(text) for text in test.rewrites])
     truth = numbered(test.classes_of(label), learned.classifier.classes)
     return _by_scores(FOLDED, learned, scores, np.arange(len(test))[:, None], truth=truth)

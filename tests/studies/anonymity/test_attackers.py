@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, NOT_TEST
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
-from epsilometer.models.classifier import Examples
+from epsilometer.models.classifier import Classifier, Examples
 from epsilometer.studies.anonymity.attackers import (
     ADAPTIVE,
     AUGMENTED,
@@ -202,6 +203,24 @@ def test_an_attacker_that_is_not_trained_again_is_caught() -> None:
     broken = NeverRetrained(fit, TRAINING.clean("gender"))
     with pytest.raises(UserError, match="not trained again"):
         attack(rewritten(TRAINING, swapped), rewritten(TEST, swapped), learn=broken)
+
+
+@pytest.mark.parametrize("name", [ADAPTIVE, AUGMENTED, FOLDED])
+def test_an_attacker_that_learned_other_classes_is_caught(name: str) -> None:
+    """Its numbers would stand for other classes."""
+    first, other = TRAINING.take(np.arange(300)), TRAINING.take(np.arange(300, 400))
+    more = replace(first.clean("gender"), labels=["a", *first.clean("gender").labels[1:]])
+    static, lacking = Learned(fit(more), more), rewritten(other, swapped)
+    labels = {"gender": ["a", *(TEST.labels["gender"][1:])]}
+    test = rewritten(Released(TEST.originals, TEST.rewrites, labels), swapped)
+    request, noise = Learners((name,), ()), Noise.named(1, "attack")
+
+    def without_a(examples: Examples) -> Classifier:
+        rows = [i for i, label in enumerate(examples.labels) if label != "a"]
+        return fit(Examples([examples.texts[i] for i in rows], [examples.labels[i] for i in rows]))
+
+    with pytest.raises(UserError, match="learn classes 'f', 'm' from rewrites, and classes 'a', 'f', 'm' from clean"):
+        list(infer(lacking, test, "gender", static, learn=without_a, request=request, noise=noise))
 
 
 def test_attackers_that_saw_a_test_text_are_caught() -> None:
