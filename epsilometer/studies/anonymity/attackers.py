@@ -27,11 +27,13 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.parts import groups
 from epsilometer.models.classifier import Classifier, Examples
 from epsilometer.models.classifiers.pairs import single
 from epsilometer.studies.anonymity.folding import Folding
@@ -137,19 +139,20 @@ def infer(
     single = np.arange(len(test))[:, None]
     yield _by_scores(CLEAN, static, static.log_likelihoods(test.originals), single, truth=truth)
     released = static.log_likelihoods(test.rewrites)
+    clean, origins = _grouped(static.examples, training)
+    rewrites = replace(training.rewritten(label), groups=origins)
     if STATIC in request.attackers:
         yield _by_scores(STATIC, static, released, single, truth=truth)
     if RELABELLED in request.attackers:
-        rewrites = training.rewritten(label)
         scores = confusion(static, rewrites)[released.argmax(axis=1)]
         yield _by_scores(RELABELLED, replace(static, examples=rewrites), scores, single, truth=truth)
     if AUGMENTED in request.attackers:
-        learned = _retrained(static, learn, _joined(static.examples, training.rewritten(label)), training)
+        learned = _retrained(static, learn, _joined(clean, rewrites), training)
         yield _by_scores(AUGMENTED, learned, learned.log_likelihoods(test.rewrites), single, truth=truth)
     if FOLDED in request.attackers:
-        yield _folded(static, learn, training, test, label=label)
+        yield _folded(replace(static, examples=clean), learn, rewrites, test, label=label)
     if {ADAPTIVE, AUTHOR} & {*request.attackers}:
-        learned = _retrained(static, learn, training.rewritten(label), training)
+        learned = _retrained(static, learn, rewrites, training)
         scores = learned.log_likelihoods(test.rewrites)
         if ADAPTIVE in request.attackers:
             yield _by_scores(ADAPTIVE, learned, scores, single, truth=truth)
@@ -165,10 +168,8 @@ def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise
     noise: one stream, of which the coins are.
     """
     check_apart(training, test)
-    examples = _joined(
-        Examples(training.originals, [ORIGINAL] * len(training)),
-        Examples(training.rewrites, [REWRITTEN] * len(training)),
-    )
+    clean, origins = _grouped(Examples(training.originals, [ORIGINAL] * len(training)), training)
+    examples = _joined(clean, Examples(training.rewrites, [REWRITTEN] * len(training), origins))
     learned = Learned(learn(examples), examples, seed)
     coins = noise.uniforms(len(test))[0] < 0.5
     shown = [b if coin else a for a, b, coin in zip(test.originals, test.rewrites, coins, strict=True)]
@@ -263,10 +264,10 @@ def _learned(static: Learned, learn: Learn, examples: Examples) -> Learned:
     return learned
 
 
-def _folded(static: Learned, learn: Learn, training: Released, test: Released, *, label: str) -> Inferred:
+def _folded(static: Learned, learn: Learn, rewrites: Examples, test: Released, *, label: str) -> Inferred:
     """What the folded attacker infers. Where all is undone it learns the originals twice, and is not compared."""
     folding = Folding(single(static.examples.texts))
-    read = Examples([folding.fold(text) for text in training.rewrites], training.classes_of(label))
+    read = replace(rewrites, texts=[folding.fold(text) for text in single(rewrites.texts)])
     examples = _joined(static.examples, read)
     learned = _learned(static, learn, examples)
     scores = learned.log_likelihoods([folding.fold(text) for text in test.rewrites])
@@ -274,8 +275,23 @@ def _folded(static: Learned, learn: Learn, training: Released, test: Released, *
     return _by_scores(FOLDED, learned, scores, np.arange(len(test))[:, None], truth=truth)
 
 
+def _grouped(clean: Examples, training: Released) -> tuple[Examples, list[str]]:
+    """The clean examples in groups, and [n] the groups of the training texts, which their rewrites are in, too.
+
+    A text, its rewrite, equal texts and texts of one author are in one group.
+    """
+    texts = [text.encode(errors="backslashreplace").decode() for text in (*single(clean.texts), *training.originals)]
+    authors: list[str | None] = []
+    for part in (clean, training):
+        authors += [None] * len(part) if part.groups is None else part.groups
+    table = pl.DataFrame({"text": texts, "author": authors}, schema={"text": pl.String, "author": pl.String})
+    names = [str(number) for number in groups(table, ["author"])]
+    return replace(clean, groups=names[: len(clean)]), names[len(clean) :]
+
+
 def _joined(first: Examples, second: Examples) -> Examples:
-    return Examples([*first.texts, *second.texts], [*first.labels, *second.labels])
+    together = None if first.groups is None or second.groups is None else [*first.groups, *second.groups]
+    return Examples([*first.texts, *second.texts], [*first.labels, *second.labels], together)
 
 
 def _by_scores(
