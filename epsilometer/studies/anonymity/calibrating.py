@@ -30,7 +30,7 @@ from epsilometer.studies.anonymity.labelled import TEST, TRAIN, to_anonymize
 from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows
 from epsilometer.studies.anonymity.params import AnonymityCell, AnonymityParams
 from epsilometer.studies.anonymity.parts import parted
-from epsilometer.studies.anonymity.victims import attacker, attackers_of, released, victims
+from epsilometer.studies.anonymity.victims import attackers_of, released, trained, victims
 
 ATTACKERS = (STATIC, RELABELLED, ADAPTIVE, AUGMENTED, FOLDED)  # those who read one released text
 
@@ -113,7 +113,7 @@ class Looks:
             test,
             label,
             [learned for learned in self._static[label] if (learned.classifier.kind, learned.seed) in attacking],
-            train=partial(attacker, params, dataset, label),
+            train=partial(trained, params, dataset, label),
             settings=Attacking(ATTACKERS, alpha=level, seed=params.audit.seed),
         )
         return next(row for row in rows if row["attacker"] == STRONGEST)

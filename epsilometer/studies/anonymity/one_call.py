@@ -18,7 +18,7 @@ from epsilometer.models.classifier import ENCODER, LINEAR, Classifier, Examples,
 from epsilometer.models.classifiers.by_kind import train as train_classifier
 from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
-from epsilometer.studies.anonymity.attackers import Learned
+from epsilometer.studies.anonymity.attackers import DETECTOR, STATIC, Learned, check_same_classes
 from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows, detector_rows, victim_rows
 from epsilometer.studies.anonymity.released import Released, check_apart, check_classes, halves
 from epsilometer.studies.anonymity.success import edits
@@ -138,7 +138,11 @@ def _parts(
         learned_from, test = texts.take(half), texts.take(other)
         note(f"attackers learn from {len(learned_from)} of the rewrites, and the other {len(test)} are tested on")
     source = learned_from if supplied is None else supplied[0]
-    return {name: source.with_labels(name).clean(name) for name in names}, learned_from, test
+    clean = {name: source.with_labels(name).clean(name) for name in names}
+    attribute, *_ = names
+    if {*design.attacking.attackers} - {STATIC, DETECTOR}:  # who learn the attribute from rewrites
+        check_same_classes(learned_from.with_labels(attribute).classes_of(attribute), clean[attribute].labels)
+    return clean, learned_from, test
 
 
 def _training(table: pl.DataFrame, names: Sequence[str], group: str | None) -> tuple[Released, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +13,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.classifier import LINEAR
 from epsilometer.studies.anonymity import one_call
 from epsilometer.studies.anonymity.attackers import ADAPTIVE, CLEAN, DETECTOR, RELABELLED, STATIC
+from epsilometer.studies.anonymity.measuring import Attacking
 from epsilometer.studies.anonymity.recorded import pairs, recorded_anonymity
 from tests.support.marked import rewritten, swapped, texts
 
@@ -84,6 +86,25 @@ def test_classes_that_texts_lack_are_named_before_anything_is_trained(
     labels = {**TEST.labels, "gender": [gender] * len(TEST)}
     with pytest.raises(UserError, match=message):
         epsilometer.anonymity(TEST.originals, TEST.rewrites, labels, training(with_rewrites=True), attribute="gender")
+
+
+def test_a_class_without_rewrites_to_learn_from_is_named_before_anything_is_trained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Attackers learn from a half of the rewrites, which lacks the text of class a; who learns nothing may go on."""
+    table = training(with_rewrites=False)
+    table = table.with_columns(gender=pl.Series(["a"] * 9 + table["gender"].to_list()[9:]))
+    labels = {"gender": ["a", *TEST.labels["gender"][1:]]}
+
+    def attackers(*names: str) -> list[str]:
+        design = replace(DESIGN, attacking=Attacking(names, seed=1))
+        rows = epsilometer.anonymity(TEST.originals, TEST.rewrites, labels, table, attribute="gender", design=design)
+        return rows["attacker"].to_list()
+
+    assert STATIC in attackers(STATIC)
+    monkeypatch.setattr(one_call, "train_classifier", lambda *_: pytest.fail("trained"))
+    with pytest.raises(UserError, match="'f', 'm' from rewrites, and classes 'a', 'f', 'm' from clean texts"):
+        attackers(STATIC, ADAPTIVE)
 
 
 def test_recorded_rewrites_are_looked_up_by_their_originals(tmp_path: Path) -> None:
