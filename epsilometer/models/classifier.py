@@ -35,11 +35,13 @@ Text = str | tuple[str, str]
 class Examples:
     """Labelled texts.
 
-    texts: n texts, or n pairs of texts; labels: their n labels.
+    texts: n texts, or n pairs of texts; labels: their n labels. groups: [n], what texts share that are no independent
+    observations, for intervals over test texts; None where all are.
     """
 
     texts: Sequence[Text]
     labels: Sequence[str]
+    groups: Sequence[int] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
