@@ -36,7 +36,8 @@ class Examples:
     """Labelled texts.
 
     texts: n texts, or n pairs of texts; labels: their n labels. groups: [n], what examples share that are not to be
-    learned from and validated on at once: their author, or the text that they are rewrites of; None where nobody says.
+    learned from and validated on at once, and are no independent observations: their author, or the text that they are
+    rewrites of; None where nobody says.
     """
 
     texts: Sequence[Text]

@@ -85,7 +85,10 @@ class Tried:
 def rows(
     named: Mapping[str, Any], train: Examples, test: Examples, tried: Sequence[Tried], params: AnonymityParams
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `DOWNSTREAM`, one a seed: its own scores, and of classes the interval of the mean over seeds."""
+    """Rows of `DOWNSTREAM`, one a seed: its own scores, and of classes the interval of the mean over seeds.
+
+    The interval is over test texts, by groups where they have any.
+    """
     sizes: dict[str, Any] = {"train": len(train), "test": len(test)}
     if named["role"] == NUMBER:
         numbers = numbers_of(test.labels)
@@ -94,7 +97,8 @@ def rows(
         return
     classes = sorted({*train.labels})
     truth = np.array([classes.index(name) for name in test.labels])
-    low, high = f1_interval(truth, np.stack([run.guesses for run in tried]), len(classes), params.audit.alpha)
+    groups, guesses = test.groups or range(len(test)), np.stack([run.guesses for run in tried])
+    low, high = f1_interval(truth, guesses, len(classes), params.audit.alpha, sources=groups)
     sizes |= {"low": low, "high": high}
     for seed, run in enumerate(tried):
         yield {**named, "seed": seed, **sizes, "empty": run.empty, **scores(truth, run.guesses, classes).row()}

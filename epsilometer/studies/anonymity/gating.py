@@ -55,7 +55,7 @@ from epsilometer.studies.anonymity.attackers import (
 )
 from epsilometer.studies.anonymity.attribute_loss import even_trials
 from epsilometer.studies.anonymity.one_call import STANDARD
-from epsilometer.studies.anonymity.released import Released, halves
+from epsilometer.studies.anonymity.released import Released, halves, lone_apart
 
 _READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # of one rewrite
 _MOST, _FEWEST = 1000, 50  # rewrites that are compared with the stated law, at most half of the budget; below, none are
@@ -142,7 +142,7 @@ class AttributeLimit:
     def _parts(self, seed: int, budget: int) -> tuple[Released, Released]:
         """Texts to learn from, and texts to test on, one a group, as many of each class; not yet rewritten."""
         table = self.texts.filter(pl.col(self.attribute).is_not_null())
-        groups = None if self.group is None else table[self.group].cast(pl.String).fill_null("").to_list()
+        groups = None if self.group is None else lone_apart(table[self.group].cast(pl.String).to_list(), "texts")
         labels = {self.attribute: table[self.attribute].cast(pl.String).to_list()}
         texts = Released(table["text"].to_list(), table["text"].to_list(), labels, groups=groups)
         order = _stream(seed, "order").uniforms(len(texts))[0].argsort(kind="stable")

@@ -79,7 +79,10 @@ def examples(
     *,
     sides: Sequence[str] = (),
 ) -> Examples:
-    """The examples of a split. texts: rewrites by row number, in place of the originals; sides: columns of pairs."""
+    """The examples of a split, with their groups where the data set has any.
+
+    texts: rewrites by row number, in place of the originals; sides: columns of pairs.
+    """
     part = rows.filter(split=split)
     own: list[Text] = list(part.select(sides).iter_rows()) if sides else part["text"].to_list()
     groups = part[GROUP].cast(pl.String).to_list() if GROUP in part.columns else None

@@ -72,6 +72,13 @@ def test_of_an_author_one_text_is_tested() -> None:
     assert verdict.trials == 600 + 150
 
 
+def test_a_text_without_an_author_is_tested_for_itself() -> None:
+    """600 texts, of all but 20 of which no author is named: half of them teach, the others are tested on."""
+    table = texts().with_columns(author=pl.when(pl.int_range(pl.len()) >= 580).then("author"))
+    verdict = judged(only(0.0), AttributeLimit(table, "gender", 0.8, group="author", kinds=["linear"]))
+    assert (verdict.status, verdict.trials) == (PASSED, 600)
+
+
 def test_a_law_shows_it_kept_by_whoever_infers() -> None:
     """Randomised response at 1 nat on 40 texts: no two lose more, so no attacker is run; at 9 nats they are."""
     table = texts(40)

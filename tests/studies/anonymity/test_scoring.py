@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,16 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.parts import GROUP
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.models.classifier import Examples
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import Params, read
+from epsilometer.studies.anonymity.classification import Tried, rows
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples, labelled, to_rewrite
 from epsilometer.studies.anonymity.privatizing import collect, privatize
 from epsilometer.studies.anonymity.tables import PRIVATIZED
+from epsilometer.studies.anonymity.victims import TASK
 from tests.support.places import ROOT
 from tests.support.tiny_deberta import corpus, save_deberta
 
@@ -88,6 +92,22 @@ def test_texts_without_the_label_are_passed_over_and_the_rest_is_drawn_by_the_se
     assert list(part.texts) == [f"rewritten {row}" for row in rows.filter(split=TEST)["row"]]
     assert list(part.labels) == rows.filter(split=TEST)["mood"].to_list()
     assert all(text == f"text {row}" for text, row in zip(rows["text"], rows["row"], strict=True))
+
+
+def test_f1_has_an_interval_over_the_groups_of_a_data_set() -> None:
+    """One of 10 authors is misread in all 20 texts, which are one observation where the table names groups."""
+    params: Any = SimpleNamespace(audit=SimpleNamespace(alpha=0.05))
+    of_authors = table(["bad", "good"] * 100, ["bad", "good"] * 100).with_columns(
+        pl.Series(GROUP, np.arange(401) // 20)
+    )
+    widths = []
+    for own in (of_authors, of_authors.drop(GROUP)):
+        train, test = (examples(own, "mood", split) for split in (TRAIN, TEST))
+        truth = np.array([["bad", "good"].index(label) for label in test.labels])
+        tried = [Tried(np.where(np.arange(200) < 20, 1 - truth, truth), 0)]
+        (row,) = rows({"role": TASK}, train, test, tried, params)
+        widths.append(row["high"] - row["low"])
+    assert widths[0] > 2 * widths[1]
 
 
 def test_training_and_test_texts_of_all_labels_are_rewritten_once() -> None:
