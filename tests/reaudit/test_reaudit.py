@@ -351,6 +351,8 @@ def test_without_a_baseline(project: Project) -> None:
         ("{lexical: {}}", "{length: {}}", "with attacks lexical, params.yaml says length;"),
         ("alpha: 0.01", "alpha: 0.05", "with alpha 0.01, params.yaml says 0.05;"),
         ("candidates: 2", "candidates: 3", "with k candidates 2, params.yaml says 3;"),
+        ("temperature: 0", "temperature: -9", "with trials of songs by temperature 0.0, params.yaml says -9.0;"),
+        ("public: true", "public: true, match: words", "with trials of songs by match none, params.yaml says words;"),
     ],
 )
 def test_the_baseline_of_another_audit(
@@ -363,6 +365,19 @@ def test_the_baseline_of_another_audit(
     assert said in str(state.message)
     assert "epsilometer accept" in str(state.message)
     assert "round: 0" in Path("params.yaml").read_text(), "refused before anything was done"
+
+
+def test_a_baseline_of_an_earlier_version_says_by_its_sources_how_trials_were_drawn(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(capsys, "accept")
+    path = Path("baseline/about.json")
+    about = json.loads(path.read_text())
+    assert about["audit"].pop("trials") == {"songs": {"temperature": 0.0, "match": "none"}}
+    path.write_text(json.dumps(about))
+    assert project.reaudit().is_completed()
+    project.edit("temperature: 0", "temperature: -9")
+    assert "with trials of songs by temperature 0.0, params.yaml says -9.0;" in str(project.reaudit().message)
 
 
 def test_another_number_of_trials_is_compared_and_too_few_do_not_pass(
