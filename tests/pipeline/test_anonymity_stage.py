@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 import yaml
 
+from epsilometer.auditing.claims.verdicts import NOT_TESTABLE
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET
@@ -259,7 +260,10 @@ def test_a_re_audit_sees_that_an_attribute_is_lost_again(project: Path) -> None:
     anonymity.main("songs-swaps")
     params = read("params.yaml")
     before = attribute_losses(params, "songs-swaps", Path())
-    assert {change.verdict for change in judge(before, before, 0.01)} == {UNCHANGED}
+    same = {change.row.attack: change.verdict for change in judge(before, before, 0.01)}
+    fallible = {"gender static (linear 0)", "rewritten detector (linear 0)"}  # the others are always right
+    assert {attack for attack, verdict in same.items() if verdict == UNCHANGED} == fallible
+    assert {*same.values()} == {UNCHANGED, NOT_TESTABLE}
     (project / "swaps.py").write_text(SWAPS.replace("other.get(word, word)", "word"))
     anonymize.main("songs-swaps")
     anonymity.main("songs-swaps")
@@ -267,7 +271,7 @@ def test_a_re_audit_sees_that_an_attribute_is_lost_again(project: Path) -> None:
     drifts = {change.row.attack: change for change in judge(before, now, 0.01)}
     assert [name for name, change in drifts.items() if change.verdict == WORSE] == ["gender static (linear 0)"]
     assert drifts["gender static (linear 0)"].test == PAIRED
-    assert drifts["gender author (linear 0, 5 texts)"].verdict == UNCHANGED
+    assert drifts["gender author (linear 0, 5 texts)"].verdict == NOT_TESTABLE
 
 
 def test_a_claim_for_documents_that_does_not_hold_is_violated(project: Path) -> None:

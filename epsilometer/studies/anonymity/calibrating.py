@@ -42,6 +42,7 @@ def row(
 
     goal: the loss to meet, how narrowly and with how many rewrites at most, from the ends of the cell's epsilons.
     """
+    by = {"by": ATTRIBUTE, "attacks": None}  # the attackers are the same of every row
     say, label = now_and_then(), f"{cell.mechanism} on {cell.dataset}"
     try:
         if cell.epsilons is None:
@@ -57,9 +58,9 @@ def row(
             watch=lambda low, high: say(f"{label}: epsilon between {low:.3g} and {high:.3g}"),
         )
     except UserError as error:
-        nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": ATTRIBUTE}
+        nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, **by}
         return {**of, "status": "not searched", **nothing, "reason": str(error)}
-    outcome = {"epsilon": met.best, "low": met.low, "high": met.high, "trials": looks.spent, "by": ATTRIBUTE}
+    outcome = {"epsilon": met.best, "low": met.low, "high": met.high, "trials": looks.spent, **by}
     return {**of, "status": met.status, **outcome, "reason": reason(met, looks.spent)}
 
 
