@@ -32,8 +32,8 @@ def assert_leaks_at_most() -> Callable[..., None]:
     """Returns a check that fails where a rewriter leaks more than it may, or where that is not settled."""
     import polars as pl
 
-    from epsilometer.auditing.gate import PASSED, STANDARD
-    from epsilometer.auditing.gating import Rules, gate, subject
+    from epsilometer.auditing.gate import Rules, gate, subject
+    from epsilometer.auditing.gate_statistics import PASSED, STANDARD
     from epsilometer.auditing.text_audit import Named
     from epsilometer.core.errors import UserError, unknown
     from epsilometer.report.gate import Decision, lines

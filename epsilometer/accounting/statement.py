@@ -23,7 +23,6 @@ draws and the coin as seen, the lower one is what averages are shown to lose on 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from epsilometer.accounting.approximate import as_gaussian
@@ -129,15 +128,6 @@ def effective_noise(release: VonMisesFisher, schedule: Schedule) -> float:
     """
     examples = float(schedule.expected_batch)
     return max(math.sqrt(examples / (mean_cosine(release.kappa, d) * release.kappa)) for d in release.dimensions)
-
-
-def refuted(claim: Statement, others: Sequence[Statement]) -> bool:
-    """Whether a claim is below what is known to be lost: by the same neighbours, at its delta or a larger one."""
-    return any(
-        other.lower is not None and other.lower > claim.upper * (1 + 1e-12)
-        for other in others
-        if other.neighbours is claim.neighbours and other.delta >= claim.delta
-    )
 
 
 def _ours(release: Release, schedule: Schedule, delta: float, relation: Neighbours) -> list[Statement]:

@@ -12,7 +12,7 @@ from typing import Any
 from epsilometer.auditing import text_audit
 from epsilometer.auditing.claims.finding import Finding
 from epsilometer.auditing.claims.largest_loss import largest_losses
-from epsilometer.auditing.claims.verdicts import describe
+from epsilometer.auditing.claims.verdicts import VIOLATED, describe
 from epsilometer.auditing.claims.worst_case import check_claim, extra_epsilons
 from epsilometer.core.component import find
 from epsilometer.core.errors import UserError
@@ -28,14 +28,15 @@ BUDGETS = (0.1, 0.5, 1, 2, 5, 10, 20, 50)  # checked where no epsilon is given
 class Checked:
     """The outcome of a check.
 
-    worst: the finding at the epsilon asked for, or that with the least slack; others: those at epsilons that were added
-    because draws could refute the claim there; verdicts: of all; claim: in words, at the epsilon of `worst`; largest:
-    the largest loss of one unit (nats) and how it is known (`largest_losses`), None where it is not.
+    worst: the finding at the epsilon that the caller named, or else the one that says most (`_telling`); findings: at
+    every epsilon that the caller named, or of BUDGETS; added: at epsilons where draws could refute the claim; claim: in
+    words, at the epsilon of `worst`; largest: the largest loss of one unit (nats) and how it is known
+    (`largest_losses`), None where it is not.
     """
 
     worst: Finding
-    others: list[Finding]
-    verdicts: frozenset[str]
+    findings: list[Finding]
+    added: list[Finding]
     claim: str
     largest: tuple[float, str] | None
 
@@ -70,9 +71,17 @@ def check(
             note(f"--vocabulary {vocabulary} is more than there are: all {len(built.inputs)} whole words are checked")
         checked = dict.fromkeys([*budgets, *extra_epsilons(built, min(budgets), seed)])
         findings = [check_claim(built, budget, alpha / len(checked), seed) for budget in checked]
-        if epsilon is None:
-            worst, others = min(findings, key=lambda finding: math.inf if finding.slack is None else finding.slack), []
-        else:
-            worst, *others = findings
+        named, added = findings[: len(budgets)], findings[len(budgets) :]
+        worst = min(named, key=_telling)
         claim, (largest,) = describe(built.guarantee(worst.epsilon)), largest_losses(built, [worst])
-    return Checked(worst, others, frozenset(finding.verdict for finding in findings), claim, largest=largest)
+    return Checked(worst, named, added, claim, largest=largest)
+
+
+def _telling(finding: Finding) -> tuple[bool, float]:
+    """Least for a violated claim, then for that with the least slack by laws, or the largest that draws could refute.
+
+    Draws prove next to nothing of a mechanism that keeps its claim: their slack is least where least is claimed.
+    """
+    if finding.slack is None or finding.claimed is None:
+        return True, math.inf
+    return finding.verdict != VIOLATED, finding.slack if finding.draws is None else -finding.claimed

@@ -108,7 +108,9 @@ def _values(attributes: Sequence[str], values: Sequence[str]) -> dict[str, str]:
 
 
 def _say_unread(counts: Unread) -> None:
-    """Which words stay because the mechanism does not know them; a warning where they are over half."""
+    """What stays because the mechanism does not read or know it; a warning where over half of the words do."""
+    if counts.cut:
+        note(f"{counts.cut:,} of {counts.texts:,} texts are longer than what the classifiers read; their rest stays")
     if counts.unknown:
         share = counts.unknown / counts.words
         remark = f"{share:.1%} of the words of the texts have no vector, so the mechanism cannot replace them"

@@ -28,7 +28,7 @@ def claims(
 ) -> None:
     """Check a claim against its worst case: all pairs of inputs, all outputs.
 
-    Ends with 1 where a claim is violated, with 3 where none could be checked.
+    Ends with 1 where a claim is violated, with 3 where it could not be checked at any budget that you named.
     """
     from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
     from epsilometer.auditing.one_claim import check
@@ -36,14 +36,18 @@ def claims(
     chosen = settings_of(mechanism, settings, public) | ({"as_published": True} if as_published else {})
     with withheld():
         checked = check(mechanism, chosen, epsilon, vectors, vocabulary=vocabulary, alpha=alpha, seed=seed)
-    for other in checked.others:
-        note(f"at epsilon {other.epsilon:g}, where draws could refute the claim: {other.verdict}")
+    for finding in checked.added:
+        note(f"at epsilon {finding.epsilon:g}, where draws could refute the claim: {finding.verdict}")
+    budgets: dict[str, list[str]] = {}
+    for finding in checked.findings:
+        budgets.setdefault(finding.verdict, []).append(f"{finding.epsilon:g}")
     worst, (largest, how) = checked.worst, checked.largest or (None, None)
     result = {
         "mechanism": mechanism,
         "epsilon": worst.epsilon,
         "claim": checked.claim,
         "verdict": worst.verdict,
+        "budgets": None if epsilon else "; ".join(f"{word} at {', '.join(at)}" for word, at in budgets.items()),
         "by": "its stated law" if worst.method in ("exact", "largest found") else None,
         "reason": worst.reason,
         "method": worst.method,
@@ -63,9 +67,9 @@ def claims(
     else:
         lines = (f"{key:<10} {shown(value)}" for key, value in result.items() if value is not None)
         print(printable("\n".join(lines)), flush=True)
-    if VIOLATED in checked.verdicts:
+    if VIOLATED in {finding.verdict for finding in (*checked.findings, *checked.added)}:
         raise typer.Exit(1)
-    if NOT_REFUTED not in checked.verdicts:
+    if NOT_REFUTED not in budgets:
         raise typer.Exit(3)
 
 

@@ -76,7 +76,8 @@ def diff(
     """Two audits side by side: every estimate that either has, those first that moved by more than chance.
 
     `change` is the second plug-in value less the first; `p_value` tests that the hits of both are alike, corrected for
-    the number of rows (1 % for all of them together); `moved` is worse where the second leaks more.
+    the number of rows (1 % for all of them together); `moved` is worse where the second leaks more, and
+    not testable where no hits of the second could have shown that.
     """
     from epsilometer.pipeline.measured import measured_in
     from epsilometer.report.export import read, read_exact, write

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from epsilometer.auditing.estimation.successes import Estimate
-    from epsilometer.auditing.gating import Rules
+    from epsilometer.auditing.gate import Rules
     from epsilometer.auditing.limits.subject import Counted, Subject
 
 
@@ -71,7 +71,7 @@ class Texts(Rewriting):
 
     def subject(self, epsilon: float | None, texts: pl.DataFrame) -> Subject:
         """What is judged, on these texts."""
-        from epsilometer.auditing.gating import subject
+        from epsilometer.auditing.gate import subject
         from epsilometer.auditing.trials.design import Design
 
         attacks, design = None if self.attacks is None else self.attacks.split(","), Design(seed=self.seed)
@@ -104,7 +104,7 @@ class GateLimits:
     @property
     def rules(self) -> Rules:
         """The same, checked."""
-        from epsilometer.auditing.gating import Rules
+        from epsilometer.auditing.gate import Rules
 
         if self.identifiers is not None and self.max_identifiers is None:
             raise UserError("--identifiers says which kinds --max-identifiers limits; give both")
@@ -188,7 +188,7 @@ def gate(
     Prints three lines. Ends with 0 (passed), 1 (it leaks more than a limit allows), 3 (undecided) or 2 (an error: of
     the input, or of what is judged).
     """
-    from epsilometer.auditing.gating import gate as judge
+    from epsilometer.auditing.gate import gate as judge
     from epsilometer.report import gate as formats
 
     if accept:
@@ -229,7 +229,7 @@ def schema(of: Annotated[str, typer.Argument(help="gate or dossier.")] = "gate")
 
 
 def _accept(texts: Texts, epsilon: float | None, budget: int, *, baseline: Path | None) -> None:
-    from epsilometer.auditing.gating import measure, write
+    from epsilometer.auditing.gate import measure, write
 
     if baseline is None:
         raise UserError("--accept writes --baseline, of a mechanism or program; a project's is `epsilometer accept`")
@@ -250,7 +250,7 @@ def _accepted(of: Subject, baseline: Path | None, cell: str | None) -> dict[str,
     if baseline is None:
         return None
     if cell is None:
-        from epsilometer.auditing.gating import read
+        from epsilometer.auditing.gate import read
 
         return read(baseline, of, of.design.alpha)
     from epsilometer.pipeline.params import read as read_params

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from epsilometer.auditing.external import CommandMechanism
-    from epsilometer.auditing.gate import Verdict
+    from epsilometer.auditing.gate_statistics import Verdict
     from epsilometer.auditing.limits.subject import Subject
     from epsilometer.auditing.linking.people import People
     from epsilometer.corpora.files import Layout

@@ -27,7 +27,7 @@ MEANING: Mapping[str, str] = {
     MISSED: "nothing that was tried hides the attribute; released as it was",
     UTILITY_LOST: "what hides the attribute loses a label to keep; released as it was",
     WITHHELD: "nothing is released: an empty text",
-    CUT: "longer than what the anonymiser reads; what is beyond stays as it was",
+    CUT: "longer than what the classifiers read, in which the aim is not reached; the rest stays as it was",
     UNUSABLE: "a model's answer is no rewrite",
 }
 STATUSES = tuple(MEANING)

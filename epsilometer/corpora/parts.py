@@ -67,6 +67,30 @@ def places(of: NDArray[np.int64], *name: str | int) -> NDArray[np.float64]:
     return middles[of]
 
 
+def held_out(of: NDArray[np.int64], labels: Sequence[Sequence[str | None]], *name: str | int) -> NDArray[np.bool_]:
+    """Returns [n]: which rows are held out: about a tenth of those of each class, in whole groups.
+
+    of: [n] group numbers. labels: by label the n classes, None where a row has none, which counts as a class. name: of
+    the stream that gives the order of the groups. A group is held out unless the middle of its rows of some class would
+    lie beyond a tenth of that class: so never more than a fifth of a class, and nothing where all groups are large.
+    """
+    number_of: dict[tuple[int, str | None], int] = {}
+    columns = [
+        [number_of.setdefault((i, value), len(number_of)) for value in values] for i, values in enumerate(labels)
+    ]
+    counts = np.zeros((len(np.bincount(of)), len(number_of)), np.int64)
+    for column in columns:
+        np.add.at(counts, (of, np.array(column, np.int64)), 1)
+    limits, taken = counts.sum(axis=0), np.zeros(len(number_of), np.int64)
+    chosen = np.zeros(len(counts), bool)
+    for group in np.argsort(Noise.named(len(counts), "held out", *name).uniforms()[:, 0], kind="stable"):
+        own = counts[group]
+        if (5 * (2 * taken + own) <= limits)[own > 0].all():
+            chosen[group] = True
+            taken += own
+    return chosen[of]
+
+
 def hashed(table: pl.DataFrame) -> NDArray[np.float64]:
     """Returns [n] in [0, 1): a hash of each row's text; of a group, that of its first text in the alphabet.
 

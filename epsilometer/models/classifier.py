@@ -35,11 +35,19 @@ Text = str | tuple[str, str]
 class Examples:
     """Labelled texts.
 
-    texts: n texts, or n pairs of texts; labels: their n labels.
+    texts: n texts, or n pairs of texts; labels: their n labels. groups: [n], what examples share that are not to be
+    learned from and validated on at once, and are no independent observations: their author, or the text that they are
+    rewrites of; None where nobody says.
     """
 
     texts: Sequence[Text]
     labels: Sequence[str]
+    groups: Sequence[str] | None = None
+
+    def take(self, rows: NDArray[np.integer]) -> Examples:
+        """Returns those of these rows [m], in their order."""
+        groups = None if self.groups is None else [self.groups[i] for i in rows]
+        return Examples([self.texts[i] for i in rows], [self.labels[i] for i in rows], groups)
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -48,8 +48,9 @@ def calibrate(
     Returns a row a mechanism and data set: dataset, mechanism, target, sees, status (`sampled.Calibrated`), epsilon
     (where the loss is expected to meet the target; null where no epsilon does), low and high (it lies between them at
     confidence 1 - alpha; of an exact loss surely), trials (rewrites spent), by (hits, or posteriors where the law of
-    the mechanism is known: they believe that law, and need fewer rewrites; or the exact measure), reason (why there is
-    no epsilon, or what to think of it; else null).
+    the mechanism is known: they believe that law, and need fewer rewrites; or the exact measure), attacks (whose loss
+    was searched: rows of other attacks do not compare; null where the loss is none of theirs), reason (why there is no
+    epsilon, or what to think of it; else null).
     Raises UserError for names and values that are not allowed, before anything is rewritten.
     """
     named = [mechanisms] if isinstance(mechanisms, str) or not isinstance(mechanisms, Sequence) else mechanisms

@@ -50,17 +50,19 @@ class Baseline:
     measured: dict[Row, Measured]
 
     def check(self, now: Mapping[str, Any]) -> None:
-        """Raise UserError where an audit differs in alpha, the number of candidates, attacks or their settings.
+        """Raise UserError where an audit differs in alpha, the number of candidates, attacks or how trials are drawn.
 
-        now: those of the audit.
+        now: those of the audit. The number of trials may differ, as Fisher's test takes any two. Candidates that are
+        drawn otherwise are easier or harder to tell apart, whatever the mechanism does.
         """
         before = self.about["audit"]
         for key, rule in (("alpha", "alpha"), ("candidates", "k candidates"), ("attacks", "attacks")):
             if before.get(key) != now[key]:
-                raise UserError(
-                    f"the baseline was accepted with {rule} {_named(before.get(key))}, params.yaml says "
-                    f"{_named(now[key])}; verdicts compare like with like: audit, then accept a new baseline ({ACCEPT})"
-                )
+                raise _unlike(rule, before.get(key), now[key])
+        for dataset, trials in _trials(self.about).items():
+            for key, value in now["trials"].get(dataset, {}).items():
+                if trials[key] != value:
+                    raise _unlike(f"trials of {dataset} by {key}", trials[key], value)
 
 
 def accept(
@@ -105,6 +107,29 @@ def read(folder: Path = Path(".")) -> Baseline:
             f"a new one ({ACCEPT})"
         ) from error
     return Baseline(about, measured)
+
+
+def _unlike(rule: str, before: Any, now: Any) -> UserError:
+    return UserError(
+        f"the baseline was accepted with {rule} {_named(before)}, params.yaml says {_named(now)}; verdicts compare "
+        f"like with like: audit, then accept a new baseline ({ACCEPT})"
+    )
+
+
+def _trials(about: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """How the trials of each data set were drawn; baselines of earlier versions have that among their sources alone."""
+    if "trials" in about["audit"]:
+        return dict(about["audit"]["trials"])
+    sources = {name: source.get("settings", {}) for name, source in about["sources"].items()}
+    common = sources.get("audit", {}).get("trials")
+    return {
+        name.removeprefix("dataset-"): {
+            "temperature": 0.0 if settings.get("sets") else common["temperature"],
+            "match": settings.get("match") or common["match"],
+        }
+        for name, settings in sources.items()
+        if common and name.startswith("dataset-")
+    }
 
 
 def _named(value: Any) -> str:

@@ -5,6 +5,11 @@ as likely to be guessed as before, whether the noise is fresh or shared. Where t
 samples. The rows of an audit share its level by Holm's step-down correction (Holm 1979), which holds under any
 dependence between them. The audits of a year share alpha by a spending function (`level`): a year without a change
 raises a false alarm with probability at most alpha, however many audits it has. Losses are in nats.
+
+A row is *not testable* where no outcome could have said that its loss has grown: where, given the baseline's hits, even
+guesses that are all right now have a p-value above what Holm asks of the rows that remain. Rows whose number of trials
+alone rules out any finding cost the others nothing (Tarone 1990, `claims.verdicts.divisor`). Those that the baseline's
+hits rule out still count: which they are is chance, and to leave them out would raise the error.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import fisher_exact
 
+from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, divisor
 from epsilometer.auditing.estimation.successes import Estimate
 from epsilometer.auditing.results.comparison import compare, holm
 from epsilometer.core.errors import UserError
@@ -27,6 +33,7 @@ WORSE, BETTER, UNCHANGED, NEW, GONE = "worse", "better", "no evidence of change"
 PAIRED, TWO_SAMPLES = "McNemar's exact test on the same trials", "Fisher's exact test on other trials"
 SCHEDULED = 52  # audits of a year that share one half of alpha evenly; those beyond share the other half
 
+_COUNTED = [WORSE, BETTER, NEW, GONE, NOT_TESTABLE, UNCHANGED]  # in the order of a message
 _NAMED = 10  # rows or changes in one message before the rest is counted
 
 
@@ -58,8 +65,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class Drift:
-    """before, now: None where a row is new or gone; p_value: two-sided, corrected for the number of rows.
+    """before, now: None where a row is new or gone.
 
+    p_value: two-sided, corrected for the number of rows; None where so few trials could have shown no change at all.
     identical: the same rewrites with the same hits, so that nothing could differ.
     """
 
@@ -75,6 +83,7 @@ class Drift:
         """The row, the old and the new loss with their intervals, and the evidence."""
         if self.before is None or self.now is None:
             return f"{self.row}: {self.verdict}, {_interval(self.before or self.now)}"
+        assert self.p_value is not None  # as of every row that is reported singly
         return (
             f"{self.row}: {self.verdict}, {_interval(self.before)} before, {_interval(self.now)} now; "
             f"p = {self.p_value:.2g} by {self.test}"
@@ -98,18 +107,21 @@ def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: fl
     """
     shared = sorted(before.keys() & now.keys())
     tests = [_test(row, before[row], now[row]) for row in shared]
+    corrected = _corrected(tests, level)
+    counted = [p for p in corrected if p is not None]
+    remaining = len(counted) - sum(p <= level for p in counted)
     drifts = []
-    for row, (name, p), corrected in zip(shared, tests, holm([p for _, p in tests]), strict=True):
+    for row, test, p in zip(shared, tests, corrected, strict=True):
         old, new = before[row], now[row]
-        up = new.estimate.success_rate > old.estimate.success_rate
-        verdict = UNCHANGED if corrected > level else WORSE if up else BETTER
-        identical = p == 1 and old.rewrites == new.rewrites and np.array_equal(old.hits, new.hits)
-        drifts.append(
-            Drift(row, verdict, old.estimate, new.estimate, test=name, p_value=corrected, identical=identical)
-        )
+        if p is not None and p <= level:
+            verdict = WORSE if new.estimate.success_rate > old.estimate.success_rate else BETTER
+        else:
+            verdict = NOT_TESTABLE if p is None or test.all_right > level / remaining else UNCHANGED
+        identical = test.p == 1 and old.rewrites == new.rewrites and np.array_equal(old.hits, new.hits)
+        drifts.append(Drift(row, verdict, old.estimate, new.estimate, test=test.name, p_value=p, identical=identical))
     drifts += [Drift(row, NEW, now=now[row].estimate) for row in sorted(now.keys() - before.keys())]
     drifts += [Drift(row, GONE, before=before[row].estimate) for row in sorted(before.keys() - now.keys())]
-    order = [WORSE, GONE, NEW, BETTER, UNCHANGED]
+    order = [WORSE, GONE, NEW, BETTER, NOT_TESTABLE, UNCHANGED]
     return sorted(
         drifts, key=lambda drift: (order.index(drift.verdict), 1.0 if drift.p_value is None else drift.p_value)
     )
@@ -117,16 +129,22 @@ def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: fl
 
 def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unknown: Sequence[str] = ()) -> str:
     """The outcome in words: the verdicts, the rows behind them, what changed and what could not be looked up."""
-    groups = {
-        verdict: [drift for drift in drifts if drift.verdict == verdict] for verdict in (WORSE, BETTER, NEW, GONE)
-    }
-    still = [drift for drift in drifts if drift.verdict == UNCHANGED]
-    tested = len(groups[WORSE]) + len(groups[BETTER]) + len(still)
-    counts = [f"{verdict}: {len(group)}" for verdict, group in [*groups.items(), (UNCHANGED, still)] if group]
-    lines = [f"{', '.join(counts)} (of {tested} tested at level {level:.2g}, corrected for their number by Holm)"]
-    for group in groups.values():
-        lines += _first([f"- {drift.sentence()}" for drift in group])
-    same = sum(drift.identical for drift in still)
+    groups = {verdict: [drift for drift in drifts if drift.verdict == verdict] for verdict in _COUNTED}
+    counts = [f"{verdict}: {len(group)}" for verdict, group in groups.items() if group]
+    tested, old = len(_tested(drifts)), sum(drift.before is not None for drift in drifts)
+    lines = [
+        f"{', '.join(counts)} ({tested} of the baseline's {old} rows tested, at level {level:.2g}, corrected "
+        "for their number by Holm)"
+    ]
+    lines += blind_spots(drifts)
+    for verdict in (WORSE, BETTER, NEW, GONE):
+        lines += _first([f"- {drift.sentence()}" for drift in groups[verdict]])
+    if groups[NOT_TESTABLE]:
+        lines.append(
+            f"{len(groups[NOT_TESTABLE])} not testable: even if every guess were right now, this would be no evidence "
+            "of a larger loss; the baseline's were nearly all right, or the trials are few"
+        )
+    same = sum(drift.identical for drift in groups[UNCHANGED])
     if same:
         lines.append(
             f"{same} of {tested} are the baseline's own rewrites, guessed alike: with the same noise and inputs "
@@ -139,7 +157,35 @@ def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unkno
     return "\n".join(lines)
 
 
-def _test(row: Row, before: Measured, now: Measured) -> tuple[str, float]:
+def blind_spots(drifts: Sequence[Drift]) -> list[str]:
+    """Sentences on what the audit cannot say, each with its remedy; a re-audit with any of them does not pass."""
+    gone, untestable = (sum(drift.verdict == verdict for drift in drifts) for verdict in (GONE, NOT_TESTABLE))
+    sentences = []
+    if gone:
+        sentences.append(
+            f"rows of the baseline that are gone: {gone}; whether they are worse is unknown. If that is meant, accept "
+            "this audit as the new baseline (`epsilometer accept`)"
+        )
+    if not _tested(drifts):
+        remedy = "; audit more trials (trials.count) or more candidates, then accept that (`epsilometer accept`)"
+        sentences.append("no row could be tested, so that nothing is said of any" + (remedy if untestable else ""))
+    return sentences
+
+
+class _Test(NamedTuple):
+    """A test of one row, with its two-sided p-value.
+
+    all_right: p if all guesses were right now, given the baseline's; least: the smallest of any outcome of so many
+    trials, before and now.
+    """
+
+    name: str
+    p: float
+    all_right: float
+    least: float
+
+
+def _test(row: Row, before: Measured, now: Measured) -> _Test:
     old, other = before.estimate, now.estimate
     if old.candidates != other.candidates:
         raise UserError(
@@ -147,9 +193,25 @@ def _test(row: Row, before: Measured, now: Measured) -> tuple[str, float]:
             "accept a new baseline (epsilometer accept)"
         )
     if before.trial_set == now.trial_set and old.trials == other.trials:
-        return PAIRED, compare(before.hits, now.hits).p_value
-    table = [[old.successes, old.trials - old.successes], [other.successes, other.trials - other.successes]]
-    return TWO_SAMPLES, float(fisher_exact(table).pvalue)
+        misses = old.trials - old.successes  # which are the trials in which the two can differ, if all are right now
+        least = (min(1.0, 2.0 ** (1 - differing)) for differing in (misses, old.trials))
+        return _Test(PAIRED, compare(before.hits, now.hits).p_value, *least)
+    counts = ((old.successes, other.successes), (old.successes, other.trials), (0, other.trials))
+    return _Test(
+        TWO_SAMPLES,
+        *(float(fisher_exact([[a, old.trials - a], [b, other.trials - b]]).pvalue) for a, b in counts),
+    )
+
+
+def _corrected(tests: Sequence[_Test], level: float) -> list[float | None]:
+    """Holm's p-value of each test; None for those that no outcome of so many trials could have decided."""
+    largest = level / divisor([test.least for test in tests], level)
+    corrected = iter(holm([test.p for test in tests if test.least <= largest]))
+    return [next(corrected) if test.least <= largest else None for test in tests]
+
+
+def _tested(drifts: Sequence[Drift]) -> list[Drift]:
+    return [drift for drift in drifts if drift.verdict in (WORSE, BETTER, UNCHANGED)]
 
 
 def _interval(estimate: Estimate | None) -> str:

@@ -15,8 +15,7 @@ from xml.etree import ElementTree
 from pydantic import BaseModel, ConfigDict, Field
 
 from epsilometer.auditing.estimation.successes import loss_at
-from epsilometer.auditing.gate import (
-    BY_LAW,
+from epsilometer.auditing.gate_statistics import (
     LEAKS_MORE,
     MANY,
     PASSED,
@@ -34,6 +33,7 @@ from epsilometer.auditing.gate import (
     least_found,
     least_rate_found,
     least_tail_found,
+    most_missed,
 )
 from epsilometer.auditing.limits.subject import Subject
 from epsilometer.core.atomic import write_text
@@ -80,7 +80,8 @@ class Row(BaseModel):
     source: str = Field(description="where the limit comes from")
     least_found: float | None = Field(
         description="the least loss, delta or share that so many trials tell from the limit; null for none, by law, "
-        "and of linking, where it depends on how links of a set hang together"
+        "and of linking, where it depends on how links of a set hang together; of delta_at_4 if guesses beyond the "
+        "threshold are wrong in no larger a share of trials than the upper end of `misses` at 95 %"
     )
     masked: int | None = Field(description="of identifiers the runs of words of the texts that were masked; else null")
     precision: float | None = Field(description="the share of these that touch an identifier; null without any")
@@ -127,13 +128,18 @@ class Decision:
         """The mechanism and its epsilon."""
         return f"{self.mechanism}{at_budget(self.epsilon)}"
 
+    def missed(self, judged: Judged) -> float:
+        """The share of trials in which an attack's sure guesses may be wrong for `least_loss` to hold of its tail."""
+        return most_missed(judged.misses, judged.trials, errors=self.errors)
+
     def least_loss(self, judged: Judged) -> float:
         """The least loss that these trials would have told from the attack's limit; infinite if none."""
         if judged.limit is None:
             return math.inf
         limited = sum(each.limit is not None for each in self.verdict.attacks)
         if isinstance(judged.limit, TailLimit):
-            return least_tail_found(judged.trials, judged.limit.delta, self.candidates, limited, errors=self.errors)
+            missed, delta = self.missed(judged), judged.limit.delta
+            return least_tail_found(judged.trials, delta, self.candidates, limited, missed=missed, errors=self.errors)
         if isinstance(judged.limit, RateLimit):
             return least_rate_found(judged.trials, judged.limit.rate, limited, errors=self.errors)
         if isinstance(judged.limit, LinkingLimit) or by_law(judged):
@@ -196,25 +202,38 @@ class Files:
 def lines(decision: Decision) -> list[str]:
     """Three lines: the verdict, what decided it, and what would have been found."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
-    least = decision.least_loss(first)
-    power = f"with probability {1 - decision.errors.beta:g}"
-    passes = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
-    if math.isfinite(least):
-        detectable = f"{_amount(first, least)} or more would have been found {power}"
-    elif first.limit is None:
-        detectable = f"no loss would have been found by {first.attack}"
-    else:
-        detectable = passes if by_law(first) or isinstance(first.limit, LinkingLimit) else "too few trials"
-    if first.status == UNDECIDED and isinstance(first.limit, LossLimit):
-        needed = fewest_rewrites(first.limit.loss, decision.candidates, decision.errors)
-        detectable += f"; that {allowed_nats(first.limit.loss)} are kept takes "
-        detectable += f"more than {MANY:,} rewrites" if needed is None else f"about {_two_digits(needed):,} rewrites"
-        detectable += " to show even of an attack that guesses"
+    alone = f"a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most"
     return [
         f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
-        _seen(first) + _alike(verdict),
-        f"{detectable}; a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most",
+        _seen(first) + _alike(verdict) + _by_laws(verdict),
+        alone if by_law(first) else f"{_detectable(decision, first)}; {alone}",
     ]
+
+
+def _detectable(decision: Decision, first: Judged) -> str:
+    """What would have been found by what decided, or how often it is missed; nothing of a law."""
+    least = decision.least_loss(first)
+    power = f"with probability {1 - decision.errors.beta:g}"
+    if isinstance(first.limit, TailLimit):
+        share = f"{100 * decision.missed(first):.2g} % of trials"
+        if not math.isfinite(least):
+            return f"no delta at 4 nats would have been found {power} if sure guesses may be wrong in {share}"
+        condition = f"would have been found {power} if sure guesses are wrong in at most {share}"
+        return f"{_amount(first, least)} or more {condition}"
+    if math.isfinite(least):
+        said = f"{_amount(first, least)} or more would have been found {power}"
+    elif first.limit is None:
+        said = f"no loss would have been found by {first.attack}"
+    elif isinstance(first.limit, LinkingLimit):
+        said = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
+    else:
+        said = "too few trials"
+    if first.status == UNDECIDED and isinstance(first.limit, LossLimit):
+        needed = fewest_rewrites(first.limit.loss, decision.candidates, decision.errors)
+        said += f"; that {allowed_nats(first.limit.loss)} are kept takes "
+        said += f"more than {MANY:,} rewrites" if needed is None else f"about {_two_digits(needed):,} rewrites"
+        said += " to show even of an attack that guesses"
+    return said
 
 
 def result(outcome: Decision | Failure) -> Result:
@@ -238,7 +257,7 @@ def result(outcome: Decision | Failure) -> Result:
             successes=attack.successes,
             point=_finite(attack.point),
             limit=None if attack.limit is None else amount(attack.limit),
-            source=_UNLIMITED if attack.limit is None else attack.limit.source,
+            source=_source(attack),
             least_found=_finite(outcome.least_loss(attack)),
             **dict(zip(_PRECISION, attack.precision or [None] * len(_PRECISION), strict=True)),
         )
@@ -378,8 +397,9 @@ def _seen(judged: Judged) -> str:
         )
     if judged.limit is not None and by_law(judged):
         return (
-            f"{judged.attack}: whoever infers gains {judged.point:.2f} nats at most, by {judged.trials:,} pairs of "
-            f"texts; at most {allowed_nats(amount(judged.limit))} are allowed ({judged.limit.source})"
+            f"{judged.attack}, {_unrefuted(judged)}, whoever infers gains {judged.point:.2f} nats at most (between "
+            f"{judged.trials:,} pairs of texts); at most {allowed_nats(amount(judged.limit))} are allowed "
+            f"({judged.limit.source})"
         )
     rate = f", {judged.point:.2f} nats at that rate" if math.isfinite(judged.point) else ""
     allowed = (
@@ -395,8 +415,20 @@ def _seen(judged: Judged) -> str:
 
 
 def by_law(judged: Judged) -> bool:
-    """Whether the law shows the limit kept, and nothing was counted."""
-    return isinstance(judged.limit, InferenceLimit) and judged.attack.endswith(BY_LAW)
+    """Whether the stated law shows the limit kept, and no attacker was counted."""
+    return judged.unrefuted > 0
+
+
+def _unrefuted(judged: Judged) -> str:
+    return f"which {judged.unrefuted:,} rewrites did not refute"
+
+
+def _source(judged: Judged) -> str:
+    """Where a limit comes from, and whether a stated law shows it kept."""
+    if judged.limit is None:
+        return _UNLIMITED
+    shown = f", kept by its stated law, {_unrefuted(judged)}" if by_law(judged) else ""
+    return judged.limit.source + shown
 
 
 def _measure(judged: Judged) -> Measure:
@@ -434,6 +466,11 @@ def _alike(verdict: Verdict) -> str:
     """Whatever else came out as the verdict says, where it is no pass."""
     others = [judged.attack for judged in verdict.attacks[1:] if judged.status == verdict.status]
     return f"; {verdict.status}, too: {', '.join(others)}" if others and verdict.status != PASSED else ""
+
+
+def _by_laws(verdict: Verdict) -> str:
+    """What stated laws show beside what decided."""
+    return "".join(f"; {judged.attack}, {_unrefuted(judged)}" for judged in verdict.attacks[1:] if by_law(judged))
 
 
 def _finite(value: float) -> float | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer.auditing.gate import Verdict
+from epsilometer.auditing.gate_statistics import Verdict
 from epsilometer.auditing.schemas import BY_TEXT
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError

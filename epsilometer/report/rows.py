@@ -59,13 +59,6 @@ def exactly(row: Mapping[str, Any]) -> str:
     return f"{shown} ± {rounded(row['error'] + away, 2, UP):,.2f}"
 
 
-def averages(exact: pl.DataFrame, pairs: str = EQUAL) -> dict[tuple[str, str, float | None], str]:
-    """The exact average of each cell in words, by what the law of what is released says; see `by_equal_length`."""
-    of = exact.filter("released")
-    rows = by_equal_length(of) if pairs == EQUAL else of.filter(pairs=pairs)
-    return {(row["dataset"], row["mechanism"], row["epsilon"]): exactly(row) for row in rows.to_dicts()}
-
-
 def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     """A row a data set, mechanism and epsilon: between what delta at 4 nats lies, `tail_low` and `tail`.
 

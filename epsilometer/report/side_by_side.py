@@ -28,7 +28,7 @@ _MOVED = {"dataset": pl.String, "mechanism": pl.String, "epsilon": pl.Float64, "
 def moved(before: Mapping[Row, Measured], now: Mapping[Row, Measured]) -> pl.DataFrame:
     """The rows that two audits share: `ROW`, p_value (corrected) and moved (a verdict of `drift`).
 
-    Without rows of different numbers of candidates.
+    Without rows of different numbers of candidates. p_value is null where no hits of so few trials could show a change.
     """
     alike = {row for row in before.keys() & now.keys() if _candidates(before[row]) == _candidates(now[row])}
     drifts = judge({row: before[row] for row in alike}, {row: now[row] for row in alike}, LEVEL)

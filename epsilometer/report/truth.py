@@ -22,7 +22,7 @@ _DRAWN = ("success rate", "abstention")
 
 
 def write(table: pl.DataFrame, path: Path) -> None:
-    """Write the page, and truth.svg and truth.png beside it."""
+    """Write the page, and truth.svg beside it."""
     most = max(table["samples"].to_list())
     parts = [
         "# The truth bench",
@@ -41,7 +41,7 @@ def write(table: pl.DataFrame, path: Path) -> None:
         seeds = part["seeds"][0]
         parts += [f"## {count:,} samples, {seeds} seeds", markup(beside(part)).rstrip("\n"), pooled(part)]
     tables.write_text("\n\n".join(parts) + "\n", path)
-    figure(table.filter(samples=most)).save(path.parent)
+    tables.write_text(figure(table.filter(samples=most)).svg, path.parent / f"{_NAME}.svg")
 
 
 def beside(part: pl.DataFrame) -> pl.DataFrame:

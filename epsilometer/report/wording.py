@@ -119,14 +119,6 @@ def confidence(alpha: float, sides: int = 1) -> str:
     return f"{100 * (1 - sides * alpha / 2):g} %"
 
 
-def odds(rate: float) -> str:
-    """A share of right guesses in plain words, never rounded up: `18 of 20` for .933, `996 of 1,000` for .996."""
-    for whole in (20, 100, 1000):
-        if rounded(whole * rate, 0, NEAREST) < whole:
-            return f"{rounded(whole * rate, 0, DOWN):.0f} of {whole:,}"
-    return "every time" if rate >= 1 else "999 of 1,000"
-
-
 def at_most(chance: float) -> str:
     """An upper bound of a chance in plain words, never rounded down: `14 of 20 times`, `1 in 650`, `every time`."""
     if chance < 0.05:

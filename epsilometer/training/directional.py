@@ -70,16 +70,6 @@ def cosines(kappa: float, dimension: int, count: int, generator: np.random.Gener
     return _angles(kappa, dimension, count, generator)[0]
 
 
-def draw(mean: NDArray[np.floating], kappa: float, generator: np.random.Generator) -> Array:
-    """Returns one draw [d] about the direction of a vector [d] of any length, a unit vector in float64.
-
-    A mean that is zero or not finite has a uniform draw. Raises UserError for kappa <= 0 and fewer than two dimensions.
-    """
-    check_concentration(kappa, len(mean))
-    direction: Array = _draws(mean[None], kappa, generator)[0]
-    return direction
-
-
 def average_of_draws(
     gradients: ExampleGradients, kappa: float, generator: np.random.Generator, over: float | None = None
 ) -> Array:

@@ -125,16 +125,6 @@ class NetworkHead(Head):
             gradient = torch.func.grad(loss)(self._tensors())
         return np.concatenate([gradient[name].cpu().numpy().ravel() for name in self.shapes])
 
-    def restored(self, path: Path) -> NetworkHead:
-        """The head with the values that `save` wrote. Raises UserError for a file of other parameters."""
-        from safetensors.numpy import load_file
-
-        tensors = load_file(path)
-        if {name: tensor.shape for name, tensor in tensors.items()} != self.shapes:
-            raise UserError(f"{path} holds other parameters than those of this network; give a file of the same choice")
-        vector = np.concatenate([tensors[name].ravel() for name in self.shapes])
-        return replace(self, vector=vector.astype(np.float32))
-
     def _forward(self, tensors: dict[str, Tensor], ids: Tensor, mask: Tensor) -> Tensor:
         import torch
 

@@ -9,7 +9,7 @@ import pytest
 
 from epsilometer.accounting.releases import Gaussian, VonMisesFisher
 from epsilometer.accounting.schedule import Poisson, Shuffled
-from epsilometer.accounting.statement import Statement, account, caveat, effective_noise, refuted
+from epsilometer.accounting.statement import Statement, account, caveat, effective_noise
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.von_mises_fisher import log_density
@@ -20,6 +20,15 @@ COLA = {"texts": 5_056, "batch": 128}
 def by(said: list[Statement], accountant: str, neighbours: Neighbours | None = None) -> Statement:
     (statement,) = [s for s in said if s.accountant == accountant and neighbours in (None, s.neighbours)]
     return statement
+
+
+def refuted(claim: Statement, others: list[Statement]) -> bool:
+    """Whether a claim is below what is known to be lost: by the same neighbours, at its delta or a larger one."""
+    return any(
+        other.lower is not None and other.lower > claim.upper * (1 + 1e-12)
+        for other in others
+        if other.neighbours is claim.neighbours and other.delta >= claim.delta
+    )
 
 
 def test_a_gaussian_training_for_both_relations() -> None:

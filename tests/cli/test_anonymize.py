@@ -102,20 +102,21 @@ class Saying:
         return Rewrites(list(texts), outcomes=Outcomes(["missed"] * len(texts), none, none, none, none))
 
     def unread(self, texts):
-        return Unread(unknown=6, words=9)
+        return Unread(cut=1, texts=2, unknown=6, words=9)
 
     def guarantee(self, epsilon):
         return None
 """
 
 
-def test_each_status_is_explained_and_words_without_a_vector_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_status_is_explained_and_what_is_not_read_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     Path("saying.py").write_text(SAYING)
     code, out, err = call(capsys, *ARGUMENTS, "--mechanism", "saying.py")
     assert code == 0
     assert [line.partition(":")[0] for line in out.splitlines()] == ["missed", "missed"]
     assert f"2 of 2 missed: {MEANING['missed']}" in err
     assert "66.7% of the words of the texts have no vector" in err
+    assert "1 of 2 texts are longer than what the classifiers read" in err
 
 
 def test_a_mechanism_reads_what_it_reads_by_default(tmp_path: Path) -> None:

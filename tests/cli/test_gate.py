@@ -80,12 +80,15 @@ def test_a_mechanism_that_publishes_a_tenth_passes_by_its_loss_and_not_by_its_ta
     """A tenth of the texts verbatim: .2 nats on average, and nobody's output but the source's. Errors: .001 and .05."""
     tenth = ("--set", "share=0.1", "--max-delta-at-4", "0.01", "--json", "g.json")
     assert gate(*tenth, "--max-loss", "1.0") == 1
-    assert "a delta at 4 nats of 0." in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "a delta at 4 nats of 0." in out
+    assert re.search(r"would have been found with probability 0.95 if sure guesses are wrong in at most [\d.]+ %", out)
     rows = {row.attack: row for row in Result.model_validate_json(Path("g.json").read_text()).attacks}
     assert (rows["lexical"].status, rows["lexical"].measure, rows["lexical"].misses) == ("passed", "loss", None)
     tail = rows["lexical, tail"]
     assert (tail.status, tail.measure, tail.misses, tail.limit) == ("leaks more", "delta_at_4", 0, 0.01)
     assert gate("--set", "share=0.0", "--max-delta-at-4", "0.01") == 0, "the tail alone may be limited"
+    assert "no delta at 4 nats would have been found" in capsys.readouterr().out, "half of the guesses are wrong"
     assert gate("--max-delta-at-4", "0") == 2
     assert "max_delta_at_4, a probability, must be in (0, 1)" in capsys.readouterr().err
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsilometer.core.errors import UserError
-from epsilometer.corpora.parts import GROUP, check_apart, groups, hashed, places, resplit
+from epsilometer.corpora.parts import GROUP, check_apart, groups, hashed, held_out, places, resplit
 from epsilometer.text.words import words
 
 TEXTS = st.lists(st.sampled_from(["Yes.", "yes", " YES!", "no", "No no", "no-no", "perhaps", "?", "…"]), min_size=1)
@@ -93,6 +93,32 @@ def test_shares_are_met_and_nested() -> None:
     assert abs(counts["validation"] - 0.1 * len(of)) <= 5
     assert split.to_list() == resplit(of, {"validation": 0.1, "test": 0.2}, 0).to_list()
     assert split.to_list() != resplit(of, {"validation": 0.1, "test": 0.2}, 1).to_list()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abc"), st.sampled_from(["x", "y", None])), min_size=1),
+    st.integers(0, 5),
+)
+def test_of_no_class_more_than_a_fifth_is_held_out_in_whole_groups(
+    rows: list[tuple[int, str, str | None]], seed: int
+) -> None:
+    of, *labels = (list(column) for column in zip(*rows, strict=True))
+    held = held_out(np.array(of), labels, seed)
+    for group in {*of}:
+        assert len({*held[np.array(of) == group]}) == 1
+    for values in labels:
+        for value in {*values}:
+            rows_of = np.array([each == value for each in values])
+            assert 5 * (held & rows_of).sum() <= rows_of.sum()
+
+
+def test_a_tenth_of_each_class_is_held_out() -> None:
+    labels = np.repeat(["common", "rare", "rarest"], [1_000, 20, 4])
+    held = held_out(np.arange(len(labels)), [labels.tolist()], 0)
+    assert [int(held[labels == name].sum()) for name in ("common", "rare", "rarest")] == [100, 2, 0]
+    by_author = held_out(np.arange(1_000) // 4, [["a", "b"] * 500, ["x", "y", "y", "y"] * 250], 0)
+    assert by_author.sum() == 100
+    assert not (by_author == held_out(np.arange(1_000) // 4, [["a", "b"] * 500, ["x", "y", "y", "y"] * 250], 1)).all()
 
 
 def test_a_group_in_two_parts_is_refused_without_naming_it() -> None:

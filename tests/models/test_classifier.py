@@ -143,6 +143,13 @@ def test_the_best_of_several_epochs_by_validation_loss_is_restored(tiny: FineTun
     assert last._loss(wrong) == misled.losses[-1]
 
 
+@pytest.mark.parametrize("kind", ["transformer", "linear"])
+def test_a_class_that_only_validation_texts_have_is_refused(kind: str, tiny: FineTuning) -> None:
+    examples, validation = corpus(40, 0), corpus(6, 1, classes=3)
+    with pytest.raises(UserError, match="the validation texts have class 'plot', which the training texts lack"):
+        train(kind, examples, replace(tiny, epochs=2), STREAM, validation=validation)
+
+
 @pytest.mark.parametrize(
     ("kind", "labels", "complaint"),
     [("forest", ["a", "b"], "unknown kind of classifier"), ("linear", ["a", "a"], "at least 2 classes, got class 'a'")],

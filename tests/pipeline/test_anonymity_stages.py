@@ -422,11 +422,17 @@ def test_rare_classes_may_be_left_out(project: Path) -> None:
         check(read())
 
 
-def test_several_epochs_need_validation_texts(project: Path) -> None:
+def test_several_epochs_need_texts_that_can_be_held_out(project: Path) -> None:
     raw = yaml.safe_load(Path("params.yaml").read_text())
     raw["classification"]["training"]["epochs"] = 2
-    raw["datasets"]["songs"]["resplit"] = {"validation": 0, "test": 0.25}
+    raw["classification"]["texts"]["train"] = 8
     write(raw)
+    assert check(read()) == []  # kinds without epochs hold nothing out
+    raw["classification"]["kinds"] = ["linear", "transformer"]
+    write(raw)
+    complaint = r"epochs is 2, .* of 8 texts with the label '\w+' this leaves \d to train on in batches of 8"
+    with pytest.raises(UserError, match=complaint):
+        check(read())
     prepare.main("songs")
-    with pytest.raises(UserError, match=r"epochs is 2, .* no text of songs has the label 'mood'"):
+    with pytest.raises(UserError, match=complaint):
         classifiers.main()

@@ -286,6 +286,22 @@ def test_imports_of_every_form_are_followed(tmp_path: Path) -> None:
     assert name() != before
 
 
+def test_other_texts_settings_code_or_data_have_another_digest(tmp_path: Path) -> None:
+    code, data = tmp_path / "mine.py", tmp_path / "vectors.npz"
+    code.write_text("x = 1")
+    data.write_bytes(b"12")
+    base = digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path)
+    assert digest({"epsilon": 1}, ["a b"], [code], [tmp_path / "vectors.npz"], tmp_path) == base
+    assert digest({"epsilon": 1}, ["a b"], [code], [tmp_path], tmp_path) != base
+    assert digest({"epsilon": 2}, ["a b"], [code], [data], tmp_path) != base
+    assert digest({"epsilon": 1}, ["a", "b"], [code], [data], tmp_path) != base
+    code.write_text("x = 2")
+    changed = digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path)
+    assert changed != base
+    data.write_bytes(b"123")
+    assert digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path) != changed
+
+
 @pytest.mark.slow
 def test_a_search_below_a_flow_withholds_what_components_write(toy: Toy) -> None:
     """As stages do: its output ends in Prefect's logs."""

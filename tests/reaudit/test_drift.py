@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, fisher_exact
 
+from epsilometer.auditing.claims.verdicts import NOT_TESTABLE
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.results import comparison
 from epsilometer.core.errors import UserError
@@ -73,7 +74,9 @@ def test_a_year_without_a_change_raises_no_false_alarm_too_often(trials: str, mo
         before, changes = audit(rng, chances), []
         for week in range(52):
             now = audit(rng, chances, trials)
-            changes.append([change.verdict != UNCHANGED for change in judge(before, now, drift.level(alpha, week))])
+            changes.append(
+                [change.verdict in (WORSE, BETTER) for change in judge(before, now, drift.level(alpha, week))]
+            )
             if week == 0:
                 uncorrected += any(
                     change.p_value < alpha for change in judge(before, now, alpha) if change.p_value is not None
@@ -137,7 +140,7 @@ def test_the_message_names_cell_losses_intervals_and_what_changed() -> None:
     said = drift.message(
         changes, LEVEL, ["mine.py has changed (mechanism-mine)"], ["dataset-x: data set a/b (Timeout)"]
     )
-    assert said.startswith("worse: 1, new: 1, gone: 1 (of 1 tested at level 9.6e-05, corrected")
+    assert said.startswith("worse: 1, new: 1, gone: 1 (1 of the baseline's 2 rows tested, at level 9.6e-05, corrected")
     before = old.estimate
     assert "mine on songs at epsilon 0, attack lexical: worse" in said
     assert f"loss {before.point:.2f} ({before.loss:.2f} to {before.upper:.2f}) before" in said
@@ -153,3 +156,72 @@ def test_guesses_among_other_numbers_of_candidates_are_refused() -> None:
     hits = np.ones(TRIALS, bool)
     with pytest.raises(UserError, match=r"among 2 and among 4 candidates .*epsilometer accept"):
         judge({row(0): measured(hits)}, {row(0): measured(hits, candidates=4)}, LEVEL)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "trials"),
+    [
+        (np.zeros(12, bool), np.ones(12, bool), "trials"),  # at best 2 x 2^-12, five times the level
+        (np.ones(TRIALS, bool), np.ones(TRIALS, bool), "trials"),
+        (np.ones(TRIALS, bool), np.arange(TRIALS) < TRIALS - 1, "others"),
+        (np.arange(1000) < 600, np.ones(16, bool), "others"),
+    ],
+)
+def test_a_row_that_no_outcome_could_call_worse_is_not_testable(
+    before: np.ndarray, now: np.ndarray, trials: str
+) -> None:
+    changes = judge({row(0): measured(before)}, {row(0): measured(now, trials, "fresh")}, LEVEL)
+    assert [change.verdict for change in changes] == [NOT_TESTABLE]
+    said = drift.message(changes, LEVEL, [])
+    assert said.startswith("not testable: 1 (0 of the baseline's 1 rows tested")
+    (blind,) = drift.blind_spots(changes)
+    assert blind in said
+    assert "more trials" in blind
+
+
+def test_what_is_testable_is_what_all_right_guesses_would_decide() -> None:
+    """From 15 misses on, 2 x 2^-15 lies within the level of one row; beside another of one miss more are needed."""
+    assert 2.0**-14 <= LEVEL < 2.0**-13
+    assert LEVEL / 2 < 2.0**-14
+    for misses, verdict in ((14, NOT_TESTABLE), (15, UNCHANGED)):
+        hits = np.arange(TRIALS) >= misses
+        (change,) = judge({row(0): measured(hits)}, {row(0): measured(hits, rewrites="fresh")}, LEVEL)
+        (best,) = judge({row(0): measured(hits)}, {row(0): measured(np.ones(TRIALS, bool))}, LEVEL)
+        assert (change.verdict, best.verdict) == (verdict, WORSE if verdict == UNCHANGED else NOT_TESTABLE)
+    of_two = {row(0): measured(np.arange(TRIALS) >= 15), row(1): measured(np.arange(TRIALS) >= 200)}
+    assert [change.verdict for change in judge(of_two, of_two, LEVEL)] == [NOT_TESTABLE, UNCHANGED]
+    other = {row(1): measured(np.ones(TRIALS, bool))}  # once it is called worse, all of the level is the first's
+    assert [change.verdict for change in judge(of_two, of_two | other, LEVEL)] == [WORSE, UNCHANGED]
+
+
+def test_a_row_that_was_always_right_may_become_better() -> None:
+    ceiling = {row(0): measured(np.ones(TRIALS, bool))}
+    (better,) = judge(ceiling, {row(0): measured(np.arange(TRIALS) >= 40)}, LEVEL)
+    assert better.verdict == BETTER
+
+
+def test_rows_of_too_few_trials_cost_the_others_nothing() -> None:
+    """15 of 400 trials changed, all one way: within the level of one row, and not within that of two."""
+    rng = np.random.default_rng(7)
+    old = rng.random(TRIALS) < 0.7
+    new = old.copy()
+    new[np.flatnonzero(~old)[:15]] = True
+    few = {row(i): measured(rng.random(10) < 0.5) for i in range(1, 40)}
+    changes = judge({row(0): measured(old)} | few, {row(0): measured(new)} | few, LEVEL)
+    assert [change.verdict for change in changes] == [WORSE] + 39 * [NOT_TESTABLE]
+    assert changes[0].p_value == pytest.approx(2.0**-14)
+    assert {change.p_value for change in changes[1:]} == {None}
+
+
+def test_a_mechanism_under_another_name_passes_no_audit() -> None:
+    """It leaks everything, and its row is compared with none."""
+    low, high = np.random.default_rng(8).random(TRIALS) < 0.6, np.ones(TRIALS, bool)
+    renamed = Row("songs", "other", 0.0, "lexical")
+    changes = judge({row(0): measured(low)}, {renamed: measured(high)}, LEVEL)
+    gone, untested = drift.blind_spots(changes)
+    assert "epsilometer accept" in gone
+    assert "no row could be tested" in untested
+    said = drift.message(changes, LEVEL, [])
+    assert said.startswith("new: 1, gone: 1 (0 of the baseline's 1 rows tested")
+    assert gone in said
+    assert not drift.blind_spots(judge({row(0): measured(low)}, {row(0): measured(low)}, LEVEL))

@@ -160,7 +160,7 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     state = project.reaudit()
     assert state.is_failed()
     said = str(state.message)
-    assert said.startswith("worse: 2 (of 2 tested")
+    assert said.startswith("worse: 2 (2 of the baseline's 2 rows tested")
     assert "mine on songs at epsilon 1, attack lexical: worse, loss " in said
     assert "- mine.py has changed (mechanism-mine)" in said
     (event,) = project.events
@@ -177,7 +177,7 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     project.leak(0.5)
     back = project.reaudit(fresh=True)
     assert back.is_completed()
-    assert str(back.message).startswith("no evidence of change: 2 (of 2 tested")
+    assert str(back.message).startswith("no evidence of change: 2 (2 of the baseline's 2 rows tested")
     assert "nothing is known to have changed since the baseline" in str(back.message)
     assert len(project.events) == 2
 
@@ -201,7 +201,13 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     project.edit("  poems: {source: poems.txt, use: train, public: true}\n", "")
     project.edit(POETRY, "")
     less = project.reaudit()
-    assert less.is_completed()
+    assert less.is_failed(), "what is gone may have become worse"
+    assert str(less.message).startswith("gone: 1, no evidence of change: 3 (3 of the baseline's 4 rows tested")
+    assert "accept this audit as the new baseline (`epsilometer accept`)" in str(less.message)
+    event = project.events[-1]
+    assert (event["event"], event["payload"]["worse"], event["payload"]["message"]) == (EVENT, [], less.message)
+    assert [lost["dataset"] for lost in event["payload"]["gone"]] == ["poems"]
+    json.dumps(event, allow_nan=False)
     assert "mine on poems at epsilon 1, attack lexical: gone" in str(less.message)
     assert "- gone (dataset-poems)" in str(less.message)
     assert not Path("sources/dataset-poems.json").exists()
@@ -345,6 +351,8 @@ def test_without_a_baseline(project: Project) -> None:
         ("{lexical: {}}", "{length: {}}", "with attacks lexical, params.yaml says length;"),
         ("alpha: 0.01", "alpha: 0.05", "with alpha 0.01, params.yaml says 0.05;"),
         ("candidates: 2", "candidates: 3", "with k candidates 2, params.yaml says 3;"),
+        ("temperature: 0", "temperature: -9", "with trials of songs by temperature 0.0, params.yaml says -9.0;"),
+        ("public: true", "public: true, match: words", "with trials of songs by match none, params.yaml says words;"),
     ],
 )
 def test_the_baseline_of_another_audit(
@@ -357,6 +365,37 @@ def test_the_baseline_of_another_audit(
     assert said in str(state.message)
     assert "epsilometer accept" in str(state.message)
     assert "round: 0" in Path("params.yaml").read_text(), "refused before anything was done"
+
+
+def test_a_baseline_of_an_earlier_version_says_by_its_sources_how_trials_were_drawn(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(capsys, "accept")
+    path = Path("baseline/about.json")
+    about = json.loads(path.read_text())
+    assert about["audit"].pop("trials") == {"songs": {"temperature": 0.0, "match": "none"}}
+    path.write_text(json.dumps(about))
+    assert project.reaudit().is_completed()
+    project.edit("temperature: 0", "temperature: -9")
+    assert "with trials of songs by temperature 0.0, params.yaml says -9.0;" in str(project.reaudit().message)
+
+
+def test_another_number_of_trials_is_compared_and_too_few_do_not_pass(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(capsys, "accept")
+    project.edit("count: 300", "count: 400")
+    state = project.reaudit()
+    assert state.is_completed()
+    assert str(state.message).startswith("no evidence of change: 2 (2 of the baseline's 2 rows tested")
+    project.edit("count: 400", "count: 8")
+    project.leak(1)
+    state = project.reaudit()
+    assert state.is_failed()
+    assert str(state.message).startswith("not testable: 2 (0 of the baseline's 2 rows tested")
+    assert "audit more trials (trials.count)" in str(state.message)
+    assert [row["verdict"] for row in project.shown["drift"]] == ["not testable", "not testable"]
+    assert len(project.events) == 1
 
 
 APPROXIMATE = """\
@@ -555,13 +594,13 @@ def test_with_dvc_and_prefect(tmp_path: Path) -> None:
             time.sleep(0.1)
         receiver.shutdown()
     (message,) = sent
-    assert message["text"].startswith("worse: 1, no evidence of change: 1 (of 2 tested")
+    assert message["text"].startswith("worse: 1, no evidence of change: 1 (2 of the baseline's 2 rows tested")
     assert "mine on songs at epsilon 1" in message["text"]
 
     mine.write_text(good)  # and without a server: the flow starts its own
     del toy.environment["PREFECT_API_URL"], toy.environment["PREFECT_API_AUTH_STRING"]
     said = toy.run(sys.executable, "-m", "flows.reaudit", "--fresh")
-    assert "no evidence of change: 2 (of 2 tested" in said
+    assert "no evidence of change: 2 (2 of the baseline's 2 rows tested" in said
     assert "round: 1" in (tmp_path / "params.yaml").read_text()
 
 

@@ -17,7 +17,6 @@ from epsilometer.report.wording import (
     listed,
     mean_interval,
     nats,
-    odds,
     proved,
 )
 
@@ -32,25 +31,6 @@ def test_budgets_are_written_plainly(value: float, text: str) -> None:
 def test_a_slack_of_nothing_has_no_sign() -> None:
     assert nats(-1e-12) == "0.00"
     assert nats(-0.25) == "-0.25"
-
-
-@pytest.mark.parametrize(
-    ("rate", "words"),
-    [
-        (0.5, "10 of 20"),
-        (0.95, "19 of 20"),
-        (0.974, "19 of 20"),
-        (0.933, "18 of 20"),
-        (0.9499, "18 of 20"),
-        (0.976, "97 of 100"),
-        (0.996, "996 of 1,000"),
-        (0.9996, "999 of 1,000"),
-        (1.0, "every time"),
-        (0.0, "0 of 20"),
-    ],
-)
-def test_a_rate_is_a_number_of_guesses(rate: float, words: str) -> None:
-    assert odds(rate) == words
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from epsilometer.core import system
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.core.von_mises_fisher import mean_cosine
-from epsilometer.training.directional import average, average_of_draws, cosines, draw
+from epsilometer.training.directional import average, average_of_draws, cosines
 from epsilometer.training.factored import Factor, FactoredGradients
 from epsilometer.training.gradients import DenseGradients
 from tests.support.broken import float32_cosines
@@ -114,6 +114,11 @@ def test_float32_cosines_are_caught(dimension: int, kappa: float) -> None:
     """They pass where kappa is small beside d, so that a test there would show nothing."""
     assert max(departures(float32_cosines.cosines, dimension, kappa, 300_000)) > DEVIATIONS
     assert max(departures(float32_cosines.cosines, BERT, 1e4, 20_000)) < DEVIATIONS
+
+
+def draw(mean: NDArray[np.floating], kappa: float, generator: np.random.Generator) -> NDArray[np.float64]:
+    """A single draw [d] about the direction of a vector [d]."""
+    return average_of_draws(DenseGradients(mean[None]), kappa, generator)
 
 
 @pytest.mark.parametrize("mean", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (2, -3, 1)])

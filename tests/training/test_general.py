@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from safetensors.numpy import load_file
 
 from epsilometer.accounting.schedule import Poisson
 from epsilometer.core.errors import UserError
@@ -190,7 +191,7 @@ def test_an_empty_batch_has_a_sum_of_zero(tmp_path: Path) -> None:
     assert gradients.gram().shape == (0, 0)
 
 
-def test_the_vector_holds_the_parameters_and_a_file_brings_them_back(tmp_path: Path) -> None:
+def test_the_vector_holds_the_parameters_and_so_does_their_file(tmp_path: Path) -> None:
     frozen = Frozen(save_bert_classifier(tmp_path / "model"), LENGTH)
     head = trainable(network(frozen.folder, 2, NOISE), LENGTH, ["bert.encoder.layer.1.output", "classifier"])
     before = head.losses(frozen.padded(TEXTS), LABELS)
@@ -200,10 +201,10 @@ def test_the_vector_holds_the_parameters_and_a_file_brings_them_back(tmp_path: P
     after = head.losses(frozen.padded(TEXTS), LABELS)
     assert after.mean() < before.mean() - 0.01
     head.save(tmp_path / "head.safetensors")
-    np.testing.assert_array_equal(again.restored(tmp_path / "head.safetensors").vector, head.vector)
+    tensors = load_file(tmp_path / "head.safetensors")
+    assert {name: tensor.shape for name, tensor in tensors.items()} == head.shapes
+    np.testing.assert_array_equal(np.concatenate([tensors[name].ravel() for name in head.shapes]), head.vector)
     np.testing.assert_array_equal(again.losses(frozen.padded(TEXTS), LABELS), before)
-    with pytest.raises(UserError, match="other parameters"):
-        trainable(head.network, LENGTH, ["classifier"]).restored(tmp_path / "head.safetensors")
 
 
 def test_a_batch_is_asked_more_than_once_and_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

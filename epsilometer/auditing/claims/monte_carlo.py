@@ -27,6 +27,7 @@ COVERS_NOTHING = (
     "the claim covers no pair of the inputs; give the mechanism a method `distance(texts, pairs, epsilon)` that is "
     "finite where it does"
 )
+_COVERS_SOME = "nothing is claimed between {without:,} of the {total:,} pairs of inputs that were looked at"
 _RARE = (
     "no output, and nothing that a classifier takes for an input, came often enough in {draws:,} draws for each input "
     "to refute claims above {testable:.2f} nats, even if it never came at another; the smallest is {claims:.2f}"
@@ -59,7 +60,9 @@ def monte_carlo(
     chosen = _chosen(mechanism, epsilon, texts, inputs, seed=seed)
     pairs = np.array([(i, j) for i in range(len(chosen)) for j in range(len(chosen)) if i != j])
     claims = pair_claims(mechanism, epsilon, chosen, np.sort(pairs, axis=1))
-    pairs, claims = pairs[np.isfinite(claims)], claims[np.isfinite(claims)]
+    covered = np.isfinite(claims)
+    uncovered = covers_some(int(covered.sum()) // 2, len(pairs) // 2)
+    pairs, claims = pairs[covered], claims[covered]
     if not len(pairs):
         return Finding(epsilon, METHOD, NOT_CHECKED, COVERS_NOTHING, inputs=len(chosen))
     tests, ceiling = _testable(claims, draws // 2, alpha, delta)
@@ -70,9 +73,15 @@ def monte_carlo(
         )
         return Finding(epsilon, METHOD, NOT_TESTABLE, reason, inputs=len(chosen), testable=ceiling)
     pairs, claims = pairs[claims < ceiling], claims[claims < ceiling]
-    return _by_events(
+    finding = _by_events(
         mechanism, epsilon, chosen, pairs, claims=claims, draws=draws, error=alpha / (2 * tests), seed=seed
     )
+    return replace(finding, reason="; ".join(filter(None, (finding.reason, uncovered))) or None)
+
+
+def covers_some(covered: int, total: int) -> str | None:
+    """Between how many pairs of inputs nothing is claimed; None where something is between all."""
+    return None if covered == total else _COVERS_SOME.format(without=total - covered, total=total)
 
 
 def _by_events(

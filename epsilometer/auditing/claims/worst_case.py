@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from epsilometer.auditing.claims.finding import Finding
-from epsilometer.auditing.claims.monte_carlo import COVERS_NOTHING, monte_carlo, refutable_epsilons
+from epsilometer.auditing.claims.longer_texts import against_longer
+from epsilometer.auditing.claims.monte_carlo import COVERS_NOTHING, covers_some, monte_carlo, refutable_epsilons
 from epsilometer.auditing.claims.noise_fit import DRAWS, noise_p_value
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, pair_claims
 from epsilometer.core.errors import UserError
@@ -69,10 +70,12 @@ def check_claim(
     bound = mechanism.excess_bound(epsilon) if bounded and isinstance(mechanism, HasBound) else None
     outputs = mechanism.laws(texts[:1]).outputs
     if len(texts) <= max(inputs, SAMPLED) and len(texts) ** 2 * outputs <= entries:
-        return exact(mechanism, epsilon, texts, bound=bound)
-    some = min(SAMPLED, len(texts), max(2, int(math.sqrt(entries / outputs))))
-    chosen = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])[:some]
-    return exact(mechanism, epsilon, [texts[i] for i in np.sort(chosen)], "largest found", bound=bound)
+        finding = exact(mechanism, epsilon, texts, bound=bound)
+    else:
+        some = min(SAMPLED, len(texts), max(2, int(math.sqrt(entries / outputs))))
+        chosen = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])[:some]
+        finding = exact(mechanism, epsilon, [texts[i] for i in np.sort(chosen)], "largest found", bound=bound)
+    return against_longer(mechanism, finding, TOLERANCE) if finding.verdict == NOT_REFUTED else finding
 
 
 def is_sampled(mechanism: Mechanism, epsilon: float) -> bool:
@@ -116,7 +119,7 @@ def exact(
         part = rows[start : start + laws.chunk()]
         (table[start : start + len(part)],) = laws.log_probabilities(part, [epsilon])
     table = np.maximum(table, _NEVER, out=table)[place]
-    best, largest, pair = -math.inf, 0.0, (0, 0)
+    best, largest, pair, covered = -math.inf, 0.0, (0, 0), 0
     for start in range(0, len(texts), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(texts)))
         rest = np.arange(start, len(texts))
@@ -124,6 +127,7 @@ def exact(
         pairs = np.stack(np.meshgrid(rows, rest, indexing="ij"), axis=-1).reshape(-1, 2)
         largest = max(largest, float(loss.max()))
         claims = pair_claims(mechanism, epsilon, texts, pairs).reshape(loss.shape)
+        covered += int(np.isfinite(claims[rows[:, None] < rest]).sum())
         excess = loss - claims
         excess[(claims == 0) & (loss <= TOLERANCE)] = _ALIKE
         excess[rows[:, None] >= rest] = -math.inf
@@ -140,6 +144,7 @@ def exact(
         epsilon,
         method,
         VIOLATED if best > TOLERANCE else NOT_REFUTED,
+        covers_some(covered, math.comb(len(texts), 2)),
         claimed=float(pair_claims(mechanism, epsilon, texts, np.array([pair]))[0]),
         worst=_unbounded(float(units * abs(difference[output]))),
         witness=(texts[left], texts[right], " ".join([mechanism.output_texts[output]] * units)),

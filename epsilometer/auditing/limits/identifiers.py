@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from epsilometer.auditing.gate import Errors, Judged, RateLimit, enough_texts, fewest_texts, judge_rate
+from epsilometer.auditing.gate_statistics import Errors, Judged, RateLimit, enough_texts, fewest_texts, judge_rate
 from epsilometer.auditing.identifiers.surviving import Identified, precision, rewritten, stands
 from epsilometer.auditing.limits.subject import Subject
 from epsilometer.core.errors import UserError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from epsilometer.auditing.estimation.betting import interval
-from epsilometer.auditing.gate import Errors, Judged, LinkingLimit, judge_links
+from epsilometer.auditing.gate_statistics import Errors, Judged, LinkingLimit, judge_links
 from epsilometer.auditing.limits.subject import Subject
 from epsilometer.auditing.linking.loss import STANDARD, linked, rewritten
 from epsilometer.auditing.linking.people import People, draw

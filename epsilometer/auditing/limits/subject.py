@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from epsilometer.auditing.gate import Errors, Judged
+from epsilometer.auditing.gate_statistics import Errors, Judged
 from epsilometer.auditing.identifiers.surviving import Identified
 from epsilometer.auditing.text_audit import Pool
 from epsilometer.auditing.trials.design import Design

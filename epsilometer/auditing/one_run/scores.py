@@ -111,6 +111,11 @@ def one_run(
     (once in a million fair runs).
     """
     right = ordered(included, excluded, seed)
+    if len(right) > 1 and len(np.unique(np.concatenate([included, excluded]))) == 1:
+        raise UserError(
+            "all canaries have the same score, which says of none whether it took part; pass what the training gave "
+            "out at each canary, as minus its loss"
+        )
     if guesses is not None and not 1 <= guesses <= len(right):
         raise UserError(f"guesses must be from 1 to the number of canaries, {len(right)}, got {guesses}")
     judging = Judging(delta, alpha, guesses)

@@ -6,6 +6,9 @@ adversary named the source of one rewrite but not of the other. If both leak ali
 By the strongest attacks, "A leaks less than B" means that some attack on B succeeds more often than every attack on A.
 For one given attack on B this is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
 1982). Choosing the best of m attacks on B costs a factor of m (Bonferroni), and testing both directions a factor of 2.
+
+Mechanisms are compared by the attacks that ran on both. What an attack on the one alone shows is said beside that: it
+says what this mechanism leaks, and not which of them leaks less.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST
 
 Right = Mapping[str, NDArray[np.bool_]]
@@ -82,17 +86,44 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def paired_rows(dataset: str, first: Right, second: Right) -> list[dict[str, Any]]:
-    """Returns a row for the strongest attacks, and one for each attack that was run on both.
+    """Returns a row for each attack that was run on both, and before these a row for the strongest of them.
 
-    Columns: dataset, attack, trials, first only, second only, p value.
+    Columns: dataset, attack, attacks (those that were compared), trials, first only, second only, p value.
     """
-    pairs = {STRONGEST: compare_strongest(first, second)}
-    pairs |= {attack: compare(first[attack], second[attack]) for attack in first if attack in second}
+    both = [attack for attack in first if attack in second]
+    pairs = {attack: compare(first[attack], second[attack]) for attack in both}
+    if both:
+        shared = ({attack: right[attack] for attack in both} for right in (first, second))
+        pairs = {STRONGEST: compare_strongest(*shared)} | pairs
     return [
-        {"dataset": dataset, "attack": attack, "trials": pair.trials, "first only": pair.first_only}
-        | {"second only": pair.second_only, "p value": pair.p_value}
+        {"dataset": dataset, "attack": attack, "attacks": ", ".join(both) if attack == STRONGEST else attack}
+        | {"trials": pair.trials, "first only": pair.first_only, "second only": pair.second_only}
+        | {"p value": pair.p_value}
         for attack, pair in pairs.items()
     ]
+
+
+def lone_rows(
+    dataset: str, sides: Sequence[Right], names: Sequence[str], candidates: int, *, alpha: float
+) -> list[dict[str, Any]]:
+    """Returns a row for each attack on one of two mechanisms alone: what it leaks, each at confidence 1 - alpha.
+
+    sides, names: of the first and the second. Columns as of `judged`; what only a comparison has is None.
+    """
+    rows = []
+    for side, other, name, spared in (
+        (sides[0], sides[1], names[0], names[1]),
+        (sides[1], sides[0], names[1], names[0]),
+    ):
+        for attack in (attack for attack in side if attack not in other):
+            hits = side[attack]
+            loss = estimate(int(hits.sum()), len(hits), candidates, alpha).loss
+            shows = f"a loss of at least {loss:.2f} nats" if loss else "no loss"
+            finding = f"{attack} attacked {name} alone and shows {shows}; what it would show of {spared} is not known"
+            nothing = dict.fromkeys(("first only", "second only", "p value", "p Holm"))
+            of = {"dataset": dataset, "attack": attack, "attacks": None, "trials": len(hits)}
+            rows.append({**of, **nothing, "finding": finding})
+    return rows
 
 
 def judged(rows: Sequence[Mapping[str, Any]], first: str, second: str, alpha: float) -> list[dict[str, Any]]:
@@ -108,7 +139,8 @@ def judged(rows: Sequence[Mapping[str, Any]], first: str, second: str, alpha: fl
 
 
 def _sentence(row: Mapping[str, Any], p: float, first: str, second: str, alpha: float) -> str:
+    by = "the attacks on both" if row["attack"] == STRONGEST else row["attack"]
     if p > alpha:
-        return f"no evidence that {first} and {second} leak differently, p = {p:.2g}"
+        return f"no evidence that {first} and {second} leak differently under {by}, p = {p:.2g}"
     less, more = (first, second) if row["first only"] < row["second only"] else (second, first)
-    return f"{less} leaks less than {more}, p = {p:.2g}"
+    return f"{less} leaks less than {more} under {by}, p = {p:.2g}"

@@ -50,11 +50,6 @@ class Law:
         """The error of the best adversary between two equally likely inputs: (1 - total variation) / 2."""
         return float(np.minimum(self.first, self.other).sum()) / 2
 
-    @property
-    def guess_loss(self) -> float:
-        """The loss that the success rate of that adversary shows: ln((1 - error) / error)."""
-        return math.log((1 - self.error) / self.error) if self.error else math.inf
-
     def at_rate(self, rate: float) -> float:
         """Returns ln(TPR / FPR) of the best test with false-positive rate `rate`, where positive is the first input.
 

@@ -65,36 +65,54 @@ def clustered_share(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[
 
 
 def f1_interval(
-    truth: NDArray[np.integer], guesses: NDArray[np.integer], classes: int, alpha: float
+    truth: NDArray[np.integer], guesses: NDArray[np.integer], classes: int, alpha: float, *, sources: ArrayLike
 ) -> tuple[float, float]:
     """The interval of the mean macro F1 of these classifiers, over test texts, at confidence 1 - alpha.
 
-    truth: [n] numbers of classes; guesses: [classifiers, n]. It says what these classifiers would score on other texts,
-    and nothing about other classifiers: the scores of each show how far those lie apart. Where none ever errs, or
-    the errors are the same however one resamples, the low end is Clopper and Pearson's for the share of texts that all
-    get right.
+    truth: [n] numbers of classes, at least one; guesses: [classifiers, n]; sources: [n], what texts share that are no
+    independent observations, such as their author. It says what these classifiers would score on other texts, and
+    nothing about other classifiers: the scores of each show how far those lie apart. Where none ever errs, all texts
+    come from one source, or the errors are the same however one resamples, the ends are no nearer than those of the
+    shares of texts that all, and that any, get right.
     """
-    every = np.arange(classes)
+    source = _in_order(sources)
+    every, clusters = np.arange(classes), int(source.max()) + 1
     is_class = truth[:, None] == every
     guessed = guesses[:, :, None] == every
-    hits = (guessed & is_class).transpose(1, 0, 2).reshape(len(truth), -1).astype(float)
-    both = (guessed.astype(float) + is_class).transpose(1, 0, 2).reshape(len(truth), -1)  # F1 = 2 hits / both
+    hits = _sums((guessed & is_class).transpose(1, 0, 2), source)
+    both = _sums((guessed.astype(float) + is_class).transpose(1, 0, 2), source)  # F1 = 2 hits / both
 
     def statistic(rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
         lead = rows.shape[:-1]
         flat = rows.reshape(-1, rows.shape[-1])
-        places = flat + len(truth) * np.arange(len(flat))[:, None]
-        weights = np.bincount(places.ravel(), minlength=len(flat) * len(truth)).reshape(len(flat), -1)
+        places = flat + clusters * np.arange(len(flat))[:, None]
+        weights = np.bincount(places.ravel(), minlength=len(flat) * clusters).reshape(len(flat), -1)
         total = weights @ both
         f1: NDArray[np.float64] = (2 * (weights @ hits) / np.where(total > 0, total, 1)).mean(axis=-1)
         return f1.reshape(lead)
 
-    mean = float(statistic(np.arange(len(truth))[None], -1)[0])
-    low, high = _resampled(statistic, len(truth), mean, alpha)
+    mean = float(statistic(np.arange(clusters)[None], -1)[0])
+    low, high = _resampled(statistic, clusters, mean, alpha) if clusters > 1 else (mean, mean)
     if low < high:
         return low, high
-    right = (guesses == truth).all(axis=0)
-    return min(mean, share_interval(right, np.arange(len(truth)), alpha)[1]), high
+    right = guesses == truth
+    least = share_interval(right.all(axis=0), source, alpha)[1]
+    most = share_interval(right.any(axis=0), source, alpha)[2]
+    return min(mean, least), max(mean, most)
+
+
+def _in_order(sources: ArrayLike) -> NDArray[np.int64]:
+    """The numbers [n] of sources in the order in which they first occur, so that their names change no resample."""
+    _, first, source = np.unique(np.asarray(sources), return_index=True, return_inverse=True)
+    numbers: NDArray[np.int64] = first.argsort().argsort()[source]
+    return numbers
+
+
+def _sums(values: NDArray[Any], source: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The sums [sources, all others] of values [n, ...] over the texts of each source."""
+    sums = np.zeros((int(source.max()) + 1, values[0].size))
+    np.add.at(sums, source, values.reshape(len(values), -1))
+    return sums
 
 
 def _mean_over_sources(x: NDArray[np.float64], source: NDArray[np.integer], alpha: float) -> tuple[float, float]:

@@ -71,7 +71,7 @@ from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import PUBLI
 from epsilometer.mechanisms.anonymisers.shared.judges import Aim, Judges, Panel, Tags
 from epsilometer.mechanisms.anonymisers.shared.masked_words import masked_words
 from epsilometer.mechanisms.anonymisers.shared.neighbours import NearestWords
-from epsilometer.mechanisms.anonymisers.shared.preparing import Label, PreparedText, prepare
+from epsilometer.mechanisms.anonymisers.shared.preparing import Label, PreparedText, cut_by, prepare
 from epsilometer.mechanisms.anonymisers.shared.release import Release, rewrites
 from epsilometer.mechanisms.anonymisers.shared.search import Choice, Strategy, TextSearch, Trial
 from epsilometer.mechanisms.anonymisers.shared.truths import WithTruths
@@ -147,11 +147,17 @@ class IDT(WithTruths):
         return classes
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Returns how many words have no vector and thus stay as they are; none if a masked language model is used."""
+        """Returns how many texts are longer than what a classifier reads, and how many words have no vector.
+
+        Words without a vector stay as they are; if a masked language model is used, none are counted.
+        """
+        labels = (*self._hidden, *self._tasks)
+        cut = cut_by([self._auxiliaries.classifiers[label][kind] for label in labels for kind in self._kinds], texts)
+        limited = Unread() if cut is None else Unread(cut=int(cut.sum()), texts=len(texts))
         if self.candidates == "masked_lm":
-            return Unread()
+            return limited
         words = [word for text in texts for word in spans(text).places]
-        return Unread(unknown=int((~self._neighbours.has(words)).sum()), words=len(words))
+        return limited + Unread(unknown=int((~self._neighbours.has(words)).sum()), words=len(words))
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """Returns the rewrites, from searches in all texts side by side. Raises UserError for bad settings."""
@@ -312,7 +318,7 @@ class IDT(WithTruths):
         source, ledger = case.source, judges.attributes[0].ledger
 
         def release(text: str, status: str, changed: int = 0) -> Release:
-            status = CUT if case.cut and status != WITHHELD else status
+            status = CUT if case.cut and status in (MISSED, NOTHING, PART) else status
             words, questions = len(source.spans.words), int(ledger.questions[trial.owner])
             return Release(text, status, changed, words=words, questions=questions)
 

@@ -2,8 +2,9 @@
 
 Staab 2025 ("Language models are advanced anonymizers", arXiv:2402.13846): in each round the model infers the labels,
 quoting the words that gave them away, and is then asked to rewrite the text given these inferences; at most 3 rounds,
-temperature .1. The prompts are ours. A text is done (status `found`) when, for each label, the model names no class or
-a different one than at first; if the last round has not achieved this, the status is `part`.
+temperature .1. The prompts are ours. A text is done (status `found`) when, for each label, the model names no class, or
+another class than the one that it named at first; if the last round has not achieved this, the status is `part`. A text
+that comes back as it was is `missed`, whatever the model then infers from it.
 
 `aim: random` names a class to show for each label (IncogniText 2024, arXiv:2407.02956). It is drawn uniformly from all
 classes by the text's stream, so the class shown says nothing about the class hidden; the text is done when the model
@@ -63,6 +64,7 @@ Inference = Mapping[str, tuple[str, str]]  # for each label its class, or UNKNOW
 class _Progress:
     """The state of a text: its latest version, the first and the latest inference, the classes to show, the status."""
 
+    original: str
     text: str
     rewritten: bool = False
     first: Inference | None = None
@@ -83,7 +85,7 @@ class LLMAdversarial(LanguageModelMechanism):
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """Returns the rewrites, from rounds of an inference and a rewrite, all texts at once; epsilon has no effect."""
-        every = [_Progress(text) for text in texts]
+        every = [_Progress(text, text) for text in texts]
         draws = noise.uniforms(len(self.auxiliaries.attributes), _SHOWN) if texts else np.empty((0, 0))
         for turn in range(self.rounds):
             self._infer(every, draws, noise, 2 * turn)
@@ -91,11 +93,10 @@ class LLMAdversarial(LanguageModelMechanism):
         self._infer(every, draws, noise, 2 * self.rounds)
         for state in every:
             state.status = state.status or PART
+            if state.status in (FOUND, PART) and state.text.strip() == state.original.strip():
+                state.status, state.text = MISSED, state.original
         rewrites = ["" if state.status == UNUSABLE else state.text for state in every]
-        status = [
-            MISSED if state.status == PART and state.text == text.strip() else state.status
-            for state, text in zip(every, texts, strict=True)
-        ]
+        status = [state.status for state in every]
         questions = np.array([state.questions for state in every], np.int64)
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, questions))
 
@@ -140,8 +141,9 @@ class LLMAdversarial(LanguageModelMechanism):
         if self.aim == "random":
             return all(inferred[label][0] == shown for label, shown in state.shown.items())
         assert state.first is not None
+        first = {label: named for label, (named, _) in state.first.items()}
         return all(
-            named == UNKNOWN or (state.rewritten and named != state.first[label][0])
+            named == UNKNOWN or (state.rewritten and first[label] not in (UNKNOWN, named))
             for label, (named, _) in inferred.items()
         )
 

@@ -17,7 +17,7 @@ def train(
 
     noise: one stream, from which all that is random in training comes. validation: texts by whose loss the best of
     several epochs is chosen; without them the last one stays. Raises UserError for an unknown kind, for examples of
-    one class and for fewer than a batch.
+    one class, for fewer than a batch, and for validation texts of a class that the examples lack.
     """
     if kind not in KINDS:
         raise unknown("kind of classifier", kind, KINDS)
@@ -26,6 +26,11 @@ def train(
         raise UserError(
             f"a classifier needs examples of at least 2 classes, got {listed(classes, 'class')}; leave "
             "this label out, or give texts of another class"
+        )
+    if validation is not None and (strange := sorted({*validation.labels} - {*classes})):
+        raise UserError(
+            f"the validation texts have {listed(strange, 'class')}, which the training texts lack; give training texts "
+            "of every class"
         )
     if kind == TRANSFORMER:
         from epsilometer.models.classifiers.transformer import fine_tune

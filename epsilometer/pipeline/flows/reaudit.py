@@ -2,7 +2,8 @@
 
 usage: python -m flows.reaudit [--folder runs/atis] [--fresh]
 
-Ends failed, with the event `epsilometer.privacy.worse`, when a loss has grown; `alert.py` has it sent.
+Ends failed, with the event `epsilometer.privacy.worse`, when a loss has grown, a row of the baseline is gone or none
+could be tested; `alert.py` has it sent.
 """
 
 from __future__ import annotations
@@ -39,12 +40,13 @@ from epsilometer.report import page
 from epsilometer.studies.texts.measured import settings
 from epsilometer.studies.texts.sources import current
 
-_SENT = 50  # rows in one event: the gravest
+_SENT = 50  # rows of a verdict in one event: the gravest
 
 
 @flow(persist_result=False)
 def reaudit(folder: str = ".", fresh: bool = False) -> State[Any]:
-    """Look for updates, audit again, compare with the accepted baseline; fails when a loss has grown.
+    """Look for updates, audit again, compare with the accepted baseline; fails when a loss has grown, or cannot be
+    compared: a row of the baseline is gone, or none could be tested.
 
     fresh: draw fresh noise (`audit.round` goes up by one). Without it nothing can differ where nothing was changed. A
     source that cannot be reached counts as unknown, and the flow goes on.
@@ -79,14 +81,14 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     changed = sources.changes(accepted.about["sources"], sources.records(now)) + sources.newer(now)
     said = drift.message(drifts, level, changed, unknown)
     _publish(folder, drifts, said)
-    worse = [change for change in drifts if change.verdict == drift.WORSE]
-    if worse:
-        _alert(folder, worse, said, changed)
+    alarmed = bool(drift.blind_spots(drifts)) or any(change.verdict == drift.WORSE for change in drifts)
+    if alarmed:
+        _alert(folder, drifts, said, changed)
     whole: State[Any] = audit(str(folder), return_state=True)  # the rest: figures, and the report with this audit in it
     page.refresh(folder)
     if not whole.is_completed():
         said += f"\nthe rest of the audit failed: {whole.message}"
-    return Failed(message=said) if worse or not whole.is_completed() else Completed(message=said)
+    return Failed(message=said) if alarmed or not whole.is_completed() else Completed(message=said)
 
 
 def _checked(folder: Path) -> tuple[baseline.Baseline, Params]:
@@ -137,22 +139,28 @@ def _publish(folder: Path, drifts: Sequence[Drift], said: str) -> None:
     create_markdown_artifact(key=prefixed(folder, "drift-message"), markdown=said)
 
 
-def _alert(folder: Path, worse: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
+def _alert(folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
     """Emit the event: numbers, names and the message; never a text."""
+
+    def rows(verdict: str) -> list[dict[str, Any]]:
+        return [
+            {
+                **change.row._asdict(),
+                "before": dict(_of(change.before)),
+                "now": dict(_of(change.now)),
+                "p_value": change.p_value,
+            }
+            for change in drifts
+            if change.verdict == verdict
+        ][:_SENT]
+
     emit_event(
         EVENT,
         resource={"prefect.resource.id": f"epsilometer.audit.{folder.as_posix()}"},
         payload={
             "message": said,
-            "worse": [
-                {
-                    **change.row._asdict(),
-                    "before": dict(_of(change.before)),
-                    "now": dict(_of(change.now)),
-                    "p_value": change.p_value,
-                }
-                for change in worse[:_SENT]
-            ],
+            "worse": rows(drift.WORSE),
+            "gone": rows(drift.GONE),
             "changed": list(changed),
         },
     )
@@ -166,7 +174,7 @@ def _of(estimate: Estimate | None) -> list[tuple[str, float | None]]:
 
 
 def main() -> None:
-    """The command line; exit code 1 when a loss has grown or a stage failed, 2 for what is wrong from the start."""
+    """The command line; exit code 1 when a re-audit does not pass or a stage failed, 2 for what is wrong before."""
     parser = argparse.ArgumentParser(prog="python -m flows.reaudit", description=reaudit.__doc__)
     parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
     parser.add_argument("--fresh", action="store_true", help="draw fresh noise")

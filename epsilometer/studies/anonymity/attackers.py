@@ -27,10 +27,13 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.parts import groups
 from epsilometer.models.classifier import Classifier, Examples
 from epsilometer.models.classifiers.pairs import single
 from epsilometer.studies.anonymity.folding import Folding
@@ -128,7 +131,7 @@ def infer(
     training, test: texts that have the label. static: trained on the training texts as they were, and maybe on others;
     learn: trains another like it. noise: one stream, which puts texts into sets of one author; a size of set that some
     class has none of is left out. Raises UserError for texts or groups in both parts, for a class that not all parts
-    have, and for a classifier that was not trained again.
+    have, for a classifier that learned other classes, and for one that was not trained again.
     """
     check_apart(training, test)
     check_classes(test, label, static.classifier.classes)
@@ -136,19 +139,20 @@ def infer(
     single = np.arange(len(test))[:, None]
     yield _by_scores(CLEAN, static, static.log_likelihoods(test.originals), single, truth=truth)
     released = static.log_likelihoods(test.rewrites)
+    clean, origins = _grouped(static.examples, training)
+    rewrites = replace(training.rewritten(label), groups=origins)
     if STATIC in request.attackers:
         yield _by_scores(STATIC, static, released, single, truth=truth)
     if RELABELLED in request.attackers:
-        read_through = replace(static, examples=training.rewritten(label))
-        scores = confusion(read_through)[released.argmax(axis=1)]
-        yield _by_scores(RELABELLED, read_through, scores, single, truth=truth)
+        scores = confusion(static, rewrites)[released.argmax(axis=1)]
+        yield _by_scores(RELABELLED, replace(static, examples=rewrites), scores, single, truth=truth)
     if AUGMENTED in request.attackers:
-        learned = _retrained(static, learn, _joined(static.examples, training.rewritten(label)), training)
+        learned = _retrained(static, learn, _joined(clean, rewrites), training)
         yield _by_scores(AUGMENTED, learned, learned.log_likelihoods(test.rewrites), single, truth=truth)
     if FOLDED in request.attackers:
-        yield _folded(static, learn, training, test, label=label)
+        yield _folded(replace(static, examples=clean), learn, rewrites, test, label=label)
     if {ADAPTIVE, AUTHOR} & {*request.attackers}:
-        learned = _retrained(static, learn, training.rewritten(label), training)
+        learned = _retrained(static, learn, rewrites, training)
         scores = learned.log_likelihoods(test.rewrites)
         if ADAPTIVE in request.attackers:
             yield _by_scores(ADAPTIVE, learned, scores, single, truth=truth)
@@ -164,10 +168,8 @@ def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise
     noise: one stream, of which the coins are.
     """
     check_apart(training, test)
-    examples = _joined(
-        Examples(training.originals, [ORIGINAL] * len(training)),
-        Examples(training.rewrites, [REWRITTEN] * len(training)),
-    )
+    clean, origins = _grouped(Examples(training.originals, [ORIGINAL] * len(training)), training)
+    examples = _joined(clean, Examples(training.rewrites, [REWRITTEN] * len(training), origins))
     learned = Learned(learn(examples), examples, seed)
     coins = noise.uniforms(len(test))[0] < 0.5
     shown = [b if coin else a for a, b, coin in zip(test.originals, test.rewrites, coins, strict=True)]
@@ -194,15 +196,16 @@ def ask(model: InferringModel, name: str, test: Released, label: str, *, classes
     )
 
 
-def confusion(static: Learned) -> NDArray[np.float64]:
-    """Returns [c, c]: ln P(it names class a | class b), by the texts that it is given as its examples.
+def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
+    """Returns [c, c]: ln P(it names class a | class b), by rewrites with their true labels.
 
-    Every class counts as named rightly once more, so that an answer that never came stands for itself.
+    Its answers are those that are translated: the likeliest class by the shares of its own examples. Every class counts
+    as named rightly once more, so that an answer that never came stands for itself.
     """
     classes = static.classifier.classes
-    named = static.log_likelihoods(single(static.examples.texts)).argmax(axis=1)
+    named = static.log_likelihoods(single(rewrites.texts)).argmax(axis=1)
     counts = np.eye(len(classes))
-    np.add.at(counts, (named, numbered(static.examples.labels, classes)), 1)
+    np.add.at(counts, (named, numbered(rewrites.labels, classes)), 1)
     log_shares: NDArray[np.float64] = np.log(np.maximum(counts / counts.sum(axis=0), _TINY))
     return log_shares
 
@@ -221,6 +224,20 @@ def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> N
     return np.array([texts[i : i + size] for texts, i in starts], np.int64).reshape(-1, size)
 
 
+def check_same_classes(learned: Sequence[str], clean: Sequence[str]) -> None:
+    """Raise UserError unless the classes among rewrites are those of the clean texts, whose numbers all answers have.
+
+    learned, clean: the classes, or the label of each text.
+    """
+    of_rewrites, of_clean = ({*labels} for labels in (learned, clean))
+    if of_rewrites != of_clean:
+        raise UserError(
+            f"attackers learn {listed(sorted(of_rewrites), 'class')} from rewrites, and "
+            f"{listed(sorted(of_clean), 'class')} from clean texts; both must have the same classes: give more "
+            "rewrites to learn from, or leave out or merge rare classes"
+        )
+
+
 def check_retrained(retrained: Learned, static: Learned, training: Released) -> None:
     """Raise UserError where a classifier that should have learned from rewrites answers as the static one does.
 
@@ -236,24 +253,45 @@ def check_retrained(retrained: Learned, static: Learned, training: Released) -> 
 
 
 def _retrained(static: Learned, learn: Learn, examples: Examples, training: Released) -> Learned:
-    learned = Learned(learn(examples), examples, static.seed)
+    learned = _learned(static, learn, examples)
     check_retrained(learned, static, training)
     return learned
 
 
-def _folded(static: Learned, learn: Learn, training: Released, test: Released, *, label: str) -> Inferred:
+def _learned(static: Learned, learn: Learn, examples: Examples) -> Learned:
+    learned = Learned(learn(examples), examples, static.seed)
+    check_same_classes(learned.classifier.classes, static.classifier.classes)
+    return learned
+
+
+def _folded(static: Learned, learn: Learn, rewrites: Examples, test: Released, *, label: str) -> Inferred:
     """What the folded attacker infers. Where all is undone it learns the originals twice, and is not compared."""
     folding = Folding(single(static.examples.texts))
-    read = Examples([folding.fold(text) for text in training.rewrites], training.classes_of(label))
+    read = replace(rewrites, texts=[folding.fold(text) for text in single(rewrites.texts)])
     examples = _joined(static.examples, read)
-    learned = Learned(learn(examples), examples, static.seed)
+    learned = _learned(static, learn, examples)
     scores = learned.log_likelihoods([folding.fold(text) for text in test.rewrites])
     truth = numbered(test.classes_of(label), learned.classifier.classes)
     return _by_scores(FOLDED, learned, scores, np.arange(len(test))[:, None], truth=truth)
 
 
+def _grouped(clean: Examples, training: Released) -> tuple[Examples, list[str]]:
+    """The clean examples in groups, and [n] the groups of the training texts, which their rewrites are in, too.
+
+    A text, its rewrite, equal texts and texts of one author are in one group.
+    """
+    texts = [text.encode(errors="backslashreplace").decode() for text in (*single(clean.texts), *training.originals)]
+    authors: list[str | None] = []
+    for part in (clean, training):
+        authors += [None] * len(part) if part.groups is None else part.groups
+    table = pl.DataFrame({"text": texts, "author": authors}, schema={"text": pl.String, "author": pl.String})
+    names = [str(number) for number in groups(table, ["author"])]
+    return replace(clean, groups=names[: len(clean)]), names[len(clean) :]
+
+
 def _joined(first: Examples, second: Examples) -> Examples:
-    return Examples([*first.texts, *second.texts], [*first.labels, *second.labels])
+    together = None if first.groups is None or second.groups is None else [*first.groups, *second.groups]
+    return Examples([*first.texts, *second.texts], [*first.labels, *second.labels], together)
 
 
 def _by_scores(

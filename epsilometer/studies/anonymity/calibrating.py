@@ -30,7 +30,7 @@ from epsilometer.studies.anonymity.labelled import TEST, TRAIN, to_anonymize
 from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows
 from epsilometer.studies.anonymity.params import AnonymityCell, AnonymityParams
 from epsilometer.studies.anonymity.parts import parted
-from epsilometer.studies.anonymity.victims import attacker, attackers_of, released, victims
+from epsilometer.studies.anonymity.victims import attackers_of, released, trained, victims
 
 ATTACKERS = (STATIC, RELABELLED, ADAPTIVE, AUGMENTED, FOLDED)  # those who read one released text
 
@@ -42,6 +42,7 @@ def row(
 
     goal: the loss to meet, how narrowly and with how many rewrites at most, from the ends of the cell's epsilons.
     """
+    by = {"by": ATTRIBUTE, "attacks": None}  # the attackers are the same of every row
     say, label = now_and_then(), f"{cell.mechanism} on {cell.dataset}"
     try:
         if cell.epsilons is None:
@@ -57,9 +58,9 @@ def row(
             watch=lambda low, high: say(f"{label}: epsilon between {low:.3g} and {high:.3g}"),
         )
     except UserError as error:
-        nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": ATTRIBUTE}
+        nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, **by}
         return {**of, "status": "not searched", **nothing, "reason": str(error)}
-    outcome = {"epsilon": met.best, "low": met.low, "high": met.high, "trials": looks.spent, "by": ATTRIBUTE}
+    outcome = {"epsilon": met.best, "low": met.low, "high": met.high, "trials": looks.spent, **by}
     return {**of, "status": met.status, **outcome, "reason": reason(met, looks.spent)}
 
 
@@ -113,7 +114,7 @@ class Looks:
             test,
             label,
             [learned for learned in self._static[label] if (learned.classifier.kind, learned.seed) in attacking],
-            train=partial(attacker, params, dataset, label),
+            train=partial(trained, params, dataset, label),
             settings=Attacking(ATTACKERS, alpha=level, seed=params.audit.seed),
         )
         return next(row for row in rows if row["attacker"] == STRONGEST)

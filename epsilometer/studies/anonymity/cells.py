@@ -22,7 +22,7 @@ from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.quality import metrics, quality
 from epsilometer.studies.anonymity.released import check_unseen
 from epsilometer.studies.anonymity.success import edits, statuses
-from epsilometer.studies.anonymity.victims import attacker, attackers_of, located, released, roles, victims
+from epsilometer.studies.anonymity.victims import attackers_of, located, released, roles, trained, victims
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -66,12 +66,12 @@ def measured_rows(
             tested,
             label,
             [learned for learned in of_label[label] if (learned.classifier.kind, learned.seed) in attacking],
-            train=partial(attacker, params, cell.dataset, label),
+            train=partial(trained, params, cell.dataset, label),
             claimed=lambda of: claimed(mechanism, epsilon, of.originals),
             settings=settings,
         )
     if len(learned_from):
-        learn = partial(attacker, params, cell.dataset, "rewritten")
+        learn = partial(trained, params, cell.dataset, "rewritten")
         lines["attackers"] += detector_rows(learned_from, tested, attacking, train=learn, settings=settings)
     return lines
 

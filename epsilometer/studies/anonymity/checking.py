@@ -13,9 +13,10 @@ from epsilometer.core.mechanism import Mechanism
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, ReadsAuxiliaries, read_relations
 from epsilometer.project import cells
 from epsilometer.project.sections import Cell
-from epsilometer.studies.anonymity.labelled import TEST, to_anonymize, to_rewrite
+from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples, labelled, to_anonymize, to_rewrite
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.parts import check_parts, with_parts
+from epsilometer.studies.anonymity.victims import check_divided
 
 
 def check(params: AnonymityParams) -> None:
@@ -54,5 +55,9 @@ def check_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> None
     seed, batch = params.audit.seed, settings.training.batch  # of what refuses unusable labels
     every = [*labels.tasks, *labels.attributes]
     to_rewrite(table, every, labels.numbers, settings.texts.sizes, seed=seed, least=batch)
+    for label in every:
+        check_divided(params, label, examples(labelled(table, label, settings.texts.sizes, seed), label, TRAIN))
     if any(cell.dataset == name and cell.part == TEST for cell in params.anonymity.values()):
-        to_anonymize(table, every, params.anonymized, seed, least=batch)
+        rewritten = to_anonymize(table, every, params.anonymized, seed, least=batch)
+        for label in labels.attributes if TRAIN in params.anonymized else ():  # whose attackers learn from rewrites
+            check_divided(params, label, examples(rewritten.filter(pl.col(label).is_not_null()), label, TRAIN))

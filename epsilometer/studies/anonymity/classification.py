@@ -1,4 +1,4 @@
-"""The parts of classification: transformers, the texts by which they are chosen, and the rows about them."""
+"""The parts of classification: transformers, and the rows about them."""
 
 from __future__ import annotations
 
@@ -13,33 +13,14 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.worth.intervals import f1_interval
 from epsilometer.auditing.worth.scoring import number_scores, scores
-from epsilometer.core.errors import UserError
 from epsilometer.models.classifier import TRANSFORMER, Examples, Text
 from epsilometer.models.classifiers import regression
 from epsilometer.models.classifiers.by_kind import train
 from epsilometer.models.classifiers.transformer import Transformer
-from epsilometer.studies.anonymity.labelled import TEST, TRAIN, VALIDATION, examples, numbers_of, of_splits
+from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples, numbers_of
 from epsilometer.studies.anonymity.params import AnonymityParams
-from epsilometer.studies.anonymity.parts import parted
 from epsilometer.studies.anonymity.tables import classifier_path
-from epsilometer.studies.anonymity.victims import NUMBER, TASK, fine_tuning, seeds, stream
-
-
-def validation_rows(params: AnonymityParams, dataset: str, label: str) -> pl.DataFrame:
-    """The rows by whose loss the best of several epochs is chosen; none where there is one epoch.
-
-    Raises UserError where there are several and no text of the split `validation` has the label.
-    """
-    settings = params.classification
-    counts = {VALIDATION: settings.texts.validation if settings.training.epochs > 1 else 0}
-    table = of_splits(parted(params, dataset), label, counts, params.audit.seed)
-    if settings.training.epochs > 1 and table.is_empty():
-        raise UserError(
-            f"classification.training.epochs is {settings.training.epochs}, and the best is chosen by the loss on the "
-            f"split {VALIDATION!r}, of which no text of {dataset} has the label {label!r}; set "
-            f"datasets.{dataset}.resplit, or train for 1 epoch"
-        )
-    return table
+from epsilometer.studies.anonymity.victims import NUMBER, TASK, fine_tuning, seeds, stream, trained
 
 
 def kinds(params: AnonymityParams, role: str) -> list[str]:
@@ -68,13 +49,11 @@ def train_all(
 ) -> dict[str, list[NDArray[np.int64]]]:
     """Train and keep the classifiers of one label; returns their guesses of test texts by kind, an array a seed."""
     sides = params.datasets[dataset].sides
-    training, test, validation = (examples(own, label, split, sides=sides) for split in (TRAIN, TEST, VALIDATION))
-    settings = fine_tuning(params, params.classification.training)
+    training, test = (examples(own, label, split, sides=sides) for split in (TRAIN, TEST))
     tried: dict[str, list[NDArray[np.int64]]] = {}
     for kind in params.classification.kinds:
         for seed in range(seeds(params, kind)):
-            noise = stream(params, dataset, label, seed)
-            classifier = train(kind, training, settings, noise, validation=validation if len(validation) else None)
+            classifier = trained(params, dataset, label, kind, seed=seed, examples=training)
             folder = classifier_path(dataset, label, kind, seed)
             # Saving rounds a transformer's weights: attackers are scored as they are kept, tasks as `downstream`
             # scores those that it trains.
@@ -106,7 +85,10 @@ class Tried:
 def rows(
     named: Mapping[str, Any], train: Examples, test: Examples, tried: Sequence[Tried], params: AnonymityParams
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `DOWNSTREAM`, one a seed: its own scores, and of classes the interval of the mean over seeds."""
+    """Rows of `DOWNSTREAM`, one a seed: its own scores, and of classes the interval of the mean over seeds.
+
+    The interval is over test texts, by groups where they have any.
+    """
     sizes: dict[str, Any] = {"train": len(train), "test": len(test)}
     if named["role"] == NUMBER:
         numbers = numbers_of(test.labels)
@@ -115,7 +97,8 @@ def rows(
         return
     classes = sorted({*train.labels})
     truth = np.array([classes.index(name) for name in test.labels])
-    low, high = f1_interval(truth, np.stack([run.guesses for run in tried]), len(classes), params.audit.alpha)
+    groups, guesses = test.groups or range(len(test)), np.stack([run.guesses for run in tried])
+    low, high = f1_interval(truth, guesses, len(classes), params.audit.alpha, sources=groups)
     sizes |= {"low": low, "high": high}
     for seed, run in enumerate(tried):
         yield {**named, "seed": seed, **sizes, "empty": run.empty, **scores(truth, run.guesses, classes).row()}

@@ -5,8 +5,8 @@ author one test text is kept, so that inferences are independent, and test texts
 Attackers are those of `attackers` who read one rewrite: static, relabelled, augmented, folded and adaptive, of each
 kind of classifier. That all are within the limit says nothing of others.
 
-Where the mechanism has a law and the attribute two classes, no rewrite is drawn if the law shows the limit kept by
-whoever infers (`exact_loss/attributes.py`).
+Where the mechanism states a law and the attribute has two classes, no attacker is run if the law shows the limit kept
+by whoever infers (`exact_loss/attributes.py`), and rewrites do not refute that law (`limits/stated_law.py`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,24 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.exact_loss.attributes import attribute_losses
+from epsilometer.auditing.exact_loss.attributes import attribute_losses, drawn_pairs
 from epsilometer.auditing.exact_loss.measuring import applies
-from epsilometer.auditing.gate import BY_LAW, PASSED, Errors, InferenceLimit, Judged, enough_texts, judge_rate
+from epsilometer.auditing.gate_statistics import (
+    BY_LAW,
+    PASSED,
+    Errors,
+    InferenceLimit,
+    Judged,
+    enough_texts,
+    judge_rate,
+)
+from epsilometer.auditing.limits.stated_law import law_p_value
 from epsilometer.auditing.limits.subject import Subject
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.extras import installed
+from epsilometer.core.guarantees import at_budget
+from epsilometer.core.likelihood import has_law
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import KINDS, LINEAR, Classifier, Examples
 from epsilometer.models.classifiers.by_kind import train
@@ -44,9 +55,10 @@ from epsilometer.studies.anonymity.attackers import (
 )
 from epsilometer.studies.anonymity.attribute_loss import even_trials
 from epsilometer.studies.anonymity.one_call import STANDARD
-from epsilometer.studies.anonymity.released import Released, halves
+from epsilometer.studies.anonymity.released import Released, halves, lone_apart
 
 _READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # of one rewrite
+_MOST, _FEWEST = 1000, 50  # rewrites that are compared with the stated law, at most half of the budget; below, none are
 
 
 @dataclass(frozen=True)
@@ -85,9 +97,10 @@ class AttributeLimit:
     def judge(self, of: Subject, budget: int, *, tests: int, errors: Errors) -> tuple[list[Judged], int]:
         """By all texts that have the attribute, or so many drawn of them."""
         limit = InferenceLimit(self.max_loss, len(self.classes), "the largest loss of the attribute allowed")
-        if (by_law := self._by_law(of, limit, errors)) is not None:
-            return [by_law], 0
-        learned_from, test = self._parts(of.design.seed, budget)
+        by_law, limit, compared = self._by_law(of, limit, min(_MOST, budget // 2), errors)
+        if by_law is not None:
+            return [by_law], compared
+        learned_from, test = self._parts(of.design.seed, budget - compared)
         self._check(limit, test, tests, errors)
         (rewrites,) = rewrite_all(of.mechanism, _job([*learned_from.originals, *test.originals], of), paced=True)
         learned_from = _released(learned_from, rewrites.texts[: len(learned_from)])
@@ -101,24 +114,35 @@ class AttributeLimit:
             of_attacker = judge_rate(name, int(right.sum()), len(trials), limit, tests=tests, errors=errors)
             texts = (test.originals[i] for i in trials.tolist())
             judged.append(replace(of_attacker, of_texts=list(zip(texts, right.tolist(), strict=True))))
-        return judged, len(learned_from) + len(test)
+        return judged, compared + len(learned_from) + len(test)
 
-    def _by_law(self, of: Subject, limit: InferenceLimit, errors: Errors) -> Judged | None:
-        """That the law shows the limit kept by whoever infers; None where it does not."""
-        if limit.classes != 2 or not applies(of.mechanism):
-            return None
+    def _by_law(
+        self, of: Subject, limit: InferenceLimit, rewrites: int, errors: Errors
+    ) -> tuple[Judged | None, InferenceLimit, int]:
+        """The limit shown kept by the stated law, the limit for attackers if not, and how many rewrites that took.
+
+        rewrites: so many are compared with the law. None where the law allows more, or rewrites do not bear it out.
+        """
+        if limit.classes != 2 or rewrites < _FEWEST or not (applies(of.mechanism) and has_law(of.mechanism)):
+            return None, limit, 0
         texts, of_class = self.texts["text"].to_list(), self.texts[self.attribute].cast(pl.String).to_list()
         (law,) = attribute_losses(of.mechanism, texts, of_class, [of.epsilon], seed=of.design.seed)
         if law["upper"] > limit.loss:
-            return None
-        limit = replace(limit, source=f"{limit.source}, which its law shows kept by whoever infers")
-        name = f"{self.attribute}{BY_LAW}"
-        return Judged(name, 0, law["pairs"], law["upper"], limit=limit, status=PASSED)
+            return None, limit, 0
+        pairs = np.resize(drawn_pairs(of_class, of.design.seed)[0], (rewrites, 2))
+        p = law_p_value(of, texts, pairs, law["upper"])
+        if p is not None and p > errors.alpha:
+            name = f"{self.attribute}{BY_LAW}"
+            judged = Judged(name, 0, law["pairs"], law["upper"], limit=limit, status=PASSED, unrefuted=rewrites)
+            return judged, limit, rewrites
+        why = f"{rewrites:,} rewrites {'cannot be compared with' if p is None else 'refute'} the stated law"
+        note(f"{why}{at_budget(of.epsilon)}, which would keep the limit on {self.attribute}; attackers are run")
+        return None, replace(limit, source=f"{limit.source}; {why}"), rewrites
 
     def _parts(self, seed: int, budget: int) -> tuple[Released, Released]:
         """Texts to learn from, and texts to test on, one a group, as many of each class; not yet rewritten."""
         table = self.texts.filter(pl.col(self.attribute).is_not_null())
-        groups = None if self.group is None else table[self.group].cast(pl.String).fill_null("").to_list()
+        groups = None if self.group is None else lone_apart(table[self.group].cast(pl.String).to_list(), "texts")
         labels = {self.attribute: table[self.attribute].cast(pl.String).to_list()}
         texts = Released(table["text"].to_list(), table["text"].to_list(), labels, groups=groups)
         order = _stream(seed, "order").uniforms(len(texts))[0].argsort(kind="stable")

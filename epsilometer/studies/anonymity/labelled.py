@@ -13,6 +13,7 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import listed
 from epsilometer.core.mechanism import Mechanism, TakesTruths, Truths
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.parts import GROUP
 from epsilometer.models.classifier import Examples, Text
 
 TRAIN, TEST, VALIDATION = "train", "test", "validation"
@@ -78,10 +79,14 @@ def examples(
     *,
     sides: Sequence[str] = (),
 ) -> Examples:
-    """The examples of a split. texts: rewrites by row number, in place of the originals; sides: columns of pairs."""
+    """The examples of a split, with their groups where the data set has any.
+
+    texts: rewrites by row number, in place of the originals; sides: columns of pairs.
+    """
     part = rows.filter(split=split)
     own: list[Text] = list(part.select(sides).iter_rows()) if sides else part["text"].to_list()
-    return Examples(own if texts is None else [texts[row] for row in part["row"]], part[label].to_list())
+    groups = part[GROUP].cast(pl.String).to_list() if GROUP in part.columns else None
+    return Examples(own if texts is None else [texts[row] for row in part["row"]], part[label].to_list(), groups)
 
 
 def truths(rows: pl.DataFrame, labels: Sequence[str]) -> Truths:

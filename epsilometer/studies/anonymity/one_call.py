@@ -18,9 +18,9 @@ from epsilometer.models.classifier import ENCODER, LINEAR, Classifier, Examples,
 from epsilometer.models.classifiers.by_kind import train as train_classifier
 from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
-from epsilometer.studies.anonymity.attackers import Learned
+from epsilometer.studies.anonymity.attackers import DETECTOR, STATIC, Learned, check_same_classes
 from epsilometer.studies.anonymity.measuring import Attacking, attacker_rows, detector_rows, victim_rows
-from epsilometer.studies.anonymity.released import Released, check_apart, check_classes, halves
+from epsilometer.studies.anonymity.released import Released, check_apart, check_classes, halves, lone_apart
 from epsilometer.studies.anonymity.success import edits
 from epsilometer.studies.anonymity.tables import ANONYMITY, ATTACKERS
 
@@ -35,7 +35,8 @@ class AnonymityDesign:
     """How attackers are made and judged.
 
     kinds: of their classifiers (`models.classifier`), which are the victims too; seeds: how many of each kind; group:
-    the label that rows share which are no independent observations (their author); attacking: who attacks; training:
+    the label that rows share which are no independent observations (their author), None for a row that shares it with
+    no other; attacking: who attacks; training:
     of a transformer.
     """
 
@@ -120,7 +121,7 @@ def _checked(
         if size != len(originals):
             raise UserError(f"{what} must be as many as the originals, {len(originals)}, got {size}")
     values = {name: [None if value is None else str(value) for value in labels[name]] for name in wanted}
-    groups = None if group is None else [str(value) for value in values.pop(group)]
+    groups = None if group is None else lone_apart(values.pop(group), "test")
     return Released(list(originals), list(rewrites), values, groups=groups)
 
 
@@ -138,7 +139,11 @@ def _parts(
         learned_from, test = texts.take(half), texts.take(other)
         note(f"attackers learn from {len(learned_from)} of the rewrites, and the other {len(test)} are tested on")
     source = learned_from if supplied is None else supplied[0]
-    return {name: source.with_labels(name).clean(name) for name in names}, learned_from, test
+    clean = {name: source.with_labels(name).clean(name) for name in names}
+    attribute, *_ = names
+    if {*design.attacking.attackers} - {STATIC, DETECTOR}:  # who learn the attribute from rewrites
+        check_same_classes(learned_from.with_labels(attribute).classes_of(attribute), clean[attribute].labels)
+    return clean, learned_from, test
 
 
 def _training(table: pl.DataFrame, names: Sequence[str], group: str | None) -> tuple[Released, bool]:
@@ -150,6 +155,6 @@ def _training(table: pl.DataFrame, names: Sequence[str], group: str | None) -> t
     if rewritten:
         table = table.filter(pl.col(REWRITE).is_not_null())
     columns = {name: table[name].cast(pl.String).to_list() for name in (*names, *([group] if group else []))}
-    groups = columns.pop(group) if group else None
+    groups = lone_apart(columns.pop(group), "training") if group else None
     texts = table["text"].to_list()
     return Released(texts, table[REWRITE].to_list() if rewritten else texts, columns, groups=groups), rewritten

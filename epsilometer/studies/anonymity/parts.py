@@ -1,13 +1,14 @@
 """The four parts of a data set: auxiliaries, victims, validation, test.
 
 Anonymisers search with auxiliaries, which train on a share of the train split. Victims, the classifiers that are to be
-fooled and the attackers after them, train on the rest of it; without auxiliaries, on all of it. All sweeps and
-thresholds are chosen on validation texts, and everything is measured on test texts.
+fooled and the attackers after them, train on the rest of it; without auxiliaries, on all of it. Where they train for
+several epochs, a tenth of their own part chooses among these. All sweeps and thresholds are chosen on validation texts,
+from which nothing is learned, and everything is measured on test texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import chain
 
 import numpy as np
@@ -16,12 +17,11 @@ from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed
-from epsilometer.corpora.parts import GROUP, check_apart, groups, places
+from epsilometer.corpora.parts import GROUP, check_apart, groups, held_out, places
 from epsilometer.project.paths import prepared
 from epsilometer.studies.anonymity.params import AnonymityParams
 
 AUXILIARIES, VICTIMS, VALIDATION, TEST = "auxiliaries", "train", "validation", "test"
-HELD_OUT = 0.1  # of the auxiliaries' texts, by whose loss the best of several epochs is chosen
 
 
 def parted(params: AnonymityParams, dataset: str) -> pl.DataFrame:
@@ -44,14 +44,16 @@ def marked(params: AnonymityParams, dataset: str, table: pl.DataFrame, share: fl
 def auxiliary_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The rows of a prepared table that an entry of `auxiliaries` trains on, and those of them that are held out.
 
-    Entries of one data set with different shares take nested rows. Raises UserError as `check_classes` does.
+    By the loss on the latter, about a tenth of each class, the best of several epochs is chosen. Entries of one data
+    set with different shares take nested rows. Raises UserError as `check_classes` does.
     """
     entry = params.auxiliaries[name]
-    parts = marked(params, entry.dataset, table, entry.share)
-    check_classes(parts, (*entry.attributes, *entry.tasks), entry.dataset)
-    held = _places(params, entry.dataset, table) >= (1 - HELD_OUT) * entry.share
+    parts, labels = marked(params, entry.dataset, table, entry.share), (*entry.attributes, *entry.tasks)
+    check_classes(parts, labels, entry.dataset)
     mine = (parts["split"] == AUXILIARIES).to_numpy()
-    return table.filter(mine & ~held), table.filter(mine & held)
+    texts, of = table.filter(mine), _groups(table)[mine]
+    held = held_out(of, [texts[label].to_list() for label in labels], params.audit.seed)
+    return texts.filter(~held), texts.filter(held)
 
 
 def check_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> None:
@@ -60,16 +62,24 @@ def check_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> N
     table: as `with_parts` gives it. Of a data set that no anonymiser is measured on nothing is asked.
     """
     entries = [entry for entry in params.auxiliaries.values() if entry.dataset == dataset]
-    if not entries and not any(cell.dataset == dataset for cell in params.anonymity.values()):
+    measured = {cell.part for cell in params.anonymity.values() if cell.dataset == dataset}
+    if not entries and not measured:
         return
     check_apart(table, _groups(table), f"datasets.{dataset}")
     named = [entry for entry in (params.classification.labels.get(dataset), *entries) if entry is not None]
-    check_classes(table, [label for entry in named for label in (*entry.tasks, *entry.attributes)], dataset)
+    labels = [label for entry in named for label in (*entry.tasks, *entry.attributes)]
+    check_classes(table, labels, dataset, others={AUXILIARIES, *measured})
 
 
-def check_classes(table: pl.DataFrame, labels: Iterable[str], dataset: str) -> None:
-    """Raises UserError where the part of auxiliaries, victims or test texts lacks a class that another of them has."""
-    needed = [part for part in (AUXILIARIES, VICTIMS, TEST) if part != AUXILIARIES or part in table["split"]]
+def check_classes(
+    table: pl.DataFrame, labels: Iterable[str], dataset: str, others: Collection[str] = (AUXILIARIES,)
+) -> None:
+    """Raises UserError where the part of victims or test texts, or another, lacks a class that one of these parts has.
+
+    others: parts that have to have each class, too, if they have any text.
+    """
+    asked_of = {VICTIMS, TEST, *({*others} & {*table["split"]})}
+    needed = [part for part in (AUXILIARIES, VICTIMS, VALIDATION, TEST) if part in asked_of]
     for label in dict.fromkeys(labels):
         parts = dict(table.drop_nulls(label).group_by("split").agg(pl.col(label).unique()).iter_rows())
         every = {*chain(*(parts.get(part, []) for part in needed))}

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed
 from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.parts import groups
 from epsilometer.models.classifier import Examples
 
 
@@ -122,9 +124,23 @@ def layout_free(text: str) -> str:
     return " ".join(text.split())
 
 
+def lone_apart(groups: Sequence[str | None], part: str) -> list[str]:
+    """Returns [n]: the groups, where a row without a name is a group of its own, in this part alone."""
+    return [f"\0{part} {i}" if name is None else name for i, name in enumerate(groups)]  # no name begins so
+
+
 def halves(texts: Released, noise: Noise) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Two halves of the rows, no text (layout apart) and no group in both; noise: one stream."""
+    """Two halves of the rows, no text (case, layout and punctuation apart) and no group in both; noise: one stream.
+
+    Rows that a text or a group holds together, directly or by others, are in one half (`corpora.parts.groups`).
+    """
     keys = texts.groups or [layout_free(text) for text in texts.originals]
-    _, group = np.unique(np.array(keys), return_inverse=True)
+    columns = {"text": list(texts.originals), "key": list(keys)}
+    together = groups(pl.DataFrame(columns), ["key"])
+    smallest: dict[int, str] = {}
+    for number, key in zip(together.tolist(), keys, strict=True):
+        smallest[number] = min(key, smallest.get(number, key))
+    # Numbered by their smallest names, so that rows in another order are drawn alike.
+    _, group = np.unique(np.array([smallest[number] for number in together.tolist()]), return_inverse=True)
     chosen = noise.uniforms(group.max() + 1)[0].argsort().argsort() < (group.max() + 1) / 2
     return np.flatnonzero(chosen[group]), np.flatnonzero(~chosen[group])

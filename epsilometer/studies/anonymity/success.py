@@ -15,8 +15,9 @@ because a method that rewrites few texts must be judged over all that it was ask
 over all test texts as they are released. Of several attributes hidden at once, C asks for all of them right, a success
 for all of them wrong, and PA counts the texts of which any is still right.
 
-Intervals are over texts: Clopper and Pearson's, and where texts share a group (an author, a pair) those of a bootstrap
-over groups. Nothing here proves privacy: the victim never saw a rewrite (those in `attackers` did).
+Intervals are over texts: Clopper and Pearson's, and of F1 those of a bootstrap; where texts share a group (an author, a
+pair) those of a bootstrap over groups. Nothing here proves privacy: the victim never saw a rewrite (those in
+`attackers` did).
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def shares(read: Read, alpha: float) -> dict[str, Any]:
         of |= {"ur": (same_task, among), "ur_released": (same_task, every)}
         columns |= {
             "task_accuracy": float((read.task.clean == read.task.truth).mean()),
-            **_task_f1(read.task, alpha),
+            **_task_f1(read.task, read.groups, alpha),
             "same_task": int((among & same_task).sum()),
         }
     for name, (hits, chosen) in of.items():
@@ -173,12 +174,12 @@ def shares(read: Read, alpha: float) -> dict[str, Any]:
     return columns
 
 
-def _task_f1(task: Reading, alpha: float) -> dict[str, float]:
-    """The macro F1 of the victim of the task, clean and released, with the interval of the latter over texts."""
+def _task_f1(task: Reading, groups: NDArray[Any], alpha: float) -> dict[str, float]:
+    """The macro F1 of the victim of the task, clean and released, with the interval of the latter over groups."""
     classes = int(max(task.truth.max(), task.clean.max(), task.released.max())) + 1
     names = list(map(str, range(classes)))
     clean, released = (scores(task.truth, read, names).macro_f1 for read in (task.clean, task.released))
-    low, high = f1_interval(task.truth, task.released[None], classes, alpha)
+    low, high = f1_interval(task.truth, task.released[None], classes, alpha, sources=groups)
     return {"task_f1_clean": clean, "task_f1": released, "task_f1_low": low, "task_f1_high": high}
 
 

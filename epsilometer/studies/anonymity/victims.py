@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
+from epsilometer.core.errors import UserError
 from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.randomness import Noise
-from epsilometer.corpora.parts import GROUP
+from epsilometer.corpora.parts import GROUP, groups, held_out
 from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning
 from epsilometer.models.classifiers.by_kind import load, train
+from epsilometer.models.classifiers.pairs import single
 from epsilometer.studies.anonymity.attackers import Learned
 from epsilometer.studies.anonymity.labelled import TRAIN, examples, labelled, numbered
 from epsilometer.studies.anonymity.params import AnonymityParams
@@ -21,7 +24,6 @@ from epsilometer.studies.anonymity.released import Released
 from epsilometer.studies.anonymity.tables import classifier_path
 
 TASK, ATTRIBUTE, NUMBER = "task", "attribute", "number"
-_TENTH = 10
 
 
 def fine_tuning(params: AnonymityParams, training: FineTuningSettings) -> FineTuning:
@@ -76,20 +78,51 @@ def attackers_of(params: AnonymityParams) -> list[tuple[str, int]]:
     return [(kind, seed) for kind in kinds for seed in range(min(seeds(params, kind), params.attackers.seeds))]
 
 
-def attacker(params: AnonymityParams, dataset: str, label: str, kind: str, seed: int, examples: Examples) -> Classifier:
-    """An attacker, trained as the victims are; of several epochs the best is chosen by a tenth of its examples."""
+def trained(params: AnonymityParams, dataset: str, label: str, kind: str, seed: int, examples: Examples) -> Classifier:
+    """A victim, or an attacker, who is trained as victims are; of several epochs the best is chosen by `divided`."""
     settings, validation = fine_tuning(params, params.classification.training), None
-    if settings.epochs > 1:
-        rows = [[i for i in range(len(examples)) if (i % _TENTH == 0) is held] for held in (True, False)]
-        validation, examples = (
-            Examples([examples.texts[i] for i in part], [examples.labels[i] for i in part]) for part in rows
-        )
+    if chooses_epochs(params, kind):
+        examples, validation = divided(params, label, examples)
     return train(kind, examples, settings, stream(params, dataset, label, seed), validation=validation)
+
+
+def chooses_epochs(params: AnonymityParams, kind: str) -> bool:
+    """Whether classifiers of a kind hold out texts, by whose loss the best of several epochs is chosen."""
+    return kind == TRANSFORMER and params.classification.training.epochs > 1
+
+
+def check_divided(params: AnonymityParams, label: str, examples: Examples) -> None:
+    """Raise UserError as `divided` does, where any classifier of these examples holds out texts."""
+    if any(chooses_epochs(params, kind) for kind in params.classification.kinds):
+        divided(params, label, examples)
+
+
+def divided(params: AnonymityParams, label: str, examples: Examples) -> tuple[Examples, Examples]:
+    """The examples to train on, and about a tenth of those of each class, by whose loss an epoch is chosen.
+
+    Examples of one group, or of equal texts where they have no groups, stay together. Raises UserError where nothing
+    can be held out, and where fewer than a batch are left.
+    """
+    training = params.classification.training
+    if examples.groups is None:
+        of = groups(pl.DataFrame({"text": [" ".join(single([text])) for text in examples.texts]}))
+    else:
+        number_of = {name: number for number, name in enumerate(dict.fromkeys(examples.groups))}
+        of = np.array([number_of[name] for name in examples.groups])
+    held = held_out(of, [examples.labels], params.audit.seed)
+    learned, chosen_by = (examples.take(np.flatnonzero(rows)) for rows in (~held, held))
+    if not chosen_by or len(learned) < training.batch:
+        raise UserError(
+            f"classification.training.epochs is {training.epochs}, and the best is chosen by a tenth of the texts, in "
+            f"whole groups; of {len(examples)} texts with the label {label!r} this leaves {len(learned)} to train on "
+            f"in batches of {training.batch}, and {len(chosen_by)} to choose by: give more texts, or train for 1 epoch"
+        )
+    return learned, chosen_by
 
 
 def released(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> Released:
     """Rows of a prepared table beside what is released of them. table: also the column `rewrite`, and outcomes."""
     labels = {label: table[label].to_list() for label, _ in roles(params, dataset)}
-    groups = table[GROUP].cast(pl.String).to_list() if params.datasets[dataset].group else None
+    authors = table[GROUP].cast(pl.String).to_list() if params.datasets[dataset].group else None
     texts = table["text"].to_list()
-    return Released(texts, table["rewrite"].to_list(), labels, groups=groups, outcomes=Outcomes.of(table))
+    return Released(texts, table["rewrite"].to_list(), labels, groups=authors, outcomes=Outcomes.of(table))

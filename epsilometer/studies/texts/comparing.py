@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.estimation.tail import Scored, lower_end
-from epsilometer.auditing.results.comparison import judged, paired_rows
+from epsilometer.auditing.results.comparison import judged, lone_rows, paired_rows
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
 from epsilometer.auditing.text_audit import Named
@@ -28,7 +30,6 @@ from epsilometer.core.guarantees import check_epsilons
 from epsilometer.core.mechanism import Mechanism, has_budget
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import inside
-from epsilometer.runtime.progress import note
 from epsilometer.studies.texts.params import TextsParams, read
 
 _NO_BUDGET = "has no privacy budget at which it could be compared; audit it beside the others instead"
@@ -45,11 +46,12 @@ def compare(
     source: the texts, or the folder of a project with an audit, whose guesses are compared. first, second: a mechanism,
     as in `epsilometer.audit`, and its epsilon: `("tem", 11)`; of a project by name. trials, design: on texts; of a
     project those of its params.yaml.
-    Returns a row for the strongest attacks on each, and one for each attack on both (of a project for each data set):
-    dataset, attack, trials, `first only` and `second only` (trials in which the adversary was right about the one
-    alone), `p value`, `p Holm` and the `finding` in words, all of which hold at once at level alpha; and of each
-    what its surest guesses prove of delta at 4 nats (`first delta at 4`, `second delta at 4`; null where not testable),
-    which an average does not show.
+    Returns a row for the strongest of the attacks on both, and one for each of these (of a project for each data set):
+    dataset, attack, attacks (those compared), trials, `first only` and `second only` (trials in which the adversary was
+    right about the one alone), `p value`, `p Holm` and the `finding` in words, all of which hold at once at level
+    alpha; and of each what its surest guesses prove of delta at 4 nats (`first delta at 4`, `second delta at 4`; null
+    where not testable), which an average does not show. Last a row for each attack on one of the two alone, with its
+    loss in the `finding`, and without a comparison.
     Raises UserError for an epsilon that was not audited, and for values outside their range.
     """
     if isinstance(source, (str, Path)):
@@ -66,12 +68,12 @@ def compare(
 def compare_cells(
     params: TextsParams, first: tuple[str, float], second: tuple[str, float], alpha: float
 ) -> list[dict[str, Any]]:
-    """A row a data set and attack on both, and one for the strongest attacks, from the guesses of the last audit.
+    """The rows of `compare`, from the guesses of the last audit.
 
     first, second: a mechanism and its epsilon. Attacks that see more than is released are left out.
-    Holm's correction is over all rows.
+    Holm's correction is over all rows that compare.
     """
-    rows = []
+    rows, alone, names = [], [], (_label(first), _label(second))
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
     for dataset in params.datasets:
         cells = [params.cells.get(f"{dataset}-{name}") for name, _ in (first, second)]
@@ -90,10 +92,11 @@ def compare_cells(
             by_attack = {a: _scored(p.sort("trial"), target) for (a,), p in at_epsilon.group_by("attack")}
             released = estimates.filter(pl.col("released"), dataset=dataset, mechanism=name, epsilon=epsilon)["attack"]
             guessed.append({attack: by_attack[attack] for attack in released if attack in by_attack})
-        rows += _paired(dataset, (first, second), guessed, params.trials.candidates, alpha=alpha)
-    if not rows:
+        rows += _paired(dataset, guessed, params.trials.candidates, alpha)
+        alone += _alone(dataset, guessed, names, params.trials.candidates, alpha=alpha)
+    if not rows + alone:
         raise UserError(f"no data set has both {first[0]} and {second[0]}; see cells in params.yaml")
-    return judged(rows, _label(first), _label(second), alpha)
+    return judged(rows, *names, alpha) + alone
 
 
 def compare_texts(
@@ -116,8 +119,9 @@ def compare_texts(
     say_language(texts, {**attacks, **{label: built for (built, _), (label, _) in zip(sides, named, strict=True)}})
     sampled, embedded = api.draw(texts, trials, as_installed(design))
     guessed = [_guessed(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
-    rows = _paired(name, named, guessed, design.k, alpha=design.alpha)
-    return judged(rows, _label(named[0]), _label(named[1]), design.alpha)
+    names = (_label(named[0]), _label(named[1]))
+    rows = judged(_paired(name, guessed, design.k, design.alpha), *names, design.alpha)
+    return rows + _alone(name, guessed, names, design.k, alpha=design.alpha)
 
 
 def _scored(guesses: pl.DataFrame, target: pl.Series) -> Scored:
@@ -145,32 +149,40 @@ def _guessed(
 
 
 def _paired(
-    dataset: str,
-    sides: Sequence[tuple[str, float]],
-    guessed: Sequence[Mapping[str, Scored]],
-    candidates: int,
-    *,
-    alpha: float,
+    dataset: str, guessed: Sequence[Mapping[str, Scored]], candidates: int, alpha: float
 ) -> list[dict[str, Any]]:
-    """The rows of one data set; prints a note on attacks on one side alone."""
-    first_guesses, other = guessed
-    for (name, _), mine, theirs in ((sides[0], first_guesses, other), (sides[1], other, first_guesses)):
-        alone = [attack for attack in mine if attack not in theirs]
-        if alone:
-            note(f"on {dataset} {', '.join(alone)} attacked {name} alone, and counts in the row {STRONGEST} only")
+    """The rows of one data set that compare, with what the surest guesses of the compared attacks prove."""
+    first, second = guessed
 
     def tail(side: Mapping[str, Scored], attack: str) -> float | None:
-        return lower_end([*side.values()] if attack == STRONGEST else [side[attack]], candidates, alpha)
+        names = [name for name in first if name in second] if attack == STRONGEST else [attack]
+        return lower_end([side[name] for name in names], candidates, alpha)
 
-    rows = paired_rows(dataset, *({name: scored.right for name, scored in side.items()} for side in guessed))
+    return [
+        row
+        | {f"{which} delta at 4": tail(side, row["attack"]) for which, side in (("first", first), ("second", second))}
+        for row in paired_rows(dataset, _right(first), _right(second))
+    ]
+
+
+def _alone(
+    dataset: str, sides: Sequence[Mapping[str, Scored]], names: Sequence[str], candidates: int, *, alpha: float
+) -> list[dict[str, Any]]:
+    """The rows of one data set about attacks on one side alone."""
     return [
         row
         | {
-            f"{which} delta at 4": tail(side, row["attack"])
-            for which, side in (("first", first_guesses), ("second", other))
+            f"{which} delta at 4": lower_end([side[row["attack"]]], candidates, alpha)
+            if row["attack"] in side
+            else None
+            for which, side in zip(("first", "second"), sides, strict=True)
         }
-        for row in rows
+        for row in lone_rows(dataset, [_right(side) for side in sides], names, candidates, alpha=alpha)
     ]
+
+
+def _right(side: Mapping[str, Scored]) -> dict[str, NDArray[np.bool_]]:
+    return {attack: scored.right for attack, scored in side.items()}
 
 
 def _label(side: tuple[str, float]) -> str:

@@ -25,9 +25,18 @@ from epsilometer.studies.texts.tables import rewrites_path
 
 
 def settings(params: TextsParams) -> dict[str, Any]:
-    """What two audits must have in common to be compared: alpha, the number of candidates, attacks and settings."""
+    """What two audits must have in common to be compared: alpha, the number of candidates, attacks and settings.
+
+    `trials`: of each data set the temperature and match by which candidates are drawn.
+    """
     attacks = {name: json.loads(json.dumps(dict(settings))) for name, settings in params.attacks.items()}
-    return {"alpha": params.audit.alpha, "candidates": params.trials.candidates, "attacks": attacks}
+    trials = {name: {"temperature": params.temperature(name), "match": params.match(name)} for name in params.datasets}
+    return {
+        "alpha": params.audit.alpha,
+        "candidates": params.trials.candidates,
+        "attacks": attacks,
+        "trials": trials,
+    }
 
 
 def measure(params: TextsParams, folder: Path = Path(".")) -> dict[Row, Measured]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, PositiveInt, Tag, field_validator, model_validator
 
+from epsilometer.accounting.releases import MOST_CONCENTRATED
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import budget_name
 from epsilometer.project import params
@@ -106,6 +107,11 @@ class Noised(Section):
         if least and 0 in (self.levels or ()):
             remedy = "{kind: none, clip: 1} clips without noise" if kind == "gaussian" else "0 leaves nothing to learn"
             raise ValueError(f"a level of {kind!r} ({least}) must be > 0, got 0; {remedy}")
+        if kind == "vmf" and (most := max(self.levels or ())) > MOST_CONCENTRATED:
+            raise ValueError(
+                f"a level of 'vmf' (kappa) must be at most {MOST_CONCENTRATED:g}, got {most}; no epsilon is computed "
+                "for draws that hide as little: lower it, or take {kind: none} to train without privacy"
+            )
         if self.levels and len({budget_name(level) for level in self.levels}) < len(self.levels):
             raise ValueError(f"levels must differ in six digits, as files are named after them, got {[*self.levels]}")
         return self

@@ -254,7 +254,9 @@ class Folds:
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
 
     def distance(self, texts, pairs, epsilon):
-        return np.array([float(texts[i].lower() != texts[j].lower()) for i, j in pairs])
+        words = [text.lower().split() for text in texts]
+        differ = [sum(x != y for x, y in zip(words[i], words[j], strict=False)) for i, j in pairs]
+        return np.where([len(words[i]) != len(words[j]) for i, j in pairs], np.inf, np.array(differ, float))
 
     def laws(self, texts):
         def log_probabilities(rows, epsilons):
@@ -262,7 +264,8 @@ class Folds:
                 logits = np.array([[self.factor * epsilon, 0.0], [self.factor * epsilon + self.shift, 0.0], [0.0, 0.0]])
                 yield (logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))[rows]
 
-        return Laws(Ragged.of([[self.inputs.index(text)] for text in texts]), 2, log_probabilities)
+        numbers = [[self.inputs.index(word) for word in text.split()] for text in texts]
+        return Laws(Ragged.of(numbers), 2, log_probabilities)
 
 
 def test_two_inputs_that_are_one_to_the_mechanism_are_no_witness() -> None:
@@ -286,3 +289,53 @@ def test_so_many_losses_are_computed_at_most(folder: Path) -> None:
     outputs = mechanism.laws(mechanism.inputs[:1]).outputs
     finding = check_claim(mechanism, 5.0, entries=30**2 * outputs + 1)
     assert (finding.method, finding.inputs) == ("largest found", 30)
+
+
+class WholeTexts(Folds):
+    """The same, with a claim for texts that differ in any way, but for a sentence's number of words where `length`."""
+
+    def __init__(self, *, length: bool, outputs: tuple[str, str] = ("a", "b"), most: float = 1.0) -> None:
+        super().__init__()
+        self.length, self.output_texts, self.most = length, outputs, most
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
+
+    def distance(self, texts, pairs, epsilon):
+        differ = super().distance(texts, pairs, epsilon)
+        return np.where(np.isinf(differ), np.inf if self.length else self.most, np.minimum(differ, self.most))
+
+
+def test_a_claim_for_whole_texts_is_not_upheld_by_single_words() -> None:
+    """Whose losses add up, and whose number is seen."""
+    finding = check_claim(WholeTexts(length=False), 2.0)
+    assert (finding.verdict, finding.worst, finding.claimed) == (VIOLATED, np.inf, 2.0)
+    assert finding.witness[1] == f"{finding.witness[0]} {finding.witness[0]}"
+    finding = check_claim(WholeTexts(length=True), 2.0)
+    word = check_claim(Folds(), 2.0).worst
+    assert finding.verdict == VIOLATED
+    assert finding.worst == pytest.approx(2 * word)
+    assert finding.claimed == 2.0
+    assert [len(text.split()) for text in finding.witness] == [2, 2, 2]
+
+
+def test_a_claim_that_stops_growing_is_broken_beyond() -> None:
+    finding = check_claim(WholeTexts(length=True, most=5.0), 2.0)
+    assert finding.verdict == VIOLATED
+    assert finding.worst > finding.claimed == 10.0
+
+
+def test_whoever_may_release_nothing_hides_how_many_words_there_were() -> None:
+    finding = check_claim(WholeTexts(length=False, outputs=("a", ""), most=1e6), 2.0)
+    assert finding.verdict == NOT_REFUTED
+
+
+def test_pairs_without_a_claim_are_counted() -> None:
+    class OfFew(Folds):
+        def distance(self, texts, pairs, epsilon):
+            return np.where(super().distance(texts, pairs, epsilon) > 0, np.inf, 0.0)
+
+    finding = check_claim(OfFew(), 2.0)
+    assert finding.verdict == NOT_REFUTED
+    assert "nothing is claimed between 2 of the 3 pairs" in finding.reason
+    assert check_claim(Folds(), 2.0).reason is None

@@ -88,6 +88,7 @@ def test_scores_the_wrong_way_round_are_named(capsys: pytest.CaptureFixture[str]
         ([[1.0]], [0.0], {}, "included must be a list of numbers"),
         (np.ones(100), np.zeros(2), {}, "100 canaries were included and 2 were not"),
         ([], [], {}, "no canaries"),
+        (np.ones(40), np.ones(40), {}, "the same score"),
         ([1.0, 2.0], [0.0, 0.0], {"delta": 1.0}, "delta must be in"),
         ([1.0, 2.0], [0.0, 0.0], {"alpha": 0.0}, "alpha must be in"),
         ([1.0, 2.0], [0.0, 0.0], {"guesses": 5}, "guesses must be from 1 to the number of canaries, 4, got 5"),

@@ -9,7 +9,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from epsilometer.auditing.results.comparison import compare, compare_strongest, holm, judged, paired_rows
+from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.auditing.results.comparison import (
+    compare,
+    compare_strongest,
+    holm,
+    judged,
+    lone_rows,
+    paired_rows,
+)
 
 
 def test_paired_comparison_is_a_fair_coin_over_the_discordant_trials() -> None:
@@ -20,7 +28,9 @@ def test_paired_comparison_is_a_fair_coin_over_the_discordant_trials() -> None:
     assert comparison.p_value == pytest.approx(2 * sum(math.comb(11, i) for i in range(3)) / 2**11)
     assert compare(first, first).p_value == 1
     (row, _) = paired_rows("songs", {"lexical": first}, {"lexical": second})
-    assert judged([row], "tem", "mvc", 0.1)[0]["finding"] == "mvc leaks less than tem, p = 0.065"
+    assert judged([row], "tem", "mvc", 0.1)[0]["finding"] == (
+        "mvc leaks less than tem under the attacks on both, p = 0.065"
+    )
     assert judged([row], "tem", "mvc", 0.01)[0]["finding"].startswith("no evidence that tem and mvc leak differently")
 
 
@@ -62,11 +72,35 @@ def test_the_strongest_of_several_attacks_keeps_the_error() -> None:
     assert wrong <= stats.binom.isf(1e-6, 400, 0.05)
 
 
-def test_an_attack_on_one_side_alone_counts() -> None:
-    """tem looks safer under the attacks that both have, and leaks more under one that only it has."""
+def test_an_attack_on_one_side_alone_compares_nothing() -> None:
+    """tem leaks less under the attack on both; what likelihood shows of it alone is said beside that."""
     rng = np.random.default_rng(2)
     tem = {"lexical": rng.random(1000) < 0.6, "likelihood": rng.random(1000) < 0.9}
     mvc = {"lexical": rng.random(1000) < 0.7}
-    rows = {row["attack"]: row["finding"] for row in judged(paired_rows("songs", tem, mvc), "tem", "mvc", 0.01)}
-    assert rows["strongest"].startswith("mvc leaks less than tem")
-    assert rows["lexical"].startswith("tem leaks less than mvc")
+    rows = {row["attack"]: row for row in judged(paired_rows("songs", tem, mvc), "tem", "mvc", 0.01)}
+    assert {attack: row["attacks"] for attack, row in rows.items()} == {"strongest": "lexical", "lexical": "lexical"}
+    assert rows["strongest"]["p value"] == min(1, 2 * stats.binomtest(*discordant(tem, mvc), alternative="less").pvalue)
+    assert rows["strongest"]["finding"].startswith("tem leaks less than mvc under the attacks on both, p = ")
+    for sides, names in (((tem, mvc), ("tem", "mvc")), ((mvc, tem), ("mvc", "tem"))):
+        (alone,) = lone_rows("songs", sides, names, 2, alpha=0.01)
+        loss = estimate(int(tem["likelihood"].sum()), 1000).loss
+        assert alone.keys() == rows["lexical"].keys()
+        assert (alone["attack"], alone["attacks"], alone["p Holm"]) == ("likelihood", None, None)
+        assert alone["finding"] == (
+            f"likelihood attacked tem alone and shows a loss of at least {loss:.2f} nats; what it would show of mvc is "
+            "not known"
+        )
+
+
+def discordant(first: dict[str, NDArray[np.bool_]], second: dict[str, NDArray[np.bool_]]) -> tuple[int, int]:
+    only = first["lexical"] & ~second["lexical"]
+    return int(only.sum()), int((first["lexical"] ^ second["lexical"]).sum())
+
+
+def test_without_an_attack_on_both_nothing_is_compared() -> None:
+    right = np.ones(100, bool)
+    sides = {"lexical": right}, {"length": ~right}
+    assert paired_rows("songs", *sides) == []
+    findings = [row["finding"] for row in lone_rows("songs", sides, ("tem", "mvc"), 2, alpha=0.01)]
+    assert [finding.partition(" attacked")[0] for finding in findings] == ["lexical", "length"]
+    assert "length attacked mvc alone and shows no loss" in findings[1]

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import norm
 
 from epsilometer.auditing.estimation.abstention import worst_output
-from epsilometer.auditing.estimation.successes import estimate, loss_by_rates
+from epsilometer.auditing.estimation.successes import estimate, loss_at, loss_by_rates
 from epsilometer.auditing.truth import additive, broken, local, means, mechanisms, noisy_max, texts
 from epsilometer.auditing.truth.known import KnownMechanism
 from epsilometer.auditing.truth.law import Law, cells, together
@@ -258,7 +258,7 @@ def test_without_any_difference_nothing_is_shown() -> None:
     laws = [mechanism.law() for mechanism in mechanisms.nothing()]
     assert len(laws) == 3
     for law in laws:
-        assert (law.pure, law.guess_loss, law.at_rate(0.01), law.delta(0.0)) == pytest.approx((0, 0, 0, 0))
+        assert (law.pure, loss_at(1 - law.error, 2), law.at_rate(0.01), law.delta(0.0)) == pytest.approx((0, 0, 0, 0))
 
 
 def test_symmetric_unary_encoding_shows_half_by_success_and_all_by_abstention() -> None:
@@ -280,6 +280,6 @@ def test_the_low_bits_of_laplace_noise_prove_a_loss_that_is_not_on_paper() -> No
 
 def test_noise_used_twice_and_halved_budgets_are_known_for_what_they_are() -> None:
     assert broken.reused(1.0).law().pure == math.inf
-    assert broken.halved(1.0).law().guess_loss == pytest.approx(2)
+    assert loss_at(1 - broken.halved(1.0).law().error, 2) == pytest.approx(2)
     share = broken.rare(1.0, 0.01).law()
     assert share.delta(1.0) == pytest.approx(0.01)

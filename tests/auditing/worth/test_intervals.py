@@ -59,10 +59,38 @@ def trained(rng: np.random.Generator) -> Ends:
     truth = rng.choice(CLASSES, 200, p=PRIOR)
     steps = confusion().cumsum(axis=-1)[:, truth]
     guesses = np.minimum((rng.random((5, 200, 1)) > steps).sum(axis=-1), CLASSES - 1)
-    return f1_interval(truth, guesses, CLASSES, 0.05)
+    return f1_interval(truth, guesses, CLASSES, 0.05, sources=np.arange(200))
 
 
-CASES = [(rare, 0.02), (clustered_share, 0.2), (clustered_mean, 1.0), (trained, true_f1())]
+AUTHORS, EACH = 40, 8
+
+
+def of_authors(rng: np.random.Generator, clustered: bool = True) -> Ends:
+    """40 authors with 8 texts each, all of which a classifier reads well, or it guesses at all of them.
+
+    An author's texts are of one class or of any, by a coin.
+    """
+    author = np.repeat(np.arange(AUTHORS), EACH)
+    truth = rng.choice(CLASSES, AUTHORS * EACH, p=PRIOR)
+    one_class = rng.choice(CLASSES, AUTHORS, p=PRIOR)[author]
+    truth = np.where((rng.random(AUTHORS) < 0.5)[author], one_class, truth)
+    knows = (rng.random(AUTHORS) < 0.6)[author]
+    guesses = np.where(knows, truth, rng.choice(CLASSES, AUTHORS * EACH, p=PRIOR))
+    return f1_interval(truth, guesses[None], CLASSES, 0.05, sources=author if clustered else np.arange(len(author)))
+
+
+def f1_of_authors() -> float:
+    """Truths and guesses have the same shares, so that F1 of a class is how often a guess at it is right."""
+    return float((0.6 + 0.4 * PRIOR).mean())
+
+
+CASES = [
+    (rare, 0.02),
+    (clustered_share, 0.2),
+    (clustered_mean, 1.0),
+    (trained, true_f1()),
+    (of_authors, f1_of_authors()),
+]
 
 
 @pytest.mark.parametrize(("draw", "truth"), CASES)
@@ -93,9 +121,34 @@ def test_rewrites_of_one_text_are_no_independent_texts() -> None:
     )
 
 
+def test_f1_over_authors_without_their_clusters_misses_too_often() -> None:
+    """At alpha 0.05 it misses far more of 60 samples than 5 %: with a rate of 0.08 so many are one in 10^5."""
+    missed_so = missed(lambda rng: of_authors(rng, clustered=False), f1_of_authors(), 60)
+    assert missed_so > stats.binom.isf(1e-5, 60, 0.08)
+
+
+def test_f1_of_texts_of_their_own_depends_on_no_name_of_a_source() -> None:
+    rng = np.random.default_rng(0)
+    truth, guesses = rng.integers(2, size=60), rng.integers(2, size=(2, 60))
+    names = [f"author {i}" for i in rng.permutation(60)]
+    by_name = f1_interval(truth, guesses, 2, 0.05, sources=names)
+    assert by_name == f1_interval(truth, guesses, 2, 0.05, sources=np.arange(60))
+
+
+@pytest.mark.parametrize("right", [0.0, 0.5, 1.0])
+def test_f1_of_one_author_says_next_to_nothing(right: float) -> None:
+    truth = np.array([0, 1] * 20)
+    guesses = np.where(np.arange(40) < 40 * right, truth, 1 - truth)
+    low, high = f1_interval(truth, guesses[None], 2, 0.05, sources=np.zeros(40))
+    assert low <= 0.03
+    assert high >= 0.97
+
+
 def test_no_width_of_0_where_an_error_was_only_not_met() -> None:
     truth = np.array([0, 1] * 20)
-    low, high = f1_interval(truth, np.stack([truth] * 5), 2, 0.01)  # five seeds that agree, and are right
+    low, high = f1_interval(
+        truth, np.stack([truth] * 5), 2, 0.01, sources=range(40)
+    )  # five seeds that agree, and are right
     assert (low, high) == (pytest.approx(clopper_pearson(40, 40, 0.01)[0]), 1)
     assert mean_interval(np.zeros(40), np.arange(40), 0.01) == (0, 0, pytest.approx(clopper_pearson(0, 40, 0.01)[1]))
     assert mean_interval([0.5, 0.5], [1, 2], 0.01) == (0.5, 0.5, 0.5)

@@ -82,6 +82,23 @@ def test_transformers_alone_hold_texts_out(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
+    ("mood", "complaint"),
+    [
+        ("rare", "'mood': all texts of class 'rare' are held out"),
+        (None, "'mood': no text is held out"),
+    ],
+)
+def test_held_out_texts_by_which_no_epoch_can_be_chosen_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mood: str | None, complaint: str
+) -> None:
+    monkeypatch.setattr(f"{make.__module__}.train", lambda *_, **__: pytest.fail("trained"))
+    held = songs().tail(10).with_columns(mood=pl.lit(mood, pl.String))
+    plan = replace(PLAN, kinds=["linear", "transformer"])
+    with pytest.raises(UserError, match=complaint):
+        make(tmp_path / "here", songs().head(30), plan, VECTORS, held_out=held)
+
+
+@pytest.mark.parametrize(
     ("changes", "complaint"),
     [
         ({"tasks": ["speaker"]}, "'speaker' is named twice"),

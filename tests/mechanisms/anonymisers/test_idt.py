@@ -397,12 +397,29 @@ def test_a_text_of_10_000_characters(folder: Path, texts: list[str], tagger: ByS
 
 
 @pytest.mark.usefixtures("tagger")
-def test_a_text_beyond_a_window_says_so(folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Linear, "cuts", lambda _, texts: np.array([len(text) > 40 for text in texts]), raising=False)
-    short, long = "My wife loved it.", "My wife loved it and my husband loved it, too."
-    output = rewrites(IDT(resource=folder, attributes=("gender",), k=3), [short, long])
-    assert output.outcomes is not None
-    assert [status == CUT for status in output.outcomes.status] == [False, True]
+def test_a_text_beyond_a_window_says_so_unless_the_aim_is_reached(
+    folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long text is judged by its beginning; that its rest is unread takes no success from it."""
+
+    def statuses(long: bool) -> list[str]:
+        cuts = np.array([long] * 20)
+        monkeypatch.setattr(Linear, "cuts", lambda _, texts: cuts[: len(texts)], raising=False)
+        output = rewrites(IDT(resource=folder, k=3, q=2, unsaved="original"), [*texts[:19], "?!"])
+        assert output.outcomes is not None
+        return list(output.outcomes.status)
+
+    read_whole, cut = statuses(long=False), statuses(long=True)
+    assert {FOUND, MISSED, NOTHING} <= {*read_whole}
+    stay = (FOUND, UTILITY_LOST)
+    assert cut == [status if status in stay else CUT for status in read_whole]
+
+
+def test_texts_beyond_a_window_are_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Linear, "cuts", lambda _, texts: np.array([len(text) > 9 for text in texts]), raising=False)
+    for candidates in ("vectors", "masked_lm"):
+        unread = IDT(resource=folder, candidates=candidates).unread(["The shop", "The large shop"])
+        assert (unread.cut, unread.texts) == (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan, make
 from epsilometer.mechanisms.anonymisers.shared.language_model import FORM
 from epsilometer.models.assistant import REMINDER
 from epsilometer.models.classifier import FineTuning
+from epsilometer.studies.anonymity.released import Released
+from epsilometer.studies.anonymity.success import rewritten
 from epsilometer.text.vectors import WordVectors
 from tests.support import tiny_models
 from tests.support.endpoint import Server
@@ -31,7 +33,15 @@ TEXTS = ["she sang good", "he sang bad", "she sang bad", "she sang good"]
 
 @pytest.fixture(scope="module")
 def auxiliaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("auxiliaries")
+    return trained(tmp_path_factory.mktemp("auxiliaries"), ["gender"], ["mood"])
+
+
+@pytest.fixture(scope="module")
+def two_labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("two_labels"), ["gender", "mood"], [])
+
+
+def trained(folder: Path, attributes: list[str], tasks: list[str]) -> Path:
     rows = [(f"{i:04}", ["she", "he"][i % 2], ["good", "bad"][i // 2 % 2]) for i in range(40)]
     table = pl.DataFrame(
         {
@@ -41,7 +51,7 @@ def auxiliaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "mood": [how for _, _, how in rows],
         }
     )
-    plan = Plan("songs", ["gender"], ["mood"], ["linear"], FineTuning("nowhere"))
+    plan = Plan("songs", attributes, tasks, ["linear"], FineTuning("nowhere"))
     make(folder, table, plan, WordVectors(["good", "bad", "she", "he", "sang"], np.eye(5)))
     return folder
 
@@ -140,6 +150,33 @@ def test_it_infers_and_rewrites_until_nothing_is_inferred(auxiliaries: Path, ser
     requests = [body["messages"][0]["content"] for _, _, body in server.requests if "rewrite" in str(body)]
     assert 'A reader inferred: gender F, because of "its pronoun".' in requests[0]
     assert {body["temperature"] for _, _, body in server.requests} == {0.1}
+
+
+def test_a_text_that_comes_back_as_it_was_is_missed_whatever_is_inferred_then(
+    auxiliaries: Path, server: Server
+) -> None:
+    """At a temperature above 0 the model may name another class, or none, of the same text."""
+    answers = iter(["F", "unknown", "F", "M"])
+    copy = adversary(lambda _: inferred(next(answers)), lambda _, text: json.dumps({"text": text}))
+    texts = ["she sang good ", "he sang bad"]
+    for text in texts:
+        replying(server, copy)
+        rewrites = rewrite(LLMAdversarial(**remote(auxiliaries)), [text], stream=text)
+        assert (rewrites.texts, statuses(rewrites)) == ([text], [MISSED])
+        assert rewrites.outcomes is not None
+        assert rewritten(Released([text], rewrites.texts, {}, outcomes=rewrites.outcomes)).tolist() == [False]
+
+
+def test_a_class_that_only_the_rewrite_shows_is_not_hidden(server: Server, two_labels: Path) -> None:
+    """At first no gender is inferred; of the rewrite it is."""
+
+    def infer(text: str) -> str:
+        gender, mood = ("unknown", "good") if text == "it sang good" else ("M", "unknown")
+        return json.dumps({"gender": {"class": gender, "because": ""}, "mood": {"class": mood, "because": ""}})
+
+    replying(server, adversary(infer, lambda *_: json.dumps({"text": "he sang"})))
+    rewrites = rewrite(LLMAdversarial(**remote(two_labels)), ["it sang good"])
+    assert (rewrites.texts, statuses(rewrites)) == (["he sang"], [PART])
 
 
 def test_what_is_unusable_in_a_later_round_leaves_the_rewrite_before(auxiliaries: Path, server: Server) -> None:

@@ -6,16 +6,20 @@ Seeds are fixed. A true claim is called violated, and a loss above epsilon found
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.models.classifier import Classifier, Examples
 from epsilometer.studies.anonymity.attackers import (
     ADAPTIVE,
     AUGMENTED,
@@ -25,7 +29,10 @@ from epsilometer.studies.anonymity.attackers import (
     FOLDED,
     RELABELLED,
     STATIC,
+    Learned,
+    Learners,
     ask,
+    infer,
 )
 from epsilometer.studies.anonymity.attribute_loss import NOTHING_CLAIMED, Claimed, even_trials, rows
 from epsilometer.studies.anonymity.released import Released, check_apart, check_unseen
@@ -78,6 +85,41 @@ def test_a_swapped_marker_word_hides_from_the_static_attacker_alone() -> None:
     assert by_attacker["strongest"]["loss"] == estimate(400, 400, 2, ALPHA / len(OF_ONE_TEXT)).loss
     assert by_attacker[DETECTOR]["loss"] == 0  # swapped texts are such as others write
     assert {row["verdict"] for row in by_attacker.values()} == {NO_CLAIM}
+
+
+class FirstWord:
+    """Says of a text that it is of class f with the probability that its first word is."""
+
+    kind, classes = "linear", ("f", "m")
+
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        chances = np.array([float(text.split()[0]) for text in texts])
+        return np.stack([chances, 1 - chances], axis=1)
+
+    def save(self, folder: Path) -> None:
+        raise NotImplementedError
+
+
+def test_flips_are_undone_where_the_static_attacker_learned_other_shares_of_classes() -> None:
+    """It learned from nine texts of f to one of m: .8 is then an answer m, .95 an answer f, and both are wrong."""
+    static = Learned(FirstWord(), Examples(["x"] * 10, ["f"] * 9 + ["m"]))
+
+    def part(name: str) -> Released:
+        genders = ["f", "m"] * 20
+        rewrites = [f"{'.80' if gender == 'f' else '.95'} {name} {i}" for i, gender in enumerate(genders)]
+        return Released([f".5 {name} {i}" for i in range(40)], rewrites, {"gender": genders})
+
+    inferred = infer(
+        part("training"),
+        part("test"),
+        "gender",
+        static,
+        learn=fit,
+        request=Learners((STATIC, RELABELLED), ()),
+        noise=Noise.named(1, "attack"),
+    )
+    right = {each.attacker: (each.even_guesses == each.truth).mean() for each in inferred}
+    assert (right[STATIC], right[RELABELLED]) == (0, 1)
 
 
 def test_bugs_that_training_rewrites_lack_hide_from_all_but_who_folds_them_back() -> None:
@@ -161,6 +203,24 @@ def test_an_attacker_that_is_not_trained_again_is_caught() -> None:
     broken = NeverRetrained(fit, TRAINING.clean("gender"))
     with pytest.raises(UserError, match="not trained again"):
         attack(rewritten(TRAINING, swapped), rewritten(TEST, swapped), learn=broken)
+
+
+@pytest.mark.parametrize("name", [ADAPTIVE, AUGMENTED, FOLDED])
+def test_an_attacker_that_learned_other_classes_is_caught(name: str) -> None:
+    """Its numbers would stand for other classes."""
+    first, other = TRAINING.take(np.arange(300)), TRAINING.take(np.arange(300, 400))
+    more = replace(first.clean("gender"), labels=["a", *first.clean("gender").labels[1:]])
+    static, lacking = Learned(fit(more), more), rewritten(other, swapped)
+    labels = {"gender": ["a", *(TEST.labels["gender"][1:])]}
+    test = rewritten(Released(TEST.originals, TEST.rewrites, labels), swapped)
+    request, noise = Learners((name,), ()), Noise.named(1, "attack")
+
+    def without_a(examples: Examples) -> Classifier:
+        rows = [i for i, label in enumerate(examples.labels) if label != "a"]
+        return fit(Examples([examples.texts[i] for i in rows], [examples.labels[i] for i in rows]))
+
+    with pytest.raises(UserError, match="learn classes 'f', 'm' from rewrites, and classes 'a', 'f', 'm' from clean"):
+        list(infer(lacking, test, "gender", static, learn=without_a, request=request, noise=noise))
 
 
 def test_attackers_that_saw_a_test_text_are_caught() -> None:

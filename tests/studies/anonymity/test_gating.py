@@ -6,9 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from epsilometer.auditing.gate import LEAKS_MORE, PASSED, UNDECIDED, Errors
-from epsilometer.auditing.gating import Rules, gate, subject
+from epsilometer.auditing.gate import Rules, gate, subject
+from epsilometer.auditing.gate_statistics import LEAKS_MORE, PASSED, UNDECIDED, Errors
 from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+from epsilometer.report.gate import Decision, lines, result
 from epsilometer.studies.anonymity.gating import AttributeLimit, kinds_named
 
 WORDS = {"f": ("gown", "purse", "scarf"), "m": ("beard", "razor", "tie")}
@@ -68,16 +72,63 @@ def test_of_an_author_one_text_is_tested() -> None:
     assert verdict.trials == 600 + 150
 
 
-def test_a_law_shows_it_kept_by_whoever_infers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Randomised response at 1 nat on 40 texts: no two lose more, so no rewrite is drawn; at 5 nats attackers are."""
+def test_a_text_without_an_author_is_tested_for_itself() -> None:
+    """600 texts, of all but 20 of which no author is named: half of them teach, the others are tested on."""
+    table = texts().with_columns(author=pl.when(pl.int_range(pl.len()) >= 580).then("author"))
+    verdict = judged(only(0.0), AttributeLimit(table, "gender", 0.8, group="author", kinds=["linear"]))
+    assert (verdict.status, verdict.trials) == (PASSED, 600)
+
+
+def test_a_law_shows_it_kept_by_whoever_infers() -> None:
+    """Randomised response at 1 nat on 40 texts: no two lose more, so no attacker is run; at 9 nats they are."""
     table = texts(40)
     limit = AttributeLimit(table, "gender", 1.1, kinds=["linear"])
-    verdict = gate(subject(table, "randomized_response", 1.0, ["length"]), Rules(budget=100), counted=[limit])
+    of = subject(table, "randomized_response", 1.0, ["length"])
+    verdict = gate(of, Rules(budget=3000), counted=[limit])
     (row,) = verdict.attacks
-    assert (verdict.status, verdict.trials, row.attack) == (PASSED, 0, "gender: by law")
+    assert (verdict.status, verdict.trials, row.unrefuted) == (PASSED, 1000, 1000)
+    assert (row.attack, row.trials) == ("gender: by its stated law", 200)
     assert row.point < 1
+    _, seen, errors = lines(Decision.of(of, Errors(), verdict))
+    assert seen.startswith("gender: by its stated law, which 1,000 rewrites did not refute, whoever infers gains ")
+    assert errors == "a mechanism within its limits is accused with probability 0.001 at most"
+    (data,) = result(Decision.of(of, Errors(), verdict)).attacks
+    assert data.source.endswith(", kept by its stated law, which 1,000 rewrites did not refute")
+    assert gate(of, Rules(budget=200), counted=[limit]).trials == 100, "half of the budget at most"
+    with pytest.raises(UserError, match="texts to test on"):
+        gate(of, Rules(budget=90), counted=[limit])  # so few say too little of a law
     with pytest.raises(UserError, match="texts to test on"):
         gate(subject(table, "randomized_response", 9.0, ["length"]), Rules(budget=100), counted=[limit])
+
+
+class Verbatim(RandomizedResponse):
+    """States the law of randomised response, and releases its source."""
+
+    units = True
+
+    def rewrite(self, texts, epsilon, noise):
+        return Rewrites(list(texts), Ragged.single(self._numbers(texts)) if self.units else None)
+
+
+class WithoutUnits(Verbatim):
+    """The same, and nothing that could be compared with the law."""
+
+    units = False
+
+
+@pytest.mark.parametrize(("mechanism", "said"), [(Verbatim, "refute"), (WithoutUnits, "cannot be compared with")])
+def test_a_law_that_rewrites_do_not_bear_out_is_no_pass(mechanism, said: str, capsys) -> None:
+    """Attackers infer the gender of each of 200 texts, whatever the law says of 1 nat."""
+    table = texts(400)
+    of = subject(table, mechanism(resource=tuple(table["text"])), 1.0, ["length"])
+    verdict = gate(of, Rules(budget=2000), counted=[AttributeLimit(table, "gender", 1.1, kinds=["linear"])])
+    assert (verdict.status, verdict.trials) == (LEAKS_MORE, 1000 + 400)
+    assert len(verdict.attacks) == 5
+    assert (
+        f"(the largest loss of the attribute allowed; 1,000 rewrites {said} the stated law)"
+        in lines(Decision.of(of, Errors(), verdict))[1]
+    )
+    assert f"1,000 rewrites {said} the stated law at epsilon 1" in capsys.readouterr().err
 
 
 def test_bad_input() -> None:

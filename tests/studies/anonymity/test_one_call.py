@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -9,10 +10,13 @@ import pytest
 
 import epsilometer
 from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import LINEAR
 from epsilometer.studies.anonymity import one_call
 from epsilometer.studies.anonymity.attackers import ADAPTIVE, CLEAN, DETECTOR, RELABELLED, STATIC
+from epsilometer.studies.anonymity.measuring import Attacking
 from epsilometer.studies.anonymity.recorded import pairs, recorded_anonymity
+from epsilometer.studies.anonymity.released import Released, check_apart, halves
 from tests.support.marked import rewritten, swapped, texts
 
 TEST, OTHER = rewritten(texts(200, 0), swapped), rewritten(texts(300, 5_000), swapped)
@@ -59,6 +63,43 @@ def test_else_a_half_of_the_rewrites_does(table: pl.DataFrame | None, capsys: py
     assert (by_attacker[STATIC]["accuracy"], by_attacker[ADAPTIVE]["accuracy"]) == (0, 1)
 
 
+def test_a_text_of_two_authors_keeps_them_in_one_half() -> None:
+    """The two authors are in different halves with probability 1/2, were they drawn apart: in none of 20 with 10^-6."""
+    part = texts(40, 0, groups=10)
+    originals = [*part.originals]
+    originals[3], originals[4] = "Thanks a lot.", "thanks  a lot"
+    both = Released(originals, originals, part.labels, groups=part.groups)
+    assert both.groups is not None
+    for seed in range(20):
+        half, other = halves(both, Noise.named(1, seed))
+        assert sorted([*half, *other]) == [*range(40)]
+        check_apart(both.take(half), both.take(other))
+        assert ({3, 4} <= {*half}) or ({3, 4} <= {*other})
+        assert 12 <= len(half) <= 28
+
+
+def test_halves_without_a_common_text_are_drawn_by_author() -> None:
+    part = texts(40, 0, groups=10)
+    half, other = halves(part, Noise.named(1, 0))
+    assert part.groups is not None
+    assert {part.groups[i] for i in half}.isdisjoint(part.groups[i] for i in other)
+    assert len({part.groups[i] for i in half}) == 5
+
+
+def test_a_text_without_an_author_stands_for_itself() -> None:
+    """150 texts of nobody in particular are 150 observations, and may stand in both parts."""
+    design = replace(DESIGN, group="author")
+    authors: list[str | None] = [None] * 150 + [f"author {i // 5}" for i in range(50)]
+    labels = {**TEST.labels, "author": authors}
+    whole = epsilometer.anonymity(TEST.originals, TEST.rewrites, labels, attribute="gender", design=design)
+    by_attacker = {row["attacker"]: row for row in whole.iter_rows(named=True)}
+    assert 80 <= by_attacker[ADAPTIVE]["texts"] <= 120
+    assert by_attacker[STATIC]["groups"] > 65
+    table = training(with_rewrites=True).with_columns(pl.lit(None, pl.String).alias("author"))
+    rows = epsilometer.anonymity(TEST.originals, TEST.rewrites, labels, table, attribute="gender", design=design)
+    assert {row["groups"] for row in rows.iter_rows(named=True) if row["attacker"] == STATIC} == {160}
+
+
 def test_what_does_not_fit_together_is_refused() -> None:
     with pytest.raises(UserError, match="cannot be both"):
         measured(None, keep="gender")
@@ -84,6 +125,25 @@ def test_classes_that_texts_lack_are_named_before_anything_is_trained(
     labels = {**TEST.labels, "gender": [gender] * len(TEST)}
     with pytest.raises(UserError, match=message):
         epsilometer.anonymity(TEST.originals, TEST.rewrites, labels, training(with_rewrites=True), attribute="gender")
+
+
+def test_a_class_without_rewrites_to_learn_from_is_named_before_anything_is_trained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Attackers learn from a half of the rewrites, which lacks the text of class a; who learns nothing may go on."""
+    table = training(with_rewrites=False)
+    table = table.with_columns(gender=pl.Series(["a"] * 9 + table["gender"].to_list()[9:]))
+    labels = {"gender": ["a", *TEST.labels["gender"][1:]]}
+
+    def attackers(*names: str) -> list[str]:
+        design = replace(DESIGN, attacking=Attacking(names, seed=1))
+        rows = epsilometer.anonymity(TEST.originals, TEST.rewrites, labels, table, attribute="gender", design=design)
+        return rows["attacker"].to_list()
+
+    assert STATIC in attackers(STATIC)
+    monkeypatch.setattr(one_call, "train_classifier", lambda *_: pytest.fail("trained"))
+    with pytest.raises(UserError, match="'f', 'm' from rewrites, and classes 'a', 'f', 'm' from clean texts"):
+        attackers(STATIC, ADAPTIVE)
 
 
 def test_recorded_rewrites_are_looked_up_by_their_originals(tmp_path: Path) -> None:

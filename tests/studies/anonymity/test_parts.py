@@ -56,8 +56,20 @@ def test_entries_of_other_shares_are_nested_and_victims_see_none_of_their_texts(
 
 def test_what_is_held_out_is_a_tenth_of_the_authors() -> None:
     texts, held = auxiliary_texts(params(0.5), "share 0.5", prepared())
-    assert abs(len(held) - 0.1 * (len(texts) + len(held))) <= 3
+    assert abs(len(held) - 0.1 * (len(texts) + len(held))) <= 4  # of each speaker, too, and authors have three texts
     assert not {*texts[GROUP]} & {*held[GROUP]}
+
+
+def test_a_class_of_one_author_is_not_held_out() -> None:
+    """Whoever of the auxiliaries' authors is the only one of a class; of the others' parts one author has it, too."""
+    chosen = params(0.5, attributes=("speaker", "voice"))
+    author_of = dict(with_parts(chosen, "songs", prepared()).group_by("split").agg(pl.col(GROUP).unique()).iter_rows())
+    for author in author_of["auxiliaries"]:
+        basses = [author, author_of["train"][0], author_of["test"][0]]
+        voice = pl.when(pl.col(GROUP).is_in(basses)).then(pl.lit("bass")).otherwise(pl.lit("other")).alias("voice")
+        texts, held = auxiliary_texts(chosen, "share 0.5", prepared().with_columns(voice))
+        assert {*texts["voice"]} == {"bass", "other"}
+        assert {*held["speaker"]} == {"F", "M"}
 
 
 def test_without_auxiliaries_victims_have_the_whole_train_split() -> None:
@@ -74,6 +86,14 @@ def test_an_author_in_two_splits_and_a_class_that_a_part_lacks_are_refused() -> 
         auxiliary_texts(params(0.5), "share 0.5", prepared().with_columns(speakers))
     table = with_parts(params(0.5), "songs", prepared())
     check_parts(params(0.5), "songs", table)
+    lacking = table.with_columns(split=pl.when(pl.col(GROUP) % 6 == 1).then(pl.lit("validation")).otherwise("split"))
+    only = pl.when(pl.col("split") == "validation").then(pl.lit("M")).otherwise("speaker").alias("speaker")
+    measured = params(0.5)
+    check_parts(measured, "songs", lacking.with_columns(only))
+    measured.anonymity = {"songs-idt": SimpleNamespace(dataset="songs", part="validation")}
+    check_parts(measured, "songs", lacking)
+    with pytest.raises(UserError, match="the part 'validation' has no text of class 'F' of label 'speaker'"):
+        check_parts(measured, "songs", lacking.with_columns(only))
     rare = pl.when(pl.col("split") == "auxiliaries").then(pl.lit("F")).otherwise("speaker").alias("speaker")
     with pytest.raises(UserError, match="the part 'auxiliaries' has no text of class 'M'"):
         check_parts(params(0.5), "songs", table.with_columns(rare))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,177 +14,28 @@ import yaml
 
 from epsilometer.auditing.schemas import DOWNSTREAM
 from epsilometer.auditing.trials.rewriting import Job
-from epsilometer.auditing.worth.scoring import ClassScores, NumberScores, majority, number_scores, scores
+from epsilometer.auditing.worth.scoring import NumberScores, majority, number_scores, scores
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.parts import GROUP
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.models.classifier import Examples, FineTuning
-from epsilometer.models.classifiers.transformer import Transformer, fine_tune
+from epsilometer.models.classifier import Examples
 from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import Params, read
-from epsilometer.project.code import digest
-from epsilometer.runtime import resuming
+from epsilometer.studies.anonymity.classification import Tried, rows
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples, labelled, to_rewrite
 from epsilometer.studies.anonymity.privatizing import collect, privatize
 from epsilometer.studies.anonymity.tables import PRIVATIZED
+from epsilometer.studies.anonymity.victims import TASK
 from tests.support.places import ROOT
-
-WORDS = ["good", "bad", "film", "plot", "the", "a", "was", "very", "song", "slow"]
-PIECES = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", *(f"▁{word}" for word in WORDS), "▁", *"abcdefghijklmnopqrstuvwxyz"]
-
-
-def save_model(folder: Path) -> Path:
-    """A DeBERTa-v2 of the shape of microsoft/deberta-v3-base, much smaller and untrained, without a tokeniser."""
-    import torch
-    from transformers import DebertaV2Config, DebertaV2ForMaskedLM
-
-    shape: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    relative: dict[str, Any] = {"relative_attention": True, "position_buckets": 8, "pos_att_type": ["p2c", "c2p"]}
-    rest: dict[str, Any] = {
-        "vocab_size": len(PIECES) + 1,  # the tokeniser adds [MASK]
-        "intermediate_size": 32,
-        "max_position_embeddings": 64,
-        "share_att_key": True,
-        "norm_rel_ebd": "layer_norm",
-        "position_biased_input": False,
-        "type_vocab_size": 0,
-        "pooler_hidden_size": 32,
-    }
-    config = DebertaV2Config(**shape, **relative, **rest)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        DebertaV2ForMaskedLM(config).save_pretrained(folder)
-    return folder
-
-
-def scored(classifier: Transformer, part: Examples) -> ClassScores:
-    """How well the labels of these texts are told."""
-    truth = np.array([classifier.classes.index(name) for name in part.labels])
-    return scores(truth, classifier.predict(part.texts), classifier.classes)
+from tests.support.tiny_deberta import corpus, save_deberta
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model folder with a tokenizer.json."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
-    folder = save_model(tmp_path_factory.mktemp("deberta"))
-    tokenizer = Tokenizer(models.Unigram([(piece, -1.0 - i / 10) for i, piece in enumerate(PIECES)], unk_id=3))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.add_special_tokens(PIECES[:4])
-    ends = [("[CLS]", 1), ("[SEP]", 2)]
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    names = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
-    settings = {"tokenizer_class": "TokenizersBackend", **names}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    return str(folder)
-
-
-def corpus(count: int, seed: int = 0) -> Examples:
-    """Texts of 4 to 12 words; the label says whether `good` or `bad` is among them."""
-    generator = np.random.default_rng(seed)
-    texts, labels = [], []
-    for number in range(count):
-        words = list(generator.choice(WORDS[2:], generator.integers(3, 12)))
-        label = number % 2
-        words.insert(int(generator.integers(len(words))), WORDS[label])
-        texts.append(" ".join(words))
-        labels.append("negative" if label else "positive")
-    return Examples(texts, labels)
-
-
-def settings(model: str, **changes: Any) -> FineTuning:
-    return replace(FineTuning(model, rate=1e-2, batch=8, longest=32), **changes)
-
-
-STREAM = Noise.named(1, "test")
-
-
-# -------------------------------------------------------------------------------------------------- the classifier
-
-
-def test_a_classifier_learns_what_the_words_say_and_nothing_from_texts_without_them(model: str) -> None:
-    """Right in all but 10 % of 200 texts where the label is written; with that word gone both classes have one law.
-
-    Then 200 guesses are right between 61 and 139 times but for a probability below 1e-7; seed fixed.
-    """
-    train, test = corpus(480), corpus(200, seed=1)
-    result = scored(fine_tune(train, ["positive", "negative"], settings(model), STREAM), test)
-    assert result.macro_f1 > 0.9
-
-    def silent(part: Examples) -> Examples:
-        return Examples([text.replace("good", "film").replace("bad", "film") for text in part.texts], part.labels)
-
-    blind = scored(fine_tune(silent(train), ["positive", "negative"], settings(model), STREAM), silent(test))
-    assert 0.305 < blind.accuracy < 0.695
-
-
-def test_a_seed_gives_the_same_classifier_and_another_seed_another(model: str) -> None:
-    import torch
-
-    train, test = corpus(64), corpus(40, seed=1)
-    before = torch.random.get_rng_state()
-
-    def logits(stream: Noise) -> Any:
-        classifier = fine_tune(train, ["negative", "positive"], settings(model), stream)
-        return classifier._logits(classifier.pieces(test.texts)).detach()
-
-    first, two, other = logits(STREAM), logits(STREAM), logits(Noise.named(1, "other"))
-    assert torch.equal(first, two)
-    assert not torch.equal(first, other)
-    assert torch.equal(before, torch.random.get_rng_state())
-
-
-def test_predictions_do_not_depend_on_the_batch_and_survive_saving(model: str, tmp_path: Path) -> None:
-    train, test = corpus(480), corpus(60, seed=1)
-    classifier = fine_tune(train, ["negative", "positive"], settings(model), STREAM)
-    classifier.save(tmp_path)
-    whole = classifier.predict(test.texts)
-    assert len({*whole}) == 2
-    np.testing.assert_array_equal(whole, [classifier.predict([text])[0] for text in test.texts])
-    again = Transformer(tmp_path, ["positive", "negative"], settings(model))
-    np.testing.assert_array_equal(again.predict(test.texts), whole)  # saving rounds the weights of both
-
-
-def test_long_and_empty_texts_are_read(model: str) -> None:
-    classifier = fine_tune(corpus(16), ["negative", "positive"], settings(model, longest=1000), STREAM)
-    assert len(classifier.predict(["", " ", "good " * 500])) == 3
-    assert max(map(len, classifier.pieces(["good " * 500]))) == 64  # the model's own limit
-
-
-def test_half_precision_learns_as_well(model: str) -> None:
-    classifier = fine_tune(corpus(480), ["negative", "positive"], settings(model, precision="bfloat16"), STREAM)
-    assert scored(classifier, corpus(100, seed=1)).macro_f1 > 0.9
-    assert {str(weight.dtype) for weight in classifier.network.parameters()} == {"torch.float32"}
-
-
-def test_the_files_of_deberta_v3_are_read(tmp_path: Path) -> None:
-    """As on the hub: spm.model and no tokenizer.json, a configuration without a tokeniser's class."""
-    pytest.importorskip("sentencepiece", reason="reading spm.model needs sentencepiece")
-    from transformers.convert_slow_tokenizer import import_protobuf
-
-    proto = import_protobuf().ModelProto()
-    proto.trainer_spec.model_type, proto.trainer_spec.unk_id = 1, 3
-    for number, piece in enumerate(PIECES):
-        kind = 2 if number == 3 else 3 if number < 3 else 1
-        entry = proto.pieces.add()
-        entry.piece, entry.score, entry.type = piece, -number / 10, kind
-    (save_model(tmp_path) / "spm.model").write_bytes(proto.SerializeToString())
-    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false, "vocab_type": "spm"}')
-    classifier = fine_tune(corpus(480), ["negative", "positive"], settings(str(tmp_path)), STREAM)
-    assert classifier.pieces(["a good film"]) == [
-        [1, PIECES.index("▁a"), PIECES.index("▁good"), PIECES.index("▁film"), 2]
-    ]
-    assert scored(classifier, corpus(100, seed=1)).macro_f1 > 0.9
-
-
-def test_a_folder_without_a_tokeniser_is_refused(tmp_path: Path) -> None:
-    (save_model(tmp_path) / "spm.model").write_bytes(b"no model of pieces")
-    with pytest.raises(UserError, match="cannot be loaded as a classifier"):
-        fine_tune(corpus(16), ["negative", "positive"], settings(str(tmp_path)), STREAM)
+    return str(save_deberta(tmp_path_factory.mktemp("deberta")))
 
 
 def test_scores_by_hand() -> None:
@@ -244,6 +94,22 @@ def test_texts_without_the_label_are_passed_over_and_the_rest_is_drawn_by_the_se
     assert all(text == f"text {row}" for text, row in zip(rows["text"], rows["row"], strict=True))
 
 
+def test_f1_has_an_interval_over_the_groups_of_a_data_set() -> None:
+    """One of 10 authors is misread in all 20 texts, which are one observation where the table names groups."""
+    params: Any = SimpleNamespace(audit=SimpleNamespace(alpha=0.05))
+    of_authors = table(["bad", "good"] * 100, ["bad", "good"] * 100).with_columns(
+        pl.Series(GROUP, np.arange(401) // 20)
+    )
+    widths = []
+    for own in (of_authors, of_authors.drop(GROUP)):
+        train, test = (examples(own, "mood", split) for split in (TRAIN, TEST))
+        truth = np.array([["bad", "good"].index(label) for label in test.labels])
+        tried = [Tried(np.where(np.arange(200) < 20, 1 - truth, truth), 0)]
+        (row,) = rows({"role": TASK}, train, test, tried, params)
+        widths.append(row["high"] - row["low"])
+    assert widths[0] > 2 * widths[1]
+
+
 def test_training_and_test_texts_of_all_labels_are_rewritten_once() -> None:
     texts = table(["a", "b"] * 20, ["a", "b"] * 10).with_columns(number=pl.int_range(pl.len()).cast(pl.String))
     counts = {TRAIN: 20, TEST: 6}
@@ -268,11 +134,6 @@ def test_labels_that_no_classifier_can_be_trained_on_are_refused(
 ) -> None:
     with pytest.raises(UserError, match=complaint):
         labelled(table(train, test), label, {TRAIN: 100, TEST: 100}, 0, least=8)
-
-
-def test_fewer_texts_than_a_batch_are_refused_before_the_model_is_looked_for() -> None:
-    with pytest.raises(UserError, match="7 texts to train on, fewer than a batch of 8"):
-        fine_tune(corpus(7), ["negative", "positive"], settings("no/such-model"), STREAM)
 
 
 # ------------------------------------------------------------------------------------------------------ parameters
@@ -353,55 +214,29 @@ def test_the_profile_of_real_data_says_what_is_missing(tmp_path: Path) -> None:
 
 
 class Counting(FunctionMechanism):
-    """Draws a number a text; stops with an error after so many texts."""
+    """Draws a number a text, and counts the texts."""
 
-    def __init__(self, enough: int = 10**9) -> None:
+    def __init__(self) -> None:
         super().__init__(lambda text, epsilon, rng: f"{text} {epsilon:g} {rng.integers(1000)}")
-        self.rewritten, self.enough = 0, enough
+        self.rewritten = 0
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        if self.rewritten >= self.enough:
-            raise RuntimeError("killed")
         self.rewritten += len(texts)
         return super().rewrite(texts, epsilon, noise)
 
 
-def test_a_stopped_run_goes_on_where_it_stopped_and_ends_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_are_collected_in_order_and_never_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epsilometer.studies.anonymity.privatizing.SLICE", 10)
     texts = [f"text {i}" for i in range(35)]
     streams = [Noise.named(np.arange(100, 135), "test", epsilon) for epsilon in (1.0, 2.0)]
     job = Job(texts, np.arange(35), [1.0, 2.0], streams)
-    privatize(Counting, job, tmp_path / "whole")
-    stopped = Counting(enough=40)
-    with pytest.raises(RuntimeError, match="killed"):
-        privatize(lambda: stopped, job, tmp_path / "stopped")
-    assert stopped.rewritten == 40  # two slices at two epsilons
-    rest = Counting()
-    privatize(lambda: rest, job, tmp_path / "stopped")
-    assert rest.rewritten == 2 * 35 - 40
+    privatize(Counting, job, tmp_path)
     for epsilon, stream in zip(job.epsilons, streams, strict=True):
-        rewrites = collect(tmp_path / "stopped", epsilon)["text"].to_list()
-        assert rewrites == collect(tmp_path / "whole", epsilon)["text"].to_list()
-        assert rewrites == list(Counting().rewrite(texts, epsilon, stream).texts)  # in order, each with its own stream
+        rewrites = collect(tmp_path, epsilon)["text"].to_list()
+        assert rewrites == list(Counting().rewrite(texts, epsilon, stream).texts)  # each with its own stream
     done = Counting()
-    privatize(lambda: done, job, tmp_path / "stopped")
+    privatize(lambda: done, job, tmp_path)
     assert done.rewritten == 0
-
-
-def test_slices_of_other_texts_settings_code_or_data_have_another_name(tmp_path: Path) -> None:
-    code, data = tmp_path / "mine.py", tmp_path / "vectors.npz"
-    code.write_text("x = 1")
-    data.write_bytes(b"12")
-    base = digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path)
-    assert digest({"epsilon": 1}, ["a b"], [code], [tmp_path / "vectors.npz"], tmp_path) == base
-    assert digest({"epsilon": 1}, ["a b"], [code], [tmp_path], tmp_path) != base
-    assert digest({"epsilon": 2}, ["a b"], [code], [data], tmp_path) != base
-    assert digest({"epsilon": 1}, ["a", "b"], [code], [data], tmp_path) != base
-    code.write_text("x = 2")
-    changed = digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path)
-    assert changed != base
-    data.write_bytes(b"123")
-    assert digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path) != changed
 
 
 # ---------------------------------------------------------------------------------------------------------- stages
@@ -491,22 +326,6 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     assert ends.select((pl.col("below") <= pl.col("mean")) & (pl.col("mean") <= pl.col("above"))).to_series().all()
     both = sum(counts)
     assert dict(empty) == {"private": counts[0], "rewritten": both, "adaptive": both, "static": counts[1]}
-
-
-def test_the_privatize_stage_goes_on_with_its_own_slices_only(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from epsilometer.studies.anonymity.stages import privatize as stage
-
-    stale = project / "data/begun/privatize/songs-mine/other"
-    stale.mkdir(parents=True)
-    (stale / "0.parquet").write_text("of other texts")
-    with resuming.running("privatize", "songs-mine", lambda: "same"):
-        with monkeypatch.context() as patch:
-            patch.setattr(stage, "collect", lambda folder, epsilon: (_ for _ in ()).throw(RuntimeError("killed")))
-            with pytest.raises(RuntimeError):
-                stage.main("songs-mine")
-        monkeypatch.setattr(Job, "run", lambda job, *rest: pytest.fail("a slice that is there was rewritten"))
-        stage.main("songs-mine")
-    assert len(tables.read("data/privatized/songs-mine/9.parquet", PRIVATIZED)) == 2 * 520
 
 
 def test_without_labels_the_baselines_are_an_empty_table(project: Path) -> None:

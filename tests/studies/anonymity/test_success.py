@@ -83,6 +83,18 @@ def test_shares_over_authors_have_wider_intervals() -> None:
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
+def test_f1_over_authors_has_an_interval_over_them() -> None:
+    """Of two of 10 authors the task is misread in all 40 texts: 10 observations, not 400."""
+    draw, author = np.random.default_rng(1), np.repeat(np.arange(10), 40)
+    truth = draw.integers(2, size=400)
+    task = Reading(truth, truth, np.where(author < 2, 1 - truth, truth))
+    widths = []
+    for groups in (author, np.arange(400)):
+        row = shares(Read([task], task, np.ones(400, bool), groups), ALPHA)
+        widths.append(row["task_f1_high"] - row["task_f1_low"])
+    assert widths[0] > 4 * widths[1]
+
+
 def test_identity_succeeds_nowhere() -> None:
     row = shares(read(texts(100, 0), ["gender"], "rating", VICTIMS), ALPHA)
     assert (row["both_right"], row["rewritten"], row["coverage"], row["rs_all"]) == (100, 0, 0, 0)

@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 
 import epsilometer
 from epsilometer.auditing.trials.design import Design
+from tests.support.commands import call
+
+OF_WORDS = """
+import numpy as np
+from epsilometer.core.component import component
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.ragged import Ragged
+
+WORDS = ("unknown", "a", "book", "flight", "from", "london", "me", "monday", "on", "paris", "to")
+
+@component
+class {name}:
+    releases = frozenset({released})
+
+    def {laws}(self, texts):
+        numbers = Ragged.of([[WORDS.index(word) for word in text.split()] for text in texts])
+
+        def log_probabilities(words, epsilons):
+            for epsilon in epsilons:
+                law = np.zeros((len(words), len(WORDS)))
+                law[np.arange(len(words)), (words + 5) % len(WORDS)] = epsilon
+                yield law - np.logaddexp(epsilon, np.log(len(WORDS) - 1))
+
+        return Laws(numbers, len(WORDS), log_probabilities)
+
+    def rewrite(self, texts, epsilon, noise):
+        (units,) = sample(self.{laws}(texts), np.arange(len(texts)), [epsilon], [noise])
+        return Rewrites([" ".join(WORDS[unit] for unit in units.row(i)) for i in range(len(texts))], units)
+
+    def guarantee(self, epsilon):
+        return None
+"""
 
 TEXTS = [f"{who} wants {what} at {when}" for who in "abcd" for what in ("tea", "milk", "rum") for when in "12345"]
 
@@ -32,3 +68,29 @@ def test_the_tails_stand_beside_hits() -> None:
     assert strongest["second delta at 4"] == 0
     few = epsilometer.compare(TEXTS, (coin, 2.0), (blunt, 2.0), trials=300, design=Design(temperature=0))
     assert few.select(pl.col("first delta at 4", "second delta at 4").is_null().all()).row(0) == (True, True)
+
+
+def test_a_mechanism_that_states_its_law_is_not_worse_than_itself_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their texts are the same byte for byte; likelihood, which the others do not see, attacks the one alone."""
+    monkeypatch.chdir(tmp_path)
+    Path("black.py").write_text(OF_WORDS.format(name="Black", laws="_laws", released=["text"]))
+    Path("lawful.py").write_text(OF_WORDS.format(name="Lawful", laws="laws", released=["text", "units"]))
+    words = ["a", "book", "flight", "from", "london", "me", "monday", "on", "paris", "to"]
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.permutation(words)[:6]) for _ in range(60)]
+    Path("texts.txt").write_text("\n".join(texts))
+    code, out, _ = call(capsys, "compare", "black.py=2", "lawful.py=2", "texts.txt", "--trials", "400", "--json")
+    assert code == 0
+    *compared, alone = json.loads(out)
+    assert {row["p value"] for row in compared} == {1.0}
+    assert compared[0]["attack"] == "strongest"
+    assert compared[0]["attacks"] == ", ".join(row["attack"] for row in compared[1:])
+    assert not [row for row in compared if "leaks less" in row["finding"]]
+    assert (alone["attack"], alone["attacks"], alone["first delta at 4"]) == ("likelihood", None, None)
+    assert alone["finding"].startswith("likelihood attacked lawful.py=2 alone and shows a loss of at least ")
+    assert alone["finding"].endswith("; what it would show of black.py=2 is not known")
+    table = epsilometer.compare(texts, ("black.py", 2.0), ("lawful.py", 2.0), trials=400)
+    assert table["finding"].to_list() == [row["finding"] for row in [*compared, alone]]
+    assert table.columns == [*compared[0]]

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from epsilometer.accounting.releases import MOST_CONCENTRATED
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.params import Params, read
+from epsilometer.studies.training import trainings
 from tests.support.places import ROOT
 
 SECTIONS: dict[str, Any] = {
@@ -58,6 +60,13 @@ def test_sections_are_read(tmp_path: Path) -> None:
     }
 
 
+def test_the_largest_kappa_is_the_accountants(tmp_path: Path) -> None:
+    """One that no epsilon is computed for is refused before a training, and one that is not is not."""
+    params = written(tmp_path, {("private_training", "vmf", "levels"): [MOST_CONCENTRATED]})
+    noise, (level,) = params.private_training["vmf"].noise, params.private_training["vmf"].steps
+    assert trainings.noise(noise, level).release([50]) is not None
+
+
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
@@ -72,6 +81,11 @@ def test_sections_are_read(tmp_path: Path) -> None:
         (("private_training", "gaussian", "levels"), [-1], "greater than or equal to 0, got -1"),
         (("private_training", "gaussian", "levels"), [1, 1.0], "levels must differ"),
         (("private_training", "vmf", "levels"), [0], r"\(kappa\) must be > 0"),
+        (
+            ("private_training", "vmf", "levels"),
+            [1e5, 2e9],
+            r"\(kappa\) must be at most 1e\+09, got 2000000000.0; no epsilon",
+        ),
         (("private_training", "vmf", "noise"), {"kind": "vmf", "gamma": 1}, "gamma is no setting of 'vmf'"),
         (("private_training", "vmf", "noise"), "vonmises", "'gaussian', 'vmf', 'scaled' or 'none'"),
         (("private_training", "plain", "batch"), 0, "batch: .*greater than 0"),

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.file_names import listed
 from epsilometer.core.randomness import Noise
 from epsilometer.core.tables import Schema
 from epsilometer.corpora import files
@@ -220,9 +221,7 @@ def make(
         _check_classes(every, label)
         for kind in plan.kinds:
             apart = kind == TRANSFORMER and held_out is not None
-            parts[label, kind] = (
-                (_examples(texts, label), _examples(held_out, label)) if apart else (_examples(every, label), None)
-            )
+            parts[label, kind] = _divided(texts, held_out, label) if apart else (_examples(every, label), None)
     for (label, kind), (examples, validation) in parts.items():
         stream = Noise.named(1, plan.seed, "auxiliaries", plan.dataset, label, kind)
         train(kind, examples, plan.training, stream, validation=validation).save(folder / f"{label}-{kind}")
@@ -277,6 +276,18 @@ def _check_classes(table: pl.DataFrame, label: str) -> None:
             f"label {label!r} has {classes} class among the auxiliaries' texts, and needs 2; give more texts, or leave "
             "the label out"
         )
+
+
+def _divided(texts: pl.DataFrame, held_out: pl.DataFrame | None, label: str) -> tuple[Examples, Examples]:
+    """What is learned, and what an epoch is chosen by."""
+    learned, chosen_by = _examples(texts, label), _examples(held_out, label)
+    if not chosen_by or (strange := {*chosen_by.labels} - {*learned.labels}):
+        what = f"all texts of {listed(sorted(strange), 'class')} are" if chosen_by else "no text is"
+        raise UserError(
+            f"label {label!r}: {what} held out of the auxiliaries' part to choose among epochs by; give more texts of "
+            "every class, in smaller groups, or train for 1 epoch"
+        )
+    return learned, chosen_by
 
 
 def _examples(table: pl.DataFrame | None, label: str) -> Examples:

@@ -62,16 +62,17 @@ def prepare(
     texts: distinct, each with the numbers in the ledger for which its questions count; truths: of some of them.
     The words that may change have a positive score for an attribute and, unless `ignore_utility`, none for a task.
     """
-    cut = [spans(text) for text in texts]
+    every = [spans(text) for text in texts]
     classes = {label: _classes(label, texts, truths) for label in (*attributes, *tasks)}
     hidden = {label.name for label in attributes}
     private = [_scores(label, texts, attribution) for label in attributes]
     useful = [] if ignore_utility else [_scores(label, texts, attribution) for label in tasks]
-    words = [influential([scores[i] for scores in private], [scores[i] for scores in useful]) for i in range(len(cut))]
-    windows = [classifier for label in classes for classifier in label.classifiers if isinstance(classifier, HasWindow)]
-    beyond = np.any([np.zeros(len(cut), bool), *(classifier.cuts(list(texts)) for classifier in windows)], axis=0)
+    words = [
+        influential([scores[i] for scores in private], [scores[i] for scores in useful]) for i in range(len(every))
+    ]
+    cut = cut_by([classifier for label in classes for classifier in label.classifiers], list(texts))
     prepared = []
-    for i, (of_text, chosen, of_words) in enumerate(zip(cut, words, options(cut, words), strict=True)):
+    for i, (of_text, chosen, of_words) in enumerate(zip(every, words, options(every, words), strict=True)):
         with_options = [(word, list(some)) for word, some in zip(chosen, of_words, strict=True) if some]
         source = SourceText(
             of_text,
@@ -80,8 +81,15 @@ def prepare(
             answers=[int(classes[task][i]) for task in tasks],
         )
         own, labelled = [int(classes[label][i]) for label in attributes], bool(hidden & {*truths.get(of_text.text, ())})
-        prepared.append(PreparedText(source, own, texts[of_text.text], cut=bool(beyond[i]), labelled=labelled))
+        beyond = cut is not None and bool(cut[i])
+        prepared.append(PreparedText(source, own, texts[of_text.text], cut=beyond, labelled=labelled))
     return prepared
+
+
+def cut_by(classifiers: Sequence[Classifier], texts: Sequence[str]) -> NDArray[np.bool_] | None:
+    """Returns [n]: whether some classifier reads only a text's beginning; None where all read everything."""
+    windows = [classifier for classifier in classifiers if isinstance(classifier, HasWindow)]
+    return np.any([classifier.cuts(list(texts)) for classifier in windows], axis=0) if windows else None
 
 
 def influential(private: Sequence[Mapping[str, float]], useful: Sequence[Mapping[str, float]]) -> list[str]:

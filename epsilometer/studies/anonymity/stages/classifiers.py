@@ -16,11 +16,11 @@ from epsilometer.auditing.schemas import DOWNSTREAM
 from epsilometer.auditing.worth.scoring import majority
 from epsilometer.core import tables
 from epsilometer.runtime.progress import track
-from epsilometer.studies.anonymity.classification import Tried, kinds, learnt, rows, train_all, validation_rows
+from epsilometer.studies.anonymity.classification import Tried, kinds, learnt, rows, train_all
 from epsilometer.studies.anonymity.labelled import TEST, TRAIN, examples
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
-from epsilometer.studies.anonymity.victims import NUMBER, chosen, roles
+from epsilometer.studies.anonymity.victims import NUMBER, check_divided, chosen, roles
 
 
 def main() -> None:
@@ -32,10 +32,9 @@ def main() -> None:
     """
     params = read_params()
     roles_of = [(dataset, *role) for dataset in params.classification.labels for role in roles(params, dataset)]
-    chosen_rows = {  # before a model loads
-        (dataset, label): pl.concat([chosen(params, dataset, label), validation_rows(params, dataset, label)])
-        for dataset, label, _ in roles_of
-    }
+    chosen_rows = {(dataset, label): chosen(params, dataset, label) for dataset, label, _ in roles_of}
+    for (dataset, label), own in chosen_rows.items():  # before a model loads
+        check_divided(params, label, examples(own, label, TRAIN, sides=params.datasets[dataset].sides))
     scored: list[dict[str, Any]] = []
     about: dict[str, dict[str, Any]] = {dataset: {} for dataset in params.classification.labels}
     for dataset, label, role in track(roles_of, len(roles_of), "classifiers"):
@@ -79,5 +78,5 @@ def _about(role: str, own: pl.DataFrame, label: str, tried: dict[str, list[NDArr
 
 def _seen(own: pl.DataFrame) -> list[str]:
     """The ids of the texts that classifiers were trained or chosen on."""
-    ids: list[str] = own.filter(pl.col("split") != TEST)["id"].to_list()
+    ids: list[str] = own.filter(split=TRAIN)["id"].to_list()
     return ids

@@ -112,7 +112,8 @@ def row(
 
     width: ratio of the interval's ends to stop at; None for WIDTH.
     """
-    nothing: dict[str, Any] = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": aim.measure}
+    nothing: dict[str, Any] = {"epsilon": None, "low": None, "high": None, "trials": 0}
+    nothing |= {"by": aim.measure, "attacks": None}
     say = now_and_then()
 
     def watch(low: float, high: float) -> None:

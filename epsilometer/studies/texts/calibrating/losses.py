@@ -64,6 +64,7 @@ ROW = {
     "high": pl.Float64,
     "trials": pl.Int64,
     "by": pl.String,
+    "attacks": pl.String,
     "reason": pl.String,
 }
 SAMPLED = "sampled"
@@ -251,10 +252,10 @@ def _row(of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]]) -> d
     except LawError:  # no reason why nothing was searched, but a fault of the mechanism
         raise
     except UserError as error:
-        nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None}
+        nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None, "attacks": None}
         return {**of, "status": NOT_SEARCHED, **nothing, "reason": str(error)}
     ends = {"epsilon": calibrated.best, "low": calibrated.low, "high": calibrated.high}
-    result = {**ends, "trials": calibrated.trials, "by": calibrated.by}
+    result = {**ends, "trials": calibrated.trials, "by": calibrated.by, "attacks": ", ".join(calibrated.attacks)}
     departs = f"{DEPARTS}, so that the search went by hits" if calibrated.departs else None
     said = [part for part in (departs, reason(calibrated, matched)) if part]
     return {**of, "status": calibrated.status, **result, "reason": "; ".join(said) or None}

@@ -194,14 +194,21 @@ def equally_loud(pairs: pl.DataFrame) -> Table:
 
 
 def proofs(audited: pl.DataFrame) -> Table:
-    """What canaries prove, beside the claim."""
-    columns = (
-        "training: {cell} | level: {level:g} | canaries: {canaries:,} {kind} | score: {score} | bound by: {method} | "
-        "right: {right:,} of {guesses:,} | proved: {lower:rough} | ceiling: {ceiling:rough} | "
-        "claimed: {bracket_lower:rough} to {bracket_upper:rough} | sampling: {sampling} | "
-        "verdict: {verdict}"
+    """What canaries prove, beside the claim; a row a score, with a column for each bound."""
+    of_score = "training: {cell} | level: {level:g} | canaries: {canaries:,} {kind} | score: {score} | "
+    of_score += "right: {right:,} of {guesses:,}"
+    of_claim = "claimed: {bracket_lower:rough} to {bracket_upper:rough} | sampling: {sampling} | verdict: {verdict}"
+    rows = []
+    for _, part in audited.group_by("cell", "level", "kind", "score", maintain_order=True):
+        bounds = zip(part["method"], records(part, "proved: {lower:rough} of {ceiling:rough}"), strict=True)
+        first = part.row(0, named=True)
+        proved_by = {f"proved by {method}": bound["proved"] for method, bound in bounds}
+        rows.append(record(first, of_score) | proved_by | record(first, of_claim))
+    caption = (
+        "`a of b`: the nats that are proved, of those that as many canaries prove if every guess is right. The verdict "
+        "is of a test of the whole claimed curve, at all its deltas at once, and not of any bound."
     )
-    return Table("What canaries prove", "", records(audited, columns))
+    return Table("What canaries prove", caption, rows)
 
 
 def memberships(membership: pl.DataFrame) -> Table:

@@ -55,8 +55,8 @@ def test_the_epsilon_of_a_loss_by_its_formula(measure: str, target: float) -> No
     row = calibrated(measure, target)
     truth = brentq(lambda epsilon: loss(epsilon) - target, 0.01, 20)
     assert row["low"] <= truth <= row["high"] <= row["low"] * 1.01
-    assert (row["status"], row["sees"], row["trials"], row["by"], row["reason"]) == (
-        "found", "units", 0, measure, None,
+    assert (row["status"], row["sees"], row["trials"], row["by"], row["attacks"], row["reason"]) == (
+        "found", "units", 0, measure, None, None,
     )  # fmt: skip
 
 

@@ -137,6 +137,7 @@ def test_one_mechanism_without_an_attack_costs_one_row(project: Path) -> None:
     rows = list(calibrate_cells(params, 1.0, Search("peek.py")))
     assert [row["status"] for row in rows] == ["not searched"] * 2
     assert all("see more than 'released'" in row["reason"] for row in rows)
+    assert [row["attacks"] for row in rows] == [None, None]
     rows = list(calibrate_cells(params, 1.0, Search("likelihood")))
     assert all("no attack of likelihood applies" in row["reason"] for row in rows)
 
@@ -150,6 +151,7 @@ def test_what_is_inside_counts_when_asked_for(project: Path) -> None:
         }
         assert len(keys) == count
         assert row["sees"] == sees
+        assert row["attacks"] == ("length, peek.py" if sees == "inside" else "length")
 
 
 def test_two_attacks_of_one_class(project: Path) -> None:

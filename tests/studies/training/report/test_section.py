@@ -146,14 +146,20 @@ def test_scores_are_of_other_texts_alone() -> None:
     assert (row["level"], row["runs"], row["mcc"]) == ("–", 2, "0.550 (0.500 to 0.600)")
 
 
-def test_what_canaries_prove_stands_beside_its_ceiling_and_the_claim() -> None:
+def test_a_score_has_one_row_of_all_its_bounds_and_the_verdict_of_its_test() -> None:
+    """The test of a claim is none of the bounds: one of them may be unable to prove anything where the test can."""
     proof = {
-        "cell": "songs", "level": 1.0, "kind": "gradient", "score": "sum", "method": "f-dp", "canaries": 1000,
-        "guesses": 400, "right": 323, "lower": 0.83, "ceiling": 4.2, "verdict": NOT_REFUTED, "sampling": "poisson",
+        "cell": "songs", "level": 1.0, "kind": "gradient", "score": "sum", "canaries": 1000,
+        "guesses": 400, "right": 323, "verdict": NOT_REFUTED, "sampling": "poisson",
     }  # fmt: skip
-    row = only(training.proofs(pl.DataFrame([proof], schema=AUDITED)))
-    assert (row["right"], row["proved"], row["ceiling"], row["claimed"]) == ("323 of 400", "0.83", "4.20", "–")
-    assert row["sampling"] == "poisson"
+    bounds = [
+        proof | {"method": "steinke", "lower": 0.0, "ceiling": 0.0},
+        proof | {"method": "f-dp", "lower": 0.83, "ceiling": 4.2},
+    ]
+    row = only(training.proofs(pl.DataFrame(bounds, schema=AUDITED)))
+    assert (row["right"], row["claimed"], row["sampling"]) == ("323 of 400", "–", "poisson")
+    assert (row["proved by steinke"], row["proved by f-dp"]) == ("0.00 of 0.00", "0.83 of 4.20")
+    assert row["verdict"] == NOT_REFUTED
 
 
 def test_a_model_has_one_row_of_all_its_attacks() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from epsilometer.auditing.estimation.successes import estimate, success_bound
-from epsilometer.auditing.gate import (
+from epsilometer.auditing.gate_statistics import (
     LEAKS_MORE,
     PASSED,
     UNDECIDED,
@@ -32,6 +32,7 @@ from epsilometer.auditing.gate import (
     limit_of_increase,
     log_wealth,
     log_wealth_of_tail,
+    most_missed,
 )
 from epsilometer.core.errors import UserError
 from tests.support.sparing import first
@@ -112,15 +113,32 @@ def test_a_clear_tail_is_decided_either_way() -> None:
     assert (pure.status, pure.trials < 1000) == (PASSED, True)
 
 
-def test_the_tail_that_would_have_been_found_is_found_that_often() -> None:
-    """At the least tail that 5,000 trials find, .95 of 2,000 samples do: fewer than 1,840 come once in 10^8."""
+@pytest.mark.parametrize("misses", [0, 8, 60])
+def test_the_tail_that_would_have_been_found_is_found_that_often(misses: int) -> None:
+    """At the least tail that 9,500 trials find with so many misses, in 60 runs, looked at after every batch.
+
+    With misses at their upper end, and with half as many. Of a power of .95 fewer than 46 of 60 come once in 10^6.
+    """
+    errors, trials, runs = Errors(), 9500, 60
+    missed = most_missed(misses, trials, errors=errors)
+    least = least_tail_found(trials, 0.01, 2, missed=missed, errors=errors)
+    for share in (missed, missed / 2):
+        hits = least + math.exp(4) * share
+        statuses = [decide(sure_guesses(hits, share, seed), tail_limit(0.01), trials, 2).status for seed in range(runs)]
+        assert statuses.count(LEAKS_MORE) >= 46
+
+
+def test_the_more_sure_guesses_are_wrong_the_less_of_a_tail_is_found() -> None:
+    """Down to none, as a share of e^-4 of wrong guesses leaves none between two texts."""
     errors = Errors()
-    least = least_tail_found(5000, 0.01, 2, errors=errors)
-    assert 0.05 < least < 0.3
-    hits = np.random.default_rng(0).binomial(5000, least, 2000)
-    wealth = [log_wealth_of_tail(Sure(int(h), 0), 5000, 0.01, 2, above=True) for h in hits]
-    assert sum(amount >= math.log(1 / errors.alpha) for amount in wealth) >= 1840
-    assert least_tail_found(50, 0.01, 2, errors=errors) == math.inf
+    shares = [most_missed(misses, 9500, errors=errors) for misses in (0, 8, 60, 200)]
+    assert shares == pytest.approx([0.00032, 0.0016, 0.0079, 0.024])
+    least = [least_tail_found(9500, 0.01, 2, missed=share, errors=errors) for share in shares]
+    assert least == sorted(least)
+    assert least[-1] == math.inf
+    assert least_tail_found(9500, 0.01, 2, missed=0.0, errors=errors) < least[0]
+    assert least_tail_found(50, 0.01, 2, missed=0.0, errors=errors) == math.inf
+    assert most_missed(50, 50, errors=errors) == 1.0
 
 
 @pytest.mark.parametrize("loss", first(1, [0.3, 1.0, 3.0]))

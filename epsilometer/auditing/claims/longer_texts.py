@@ -1,0 +1,80 @@
+"""Whether a claim that holds between texts of one unit holds between longer ones. Losses are in nats.
+
+Units are drawn independently of each other (`Laws`), so their losses add up, while a claim for whole texts stays what
+it was. And whoever sees the units sees how many there are: between texts of different numbers of units the loss is
+infinite, unless some output is the empty text.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from epsilometer.auditing.claims.finding import Finding
+from epsilometer.auditing.claims.verdicts import VIOLATED, pair_claims
+from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
+
+MOST = 1000  # repetitions
+_POWERS = tuple(2**i for i in range(1, 9))  # repetitions that are tried: a claim may grow up to some length
+_NEVER = -1e300  # stands for ln 0, so that differences stay numbers
+
+
+def against_longer(mechanism: Mechanism, finding: Finding, tolerance: float) -> Finding:
+    """The finding, or a violated one if the claim does not hold between its witness's inputs repeated.
+
+    finding: of inputs of one unit, between which the claim holds, to tolerance. Returned as it is where a longer text
+    has no more units.
+    """
+    if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs) or finding.witness is None:
+        return finding
+    first, second, output = finding.witness
+    rows = mechanism.laws([first, second, _repeated(first, 2), _repeated(second, 2)]).rows
+    units = int(rows.lengths[0])
+    if rows.lengths.tolist() != [units, units, 2 * units, 2 * units]:
+        return finding
+    if "" not in mechanism.output_texts:
+        twice = _repeated(first, 2)
+        claimed = _claimed(mechanism, finding.epsilon, first, twice)
+        if math.isfinite(claimed):
+            reason = f"what is released shows whether a text has {units} or {2 * units} units"
+            return _violated(finding, reason, (first, twice, output), claimed=claimed, worst=math.inf)
+    same_laws = all(np.array_equal(rows.row(i + 2), np.tile(rows.row(i), 2)) for i in range(2))
+    for count in _repetitions(finding) if same_laws else [2]:
+        longer = _repeated(first, count), _repeated(second, count)
+        claimed = _claimed(mechanism, finding.epsilon, *longer)
+        loss = count * (finding.worst or 0.0) if same_laws else _loss(mechanism, finding.epsilon, *longer)
+        if loss > claimed + tolerance:
+            reason = f"units are drawn one by one, so that the losses of {count * units} add up"
+            witness = *longer, _repeated(output, count)
+            return _violated(finding, reason, witness, claimed=claimed, worst=loss)
+    return finding
+
+
+def _repetitions(finding: Finding) -> list[int]:
+    """How often to repeat the inputs, ascending: among others, as often as breaks a claim that does not grow."""
+    if not finding.worst or not math.isfinite(finding.worst):
+        return list(_POWERS)
+    return sorted({*_POWERS, min(math.floor((finding.claimed or 0.0) / finding.worst) + 1, MOST)})
+
+
+def _violated(finding: Finding, reason: str, witness: tuple[str, str, str], *, claimed: float, worst: float) -> Finding:
+    return replace(finding, verdict=VIOLATED, reason=reason, witness=witness, claimed=claimed, worst=worst)
+
+
+def _claimed(mechanism: Mechanism, epsilon: float, first: str, second: str) -> float:
+    return float(pair_claims(mechanism, epsilon, [first, second], np.array([[0, 1]]))[0])
+
+
+def _loss(mechanism: HasLaws, epsilon: float, first: str, second: str) -> float:
+    """The largest loss of any output between two texts of as many units."""
+    laws = mechanism.laws([first, second])
+    here, there = (next(laws.log_probabilities(laws.rows.row(i), [epsilon])) for i in range(2))
+    difference = np.maximum(here, _NEVER) - np.maximum(there, _NEVER)
+    loss = float(max(difference.max(axis=1).sum(), -difference.min(axis=1).sum()))
+    return math.inf if loss > -_NEVER / 2 else loss
+
+
+def _repeated(text: str, count: int) -> str:
+    return " ".join([text] * count)

@@ -1,0 +1,62 @@
+"""Whether rewrites refute a mechanism's stated law, before that law shows a limit kept.
+
+One text of each pair is rewritten, as a fair coin has it, and attacks name it among the two. If the law is the
+sampler's,
+
+- an attack's hits are independent coins of its guesses' posteriors (`estimation.posteriors.departure`); this holds of
+  attacks that read the text too, which by the law shows nothing beyond what it describes;
+- no attack has more hits than a binomial number at the rate that the loss allows (Hoeffding 1956);
+- units are drawn from their laws (`claims.law_fit`).
+
+A sampler of the law has a p-value of at most p with probability at most p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from epsilometer.auditing.claims.law_fit import law_fit
+from epsilometer.auditing.estimation.posteriors import departure
+from epsilometer.auditing.estimation.successes import success_bound
+from epsilometer.auditing.limits.subject import Subject
+from epsilometer.auditing.text_audit import chosen_attacks
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.core.attack import Context, guesses_of
+from epsilometer.core.likelihood import computed
+from epsilometer.core.randomness import Noise
+
+_ATTACKS = ("likelihood", "lexical", "length")
+
+
+def law_p_value(of: Subject, texts: Sequence[str], pairs: NDArray[np.integer], loss: float) -> float | None:
+    """How likely rewrites so far from the stated law are under it: the least of several p-values, times their number.
+
+    pairs: [n, 2], numbers of texts; one of each is rewritten. loss: in nats, what the law allows on average over the
+    pairs. None where there is nothing to compare: the mechanism cannot say how likely its outputs are, or its rewrites
+    lack the units or latents that the law describes.
+    """
+    used, places = np.unique(pairs, return_inverse=True)
+    texts, pairs = [texts[i] for i in used.tolist()], places.reshape(-1, 2)
+    count, name = len(pairs), (of.design.seed, "gate", "stated law", of.epsilon)
+    target = (Noise.named(count, *name, "source").uniforms(1)[:, 0] < 0.5).astype(np.int64)
+    source = pairs[np.arange(count), target]
+    job = Job(texts, source, [of.epsilon], [Noise.named(count, *name, "rewrite")])
+    rewrites = rewrite_all(of.mechanism, job, paced=True)
+    (table,) = computed(of.mechanism, texts, pairs, rewrites, epsilons=[of.epsilon])
+    if table is None:
+        return None
+
+    def context(attack: str, epsilon: float) -> Context:
+        noise = Noise.named(count, *name, "attack", attack)
+        return Context(texts, of.mechanism, epsilon, noise, log_likelihoods=table)
+
+    p_values = [p for p in law_fit(of.mechanism, texts, source, rewrites, epsilons=[of.epsilon]) if p is not None]
+    for _, (guess,) in guesses_of(chosen_attacks(_ATTACKS), {of.epsilon: rewrites[0]}, pairs, context):
+        hits = int(np.count_nonzero(guess.slots == target))
+        assert guess.posteriors is not None, "there are likelihoods of all that these attacks see"
+        p_values += [departure(hits, guess.posteriors), float(binom.sf(hits - 1, count, success_bound(loss, 2)))]
+    return min(1.0, len(p_values) * min(p_values))
