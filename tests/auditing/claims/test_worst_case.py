@@ -325,6 +325,19 @@ def test_a_claim_that_stops_growing_is_broken_beyond() -> None:
     assert finding.worst > finding.claimed == 10.0
 
 
+def test_a_mechanism_that_reads_so_many_words_alone_loses_no_more_than_these() -> None:
+    """A claim for whole texts that holds, as no text has more than 100 units."""
+
+    class OfFirstWords(WholeTexts):
+        def guarantee(self, epsilon: float) -> Guarantee:
+            return Guarantee(100 * epsilon, Granularity.DOCUMENT, Neighbours.ANY)
+
+        def laws(self, texts):
+            return super().laws([" ".join(text.split()[:100]) for text in texts])
+
+    assert check_claim(OfFirstWords(length=True), 1.0).verdict == NOT_REFUTED
+
+
 def test_whoever_may_release_nothing_hides_how_many_words_there_were() -> None:
     finding = check_claim(WholeTexts(length=False, outputs=("a", ""), most=1e6), 2.0)
     assert finding.verdict == NOT_REFUTED
