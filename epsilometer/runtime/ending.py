@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -36,7 +37,13 @@ def end_in_time(code: int) -> None:
 
     For a process whose work is done and written.
     """
-    _end_later(code, "note: what was audited left a thread or a process behind, which was ended")
+    seconds = limits.EXIT_SECONDS.value
+
+    def wait() -> None:
+        time.sleep(seconds)
+        _end(code, "note: what was audited left a thread or a process behind, which was ended")
+
+    threading.Thread(target=wait, name="end in time", daemon=True).start()
 
 
 def heed_interrupts() -> None:
@@ -45,25 +52,29 @@ def heed_interrupts() -> None:
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
-    said = "what was audited did not end with Ctrl-C, and was ended"
+    arrived, arrives = os.pipe()
+    os.set_blocking(arrives, False)
+    signal.set_wakeup_fd(arrives, warn_on_full_buffer=False)
+    os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))  # a child's Ctrl-C is not a second one
+    threading.Thread(target=_end_after_interrupt, args=(arrived,), name="heed interrupts", daemon=True).start()
 
     def interrupted(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, lambda *_: _end(INTERRUPTED, said))
-        _end_later(INTERRUPTED, said)
+        signal.signal(signal.SIGINT, lambda *_: None)
         _sent.set()
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupted)
 
 
-def _end_later(code: int, said: str) -> None:
-    seconds = limits.EXIT_SECONDS.value
-
-    def wait() -> None:
-        time.sleep(seconds)
-        _end(code, said)
-
-    threading.Thread(target=wait, name="end in time", daemon=True).start()
+def _end_after_interrupt(arrived: int) -> None:
+    """Not the handler's work: Python runs a handler only when the main thread comes back from what it calls."""
+    while signal.SIGINT not in os.read(arrived, 64):  # other signals write to it too
+        pass
+    late = time.monotonic() + limits.EXIT_SECONDS.value
+    while (left := late - time.monotonic()) > 0 and select.select([arrived], [], [], left)[0]:
+        if signal.SIGINT in os.read(arrived, 64):
+            break
+    _end(INTERRUPTED, "what was audited did not end with Ctrl-C, and was ended")
 
 
 def _end(code: int, said: str) -> None:
