@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from epsilometer.models.locate import locate
@@ -15,7 +14,7 @@ def main(name: str) -> None:
     params = read()
     source = Path(params.path(params.words.sources[name]))
     if source.suffix == ".json":  # a pin: the input embeddings of this model
-        vectors = WordVectors.from_transformer(locate(json.loads(source.read_text())["model"]))
+        vectors = WordVectors.from_transformer(locate(source))
     else:
         vectors = WordVectors.load(source)
     vectors.save(Path(f"data/vectors/{name}.npz"))
