@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.learning import FOLDS, KINDS, LINEAR, Labelled, learnt, requests, reviews
+from benchmarks.learning import FOLDS, KINDS, LINEAR, Labelled, learnt, requests, reviews, sentences
 
 PLACES, WEATHER = [f"book a table for {n}" for n in range(10)], [f"will it rain on day {n}" for n in range(10)]
 
@@ -73,3 +73,11 @@ def test_reviews_are_rated_short_and_balanced(tmp_path: Path) -> None:
     sentiments = dict(zip(of.texts, of.labels["sentiment"], strict=True))
     assert sentiments == {"good one": "good", "bad one": "bad"}, "as many of each"
     assert of.labels["gender"] == ["M", "F"]
+
+
+def test_sentences_are_short_and_balanced(tmp_path: Path) -> None:
+    rows = [("good " * 41, 1), ("good one", 1), ("fine one", 1), ("bad one", 0)]
+    table = pl.DataFrame(rows, ("text", "sentiment"), orient="row").with_columns(split=pl.lit("train"))
+    table.write_parquet(tmp_path / "sst2.parquet")
+    of = sentences(tmp_path / "sst2.parquet", 8)
+    assert (of.name, of.texts, of.labels) == ("sst2", ["good one", "bad one"], {"sentiment": ["1", "0"]})

@@ -146,6 +146,17 @@ def run_until_victims() -> None:
     classifiers.main()
 
 
+def test_vectors_of_a_pinned_model_are_those_of_its_revision(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They had been those of the newest."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    Path("pin.json").write_text('{"model": "nobody/nothing", "revision": "v1"}')
+    raw["words"]["sources"]["pinned"] = "pin.json"
+    write(raw)
+    with pytest.raises(UserError, match="nobody/nothing@v1"):
+        vectors.main("pinned")
+
+
 def test_the_four_parts_and_what_is_trained_on_them(project: Path) -> None:
     run_until_victims()
     texts = pl.read_parquet("data/prepared/songs.parquet")

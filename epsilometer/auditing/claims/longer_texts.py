@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from epsilometer.auditing.claims.finding import Finding
-from epsilometer.auditing.claims.verdicts import VIOLATED, pair_claims
+from epsilometer.auditing.claims.verdicts import VIOLATED, pair_claims, rounding
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 
 MOST = 1000  # repetitions
@@ -21,11 +21,11 @@ _POWERS = tuple(2**i for i in range(1, 9))  # repetitions that are tried: a clai
 _NEVER = -1e300  # stands for ln 0, so that differences stay numbers
 
 
-def against_longer(mechanism: Mechanism, finding: Finding, tolerance: float) -> Finding:
+def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
     """The finding, or a violated one if the claim does not hold between its witness's inputs repeated.
 
-    finding: of inputs of one unit, between which the claim holds, to tolerance. Returned as it is where a longer text
-    has no more units.
+    finding: of inputs of one unit, between which the claim holds. Returned as it is where a longer text has no more
+    units.
     """
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs) or finding.witness is None:
         return finding
@@ -44,10 +44,10 @@ def against_longer(mechanism: Mechanism, finding: Finding, tolerance: float) -> 
     for count in _repetitions(finding) if same_laws else [2]:
         longer = _repeated(first, count), _repeated(second, count)
         claimed = _claimed(mechanism, finding.epsilon, *longer)
-        if same_laws and count * (finding.worst or 0.0) <= claimed + tolerance:
+        if same_laws and count * (finding.worst or 0.0) <= claimed + rounding(claimed):
             continue
         loss = _loss(mechanism, finding.epsilon, *longer)  # by its own law: a mechanism may read so many words alone
-        if loss > claimed + tolerance:
+        if loss > claimed + rounding(claimed):
             reason = f"units are drawn one by one, so that the losses of {count * units} add up"
             witness = *longer, _repeated(output, count)
             return _violated(finding, reason, witness, claimed=claimed, worst=loss)

@@ -38,6 +38,11 @@ NOT_TESTABLE, NOT_CHECKED = "not testable", "not checked"
 _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # what outweighs what, the heaviest first
 
 
+def rounding(claims: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """By how much a computed loss may exceed a claim for its rounding alone: doubles have 16 digits. In nats."""
+    return np.asarray(1e-9 * np.maximum(1.0, claims))
+
+
 def trial_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], candidates: NDArray[np.integer]
 ) -> NDArray[np.float64]:

@@ -25,13 +25,12 @@ from epsilometer.auditing.claims.finding import Finding
 from epsilometer.auditing.claims.longer_texts import against_longer
 from epsilometer.auditing.claims.monte_carlo import COVERS_NOTHING, covers_some, monte_carlo, refutable_epsilons
 from epsilometer.auditing.claims.noise_fit import DRAWS, noise_p_value
-from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, pair_claims
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, pair_claims, rounding
 from epsilometer.core.errors import UserError
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import HasBound, HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
-TOLERANCE = 1e-9  # nats
 EXACT = 5000  # inputs up to which all pairs are enumerated
 SAMPLED = 200  # inputs among which all pairs are enumerated beyond that
 ENTRIES = 2e11  # input pairs times outputs that are enumerated: minutes
@@ -75,7 +74,7 @@ def check_claim(
         some = min(SAMPLED, len(texts), max(2, int(math.sqrt(entries / outputs))))
         chosen = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])[:some]
         finding = exact(mechanism, epsilon, [texts[i] for i in np.sort(chosen)], "largest found", bound=bound)
-    return against_longer(mechanism, finding, TOLERANCE) if finding.verdict == NOT_REFUTED else finding
+    return against_longer(mechanism, finding) if finding.verdict == NOT_REFUTED else finding
 
 
 def is_sampled(mechanism: Mechanism, epsilon: float) -> bool:
@@ -128,8 +127,8 @@ def exact(
         largest = max(largest, float(loss.max()))
         claims = pair_claims(mechanism, epsilon, texts, pairs).reshape(loss.shape)
         covered += int(np.isfinite(claims[rows[:, None] < rest]).sum())
-        excess = loss - claims
-        excess[(claims == 0) & (loss <= TOLERANCE)] = _ALIKE
+        excess = loss - claims - rounding(claims)
+        excess[(claims == 0) & (loss <= rounding(claims))] = _ALIKE
         excess[rows[:, None] >= rest] = -math.inf
         if excess.max() > best:
             best = float(excess.max())
@@ -143,7 +142,7 @@ def exact(
     return Finding(
         epsilon,
         method,
-        VIOLATED if best > TOLERANCE else NOT_REFUTED,
+        VIOLATED if best > 0 else NOT_REFUTED,
         covers_some(covered, math.comb(len(texts), 2)),
         claimed=float(pair_claims(mechanism, epsilon, texts, np.array([pair]))[0]),
         worst=_unbounded(float(units * abs(difference[output]))),

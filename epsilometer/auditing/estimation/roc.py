@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from epsilometer.auditing.estimation.counting import counted
 from epsilometer.auditing.estimation.successes import clopper_pearson
@@ -22,7 +23,7 @@ from epsilometer.core.attack import Guesses
 
 @dataclass(frozen=True)
 class Rate:
-    """The TPR at an FPR of at most what was asked for, with its Clopper-Pearson interval."""
+    """The TPR at the threshold that so few negatives of these trials reach, and an interval of the TPR at that FPR."""
 
     tpr: float
     low: float
@@ -30,10 +31,12 @@ class Rate:
 
 
 def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float) -> Rate | None:
-    """Returns the TPR at this FPR in these trials; None for an attack without scores, or where an answer never occurs.
+    """Returns the TPR at this FPR; None for an attack without scores, or where an answer never occurs.
 
-    The threshold is the least that so few negatives reach. It depends on them alone, so that the positives beyond it
-    are binomial. alpha: error of the interval.
+    The true threshold at this FPR is not known: it lies between two thresholds that as many negatives reach as chance
+    allows, each beyond it with probability alpha / 4 at most. They depend on negatives alone, so that the positives
+    beyond each are binomial (Clopper-Pearson, alpha / 4). alpha: error of the interval. Its lower end is 0 where
+    negatives are too few to know that a threshold is as rare: fewer than 597 for an FPR of 1 % and an alpha of .01.
     """
     positive, named = target == 0, guesses.slots == 0
     if guesses.scores is None or positive.all() or not positive.any():
@@ -44,5 +47,12 @@ def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float
     _, place = np.unique(np.concatenate([-scores, scores]), return_inverse=True)
     positives = np.bincount(place, np.concatenate([missed, right]))[::-1].cumsum()
     negatives = np.bincount(place, np.concatenate([counts - right - false - missed, false]))[::-1].cumsum()
-    hits = int(positives[negatives / negatives[-1] <= fpr].max(initial=0))
-    return Rate(hits / int(positives[-1]), *clopper_pearson(hits, int(positives[-1]), alpha))
+    sources, others = int(positives[-1]), int(negatives[-1])
+    hits = int(positives[negatives / others <= fpr].max(initial=0))
+    few, many = binom.ppf(alpha / 4, others, fpr) - 1, binom.isf(alpha / 4, others, fpr) + 1
+    least, most = (
+        int(positives[negatives <= few].max(initial=0)),
+        int(positives[negatives >= many].min(initial=sources)),
+    )
+    low, high = clopper_pearson(least, sources, alpha / 2)[0], clopper_pearson(most, sources, alpha / 2)[1]
+    return Rate(hits / sources, low, high)

@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.claims.worst_case import TOLERANCE
+from epsilometer.auditing.claims.verdicts import rounding
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
 from epsilometer.auditing.exact_loss.grid import loss_range, unit_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, PairLosses, Request, joined
@@ -155,7 +155,7 @@ class _PairFigures:
         self._delta[:, i] = [sum(d.low for d in deltas) / 2, sum(d.high for d in deltas) / 2]
         self._larger[i] = np.maximum(deltas[0].high, deltas[1].high)
         self._pure[i] = max(way.pure_loss for way in both)
-        if self._pure[i] <= claim + TOLERANCE:
+        if self._pure[i] <= claim + rounding(claim):
             self._at_claim[:, i] = 0.0
         elif math.isfinite(claim):
             at_claim = [way.delta(claim) for way in both]

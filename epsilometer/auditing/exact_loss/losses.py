@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.claims.worst_case import TOLERANCE
+from epsilometer.auditing.claims.verdicts import rounding
 from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.runtime.scaling import HERE, Engine
@@ -100,9 +100,10 @@ class PairLosses:
         """
         covered = np.isfinite(claims)
         if not delta and self.pure is not None:
-            left = np.where(covered, claims, 0.0) - self.pure + TOLERANCE
+            claimed = np.where(covered, claims, 0.0)
+            left = claimed - self.pure + rounding(claimed)
         elif self.delta_at_claim is not None:
-            left = delta - self.delta_at_claim.low * (1 - TOLERANCE)
+            left = delta - self.delta_at_claim.low * (1 - 1e-9)
         else:
             return None
         return np.where(covered, left, math.inf)

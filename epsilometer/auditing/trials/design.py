@@ -60,9 +60,7 @@ class Design:
         if self.prior is not None:
             raise UserError("a prior is only for audits of rewrites made here; leave it out")
         if self.candidates == "all":
-            raise UserError(
-                'candidates "all" is only for audits and comparisons of rewrites made here; give a number (k)'
-            )
+            raise UserError('candidates "all" is only for audits of rewrites made here; give a number (k)')
         return self.candidates
 
 

@@ -169,9 +169,10 @@ class CusText(WordVectorMechanism):
         private = self.vocabulary.encode(texts)
         distinct, row = np.unique(private.values, return_inverse=True)
         outputs, log_p = self._law(distinct, epsilon)
-        # Impossible outputs, of no width in the CDF, stand last, where rounding could not reach them either.
-        order = np.argsort(log_p == -np.inf, axis=1, kind="stable")
-        outputs, cdf = (np.take_along_axis(part, order, 1) for part in (outputs, np.exp(log_p)))
+        mass = np.exp(log_p)
+        # Outputs of no width in the CDF stand last, where rounding could not reach them either.
+        order = np.argsort(mass == 0, axis=1, kind="stable")
+        outputs, cdf = (np.take_along_axis(part, order, 1) for part in (outputs, mass))
         possible = (cdf > 0).sum(axis=1)
         cdf = np.cumsum(cdf, axis=1)
         place = (noise.ragged(private.lengths) >= cdf[row]).sum(axis=1)

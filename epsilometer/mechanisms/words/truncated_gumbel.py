@@ -31,6 +31,7 @@ from scipy.special import lambertw
 from scipy.stats import poisson
 
 from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import Rewrites
@@ -54,7 +55,10 @@ class TruncatedGumbel(WordVectorMechanism):
     @cached_property
     def _survey(self) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
         """The words nearest to each word and their distances, [V, K] each, D_min and D_max."""
-        return self.vectors.survey(max(2, min(len(self._competitors), len(self.vectors))))
+        survey = self.vectors.survey(max(2, min(len(self._competitors), len(self.vectors))))
+        if not survey[3]:
+            raise UserError("all words of the vocabulary have the same vector, so that there is no noise; give others")
+        return survey
 
     @cached_property
     def _range(self) -> tuple[float, float]:
@@ -74,6 +78,8 @@ class TruncatedGumbel(WordVectorMechanism):
     def _competitors(self) -> NDArray[np.float64]:
         """Returns [K]: P(k <= 1), P(k <= 2), ...; no uniform of 53 bits reaches beyond K."""
         size = len(self.vocabulary)
+        if size < 3:
+            raise UserError(f"truncated_gumbel needs a vocabulary of at least 3 words, got {size}; give one of more")
         law = poisson(math.log(size - 1))
         below, total = law.cdf(0), law.cdf(size) - law.cdf(0)
         reached = (law.cdf(np.arange(1, min(size, 256) + 1)) - below) / total

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from epsilometer.models.locate import locate
@@ -14,8 +13,6 @@ def main(name: str) -> None:
     """Write data/vectors/<name>.npz."""
     params = read()
     source = Path(params.path(params.words.sources[name]))
-    if source.suffix == ".json":  # a pin: the input embeddings of this model
-        vectors = WordVectors.from_transformer(locate(json.loads(source.read_text())["model"]))
-    else:
-        vectors = WordVectors.load(source)
+    pinned = source.suffix == ".json"  # the input embeddings of this model
+    vectors = WordVectors.from_transformer(locate(source)) if pinned else WordVectors.load(source)
     vectors.save(Path(f"data/vectors/{name}.npz"))

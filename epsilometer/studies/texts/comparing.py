@@ -108,7 +108,7 @@ def compare_texts(
     name: str = "texts",
 ) -> list[dict[str, Any]]:
     """The same on texts of one's own: both rewrite the same sources of the same trials; `name`: of the texts."""
-    texts, attacks = api.distinct(texts), api.chosen_attacks(None)
+    texts, attacks, k = api.distinct(texts), api.chosen_attacks(None), design.k
     check_epsilons([first[1]])
     check_epsilons([second[1]])
     sides = [(api.as_mechanism(mechanism, None, texts), float(epsilon)) for mechanism, epsilon in (first, second)]
@@ -120,8 +120,8 @@ def compare_texts(
     sampled, embedded = api.draw(texts, trials, as_installed(design))
     guessed = [_guessed(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
     names = (_label(named[0]), _label(named[1]))
-    rows = judged(_paired(name, guessed, design.k, design.alpha), *names, design.alpha)
-    return rows + _alone(name, guessed, names, design.k, alpha=design.alpha)
+    rows = judged(_paired(name, guessed, k, design.alpha), *names, design.alpha)
+    return rows + _alone(name, guessed, names, k, alpha=design.alpha)
 
 
 def _scored(guesses: pl.DataFrame, target: pl.Series) -> Scored:

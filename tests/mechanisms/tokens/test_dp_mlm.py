@@ -405,3 +405,11 @@ def test_settings_are_checked_before_a_model_loads(settings: dict, message: str)
 def test_a_model_path_that_does_not_exist() -> None:
     with pytest.raises(UserError, match="nowhere"):
         DPMLM(resource="./nowhere").rewrite(["a b"], 1.0, Noise.named(1, "x"))
+
+
+@pytest.mark.parametrize("epsilon", [3e3, 1e4, 1e9])
+def test_a_large_epsilon_writes_the_likeliest_words(mechanism: DPMLM, epsilon: float) -> None:
+    """All weights were rounded to 0 where no logit reaches the upper end of the clip."""
+    laws = mechanism.laws(TEXTS)
+    (law,) = laws.log_probabilities(np.arange(len(laws.rows.values)), [epsilon])
+    np.testing.assert_allclose(np.exp(law).sum(axis=1), 1, atol=1e-9)

@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.special import lambertw, logsumexp
 
 import epsilometer
+from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
@@ -163,6 +164,15 @@ def test_the_claim_of_geometric_noise_is_tight(folder: Path) -> None:
     for key in ("tem", "santext", "geometric_3", "tem_1"):
         mechanism = mechanism_of(folder, key, "clustered")
         assert excess(mechanism, 5, cap=0.1) > 1
+
+
+@pytest.mark.parametrize("epsilon", [3.33e5, 3.33e7])
+def test_a_tight_claim_of_many_nats_is_not_violated_by_rounding(folder: Path, epsilon: float) -> None:
+    finding = check_claim(mechanism_of(folder, "geometric_3", "clustered"), epsilon)
+    assert finding.claimed is not None
+    assert finding.worst is not None
+    assert finding.worst - finding.claimed > 1e-9, "more than a rounding of so few nats"
+    assert finding.verdict == "not refuted"
 
 
 @pytest.mark.parametrize("epsilon", [3, 4, 5])
@@ -626,6 +636,22 @@ def test_equal_vectors_have_no_gumbel_scale(folder: Path) -> None:
     assert mechanism.scale(1e6) == np.inf
     noise = mechanism._noise(np.array([0.25, 0.5]), 1e6) / mechanism._range[1]
     assert noise.tolist() == [-0.5, 0]  # uniform
+
+
+def test_a_vocabulary_without_gumbel_noise_is_refused(tmp_path: Path) -> None:
+    for names, vectors, complaint in (("ab", np.eye(2), "at least 3 words, got 2"), ("abc", np.ones((3, 2)), "same")):
+        WordVectors(list(names), vectors.astype(np.float32)).save(tmp_path / "v.npz")
+        with pytest.raises(UserError, match=complaint):
+            make("truncated_gumbel", tmp_path / "v.npz").rewrite(["a"], 1.0, Noise.named(1, 0))
+
+
+@pytest.mark.parametrize("epsilon", [1e3, 1e4, 1e9])
+def test_custext_writes_no_word_whose_probability_is_too_small_for_a_number(folder: Path, epsilon: float) -> None:
+    """Beyond 1,490 it wrote such words in place of the likeliest."""
+    mechanism = mechanism_of(folder, "custext", "clustered")
+    names = mechanism.vocabulary.words
+    units = mechanism.rewrite(names * 5, epsilon, Noise.named(5 * len(names), 0)).units
+    assert np.exp(law(mechanism, epsilon)[np.tile(np.arange(len(names)), 5), units.values]).min() > 0
 
 
 @pytest.mark.parametrize("key", ALL)

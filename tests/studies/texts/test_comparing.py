@@ -12,6 +12,7 @@ import pytest
 
 import epsilometer
 from epsilometer.auditing.trials.design import Design
+from epsilometer.core.errors import UserError
 from tests.support.commands import call
 
 OF_WORDS = """
@@ -94,3 +95,12 @@ def test_a_mechanism_that_states_its_law_is_not_worse_than_itself_without(
     table = epsilometer.compare(texts, ("black.py", 2.0), ("lawful.py", 2.0), trials=400)
     assert table["finding"].to_list() == [row["finding"] for row in [*compared, alone]]
     assert table.columns == [*compared[0]]
+
+
+@pytest.mark.parametrize("design", [Design(candidates="all"), Design(prior=(0.7, 0.3))])
+def test_a_design_that_cannot_be_compared_is_refused_before_anything_is_rewritten(design: Design) -> None:
+    def rewrite(text: str, epsilon: float, rng: np.random.Generator) -> str:
+        raise AssertionError("rewritten before the design was read")
+
+    with pytest.raises(UserError, match="only for audits of rewrites made here"):
+        epsilometer.compare(["a b", "c d", "e f"], (rewrite, 1.0), (rewrite, 2.0), trials=20, design=design)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.component import component
+from epsilometer.core.laws import log_softmax
 from epsilometer.core.mechanism import TEXT, UNITS
 from epsilometer.core.ragged import Ragged
 from epsilometer.models.bounds import Clip, bounds
@@ -77,10 +78,9 @@ class MaskMechanism:
         split: texts as words; places: [n, 2], text and word that is masked, or that the mask follows (`inserted`).
         """
         low, high = self._clip
-        utility = self._model.mask_logits(split, places, inserted).clip(low, high).astype(np.float64) - high
+        utility = self._model.mask_logits(split, places, inserted).clip(low, high).astype(np.float64)
         for epsilon in epsilons:
-            scaled = utility * (epsilon / (2 * (high - low)))  # 1 / T; at most 0, so exp cannot overflow
-            yield scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True))
+            yield log_softmax(utility * (epsilon / (2 * (high - low))))  # 1 / T
 
     def draw(
         self,

@@ -21,7 +21,7 @@ from epsilometer.auditing.exact_loss.bracket import guess_losses
 from epsilometer.auditing.exact_loss.from_texts import TRIALS, chosen
 from epsilometer.auditing.exact_loss.losses import FULL, Effort
 from epsilometer.auditing.exact_loss.measuring import pair_losses, request
-from epsilometer.auditing.exact_loss.pairs import Pairs, count_pairs, of_audit
+from epsilometer.auditing.exact_loss.pairs import Pairs, all_of, count_pairs, of_audit
 from epsilometer.auditing.exact_loss.rows import average_loss, over_all
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.errors import LawError, UserError
@@ -96,13 +96,17 @@ def _refuse_more(built: Mechanism) -> None:
         )
 
 
-def of_texts(built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, design: Design) -> ComparedByLaw:
-    """As `epsilometer.exact_loss` compares texts."""
+def of_texts(
+    built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, *, design: Design, measure: str
+) -> ComparedByLaw:
+    """As `epsilometer.exact_loss` compares texts; what a worst pair loses, between all pairs where they are few."""
     if not has_budget(built):
         raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
     _refuse_more(built)
     texts = api.distinct(texts)
-    return ComparedByLaw(built, texts, _matched(chosen(texts, TRIALS, design), match), (goal.low, goal.high))
+    every = measure != AVERAGE and 0 < count_pairs(texts)[match != "none"] <= TRIALS
+    pairs = all_of(texts) if every else chosen(texts, TRIALS, design)
+    return ComparedByLaw(built, texts, _matched(pairs, match), (goal.low, goal.high))
 
 
 def row(
@@ -160,12 +164,12 @@ def figure(compared: ComparedByLaw, aim: LossTarget) -> Figure:
 def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str | None:
     """What the figure at an epsilon leaves open about pairs that were not compared; None where all of them were."""
     pairs = compared.pairs
-    if pairs.trials is None and pairs.sets is None:
-        return None
     there = count_pairs(compared.texts)[bool(pairs.equal.all())]
     some = f"of {len(pairs):,} of {there:,} pairs of texts"
-    if aim.measure != AVERAGE or pairs.trials is None:
+    if aim.measure != AVERAGE or pairs.sets is not None:
         return f"{some}, and another may lose more" if len(pairs) < there else None
+    if pairs.trials is None:
+        return None
     question = request(compared.mechanism, compared.texts, [epsilon], pairs, effort=compared.effort)
     (losses,) = pair_losses(question)
     average = average_loss(losses.log_error, pairs.weights)

@@ -179,7 +179,7 @@ def calibrate_texts(
     label = api.label(mechanism)
     of = {"dataset": name, "mechanism": label, "target": target, "sees": search.sees}
     if (aim := search.aim(target)) is not None:
-        compare = partial(of_texts, built, texts, goal, search.match, design=design)
+        compare = partial(of_texts, built, texts, goal, search.match, design=design, measure=aim.measure)
         return exact_row(of, aim, compare, f"{label} on {name}", width=search.width)
     attacks = api.chosen_attacks(None if search.attack == STRONGEST else [search.attack])
     matched = search.match == "words"

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import yaml
@@ -23,6 +24,7 @@ from epsilometer.pipeline.params import read
 from epsilometer.studies.texts.calibrating.losses import Search
 from epsilometer.studies.texts.stages import exact
 from epsilometer.studies.texts.tables import exact_path
+from epsilometer.text.vectors import WordVectors
 from tests.support.commands import call
 
 TEXTS = ["play a song", "book a flight", "show me trains", "sing"]
@@ -58,6 +60,27 @@ def test_the_epsilon_of_a_loss_by_its_formula(measure: str, target: float) -> No
     assert (row["status"], row["sees"], row["trials"], row["by"], row["attacks"], row["reason"]) == (
         "found", "units", 0, measure, None, None,
     )  # fmt: skip
+
+
+def test_the_worst_pair_is_that_of_all_pairs_where_they_are_few(tmp_path: Path) -> None:
+    """The default design pairs each text with the one most dissimilar to it, which need not lose the most."""
+    rng = np.random.default_rng(0)
+    names = [f"w{letter}" for letter in "abcdefghijklmnopqrst"]
+    WordVectors(names, rng.normal(size=(20, 3)).astype(np.float32)).save(tmp_path / "v.npz")
+    texts = [" ".join(rng.choice(names, 3)) for _ in range(30)]
+    settings, search = {"resource": str(tmp_path / "v.npz")}, Search(measure="worst", high=50.0)
+    (row,) = epsilometer.calibrate(texts, "santext", target=1.0, settings=settings, search=search).to_dicts()
+    assert row["reason"] is None
+    of_all = epsilometer.exact_loss(texts, "santext", [row["low"]], settings, design=UNIFORM)
+    assert of_all.filter(pairs="equal length")["worst"].item() <= 1.0
+
+
+def test_a_worst_pair_of_some_is_said() -> None:
+    texts = [f"play number {number}" for number in range(70)]
+    search = Search(measure="worst")
+    (row,) = epsilometer.calibrate(texts, "randomized_response", target=2.0, search=search).to_dicts()
+    assert row["status"] == "found"
+    assert "of 2,415 pairs of texts, and another may lose more" in row["reason"]
 
 
 def test_the_epsilon_of_a_delta_by_its_formula() -> None:
