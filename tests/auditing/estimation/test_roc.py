@@ -45,11 +45,11 @@ def test_the_interval_holds_as_often_as_it_says(shift: float) -> None:
 
 def test_few_negatives_know_no_rare_threshold() -> None:
     """That 500 negatives do not reach a threshold shows no rate of 1 % at alpha / 4; that 600 do not does."""
-    for trials, known in ((1000, False), (1200, True)):
+    for trials, enough in ((1000, False), (1200, True)):
         target = np.arange(trials) % 2
         interval = rate(Guesses(target, np.ones(trials)), target.astype(np.int16), 0.01, 0.01)
         assert interval is not None
-        assert (interval.low > 0.9) == known, "every positive is beyond every negative"
+        assert (interval.low > 0.9) == enough, "every positive is beyond every negative"
 
 
 def test_the_ends() -> None:
