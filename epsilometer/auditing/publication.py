@@ -11,10 +11,11 @@ import io
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,7 @@ import polars as pl
 from epsilometer.auditing.claims.verdicts import count_public
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.auditing.trials.unread import unread
+from epsilometer.core.atomic import whole
 from epsilometer.core.errors import UserError, printable
 from epsilometer.core.exact_samplers import SLACK
 from epsilometer.core.file_names import listed, no_column
@@ -104,7 +106,8 @@ def publish_table(
 def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, rows: int | None, encoding: str) -> None:
     """Rewrite the first lines of a file once all are known to be readable, or those of standard input as they come.
 
-    out: None writes to standard output. Raises UserError for a line of another encoding, with its number.
+    out: appears once it is whole; None writes to standard output. Raises UserError for a line of another encoding, with
+    its number.
     """
     if out is not None and out.suffix in (".gz", ".zst"):
         raise UserError(f"lines are not written compressed, got --out {str(out)!r}; leave out {out.suffix}")
@@ -115,11 +118,17 @@ def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, row
         sizes = [len(text) + 1 for text in islice(_decoded(lines, str(file), encoding), rows)]
         length, count = sum(sizes), len(sizes)
         lines.seek(0)
-    with out.open("wb") if out is not None else nullcontext(sys.stdout.buffer) as written:
+    with _opened(out) as written:
         texts = islice(_decoded(lines, str(file or "standard input"), encoding), rows)
         for block in _paced(publisher, texts, length, count):
             written.write("".join(text + "\n" for text in block).encode())
             written.flush()
+
+
+def _opened(out: Path | None) -> AbstractContextManager[BinaryIO]:
+    if out is None:
+        return nullcontext(sys.stdout.buffer)
+    return out.open("wb") if out.exists() and not out.is_file() else whole(out)  # a pipe is written as it is
 
 
 def _paced(publisher: Publisher, texts: Iterator[str], length: float, count: int | None) -> Iterator[list[str]]:

@@ -26,6 +26,7 @@ from epsilometer.cli import (
     rewrite,
 )
 from epsilometer.cli.options import flat
+from epsilometer.cli.overwriting import Command
 from epsilometer.core.file_names import SHOW, names_shown
 from epsilometer.core.version import VERSION
 
@@ -87,7 +88,7 @@ for command in (
     export.results,
     export.diff,
 ):
-    app.command()(flat(command))
+    app.command(cls=Command)(flat(command))
 app.command()(pipeline.stage)
 app.command(context_settings=pipeline.PASSED_ON)(pipeline.repro)
 app.command()(pipeline.compose)

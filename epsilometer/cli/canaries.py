@@ -123,7 +123,7 @@ def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) 
             "the key of this training"
         )
     joined = coins.join(rows, on="canary", how="left")
-    if missing := joined["score"].null_count():
+    if missing := int(joined["score"].fill_null(float("nan")).is_nan().sum()):
         raise UserError(
             f"{scored} has no score, or one that is no number, for {missing} of the {len(coins)} canaries of {keyed}; "
             "score all of them, those that were left out too"

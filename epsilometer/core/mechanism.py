@@ -409,6 +409,11 @@ class FunctionMechanism:
                 f"a function must be rewrite(text, epsilon, rng) or rewrite(text, rng), got {_signature(function)}; "
                 "write `lambda text, epsilon, rng: ...`, which need not use them all"
             )
+        if not self.has_budget and _second(function) in ("epsilon", "eps", "budget", "privacy_budget"):
+            raise UserError(
+                f"a function that takes an epsilon must be rewrite(text, epsilon, rng), got {_signature(function)}, "
+                f"whose second argument would be a random generator; add one named rng, which need not be used"
+            )
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One call a text, each with a generator of its own."""
@@ -431,6 +436,14 @@ def _takes(function: Callable[..., str], arguments: int) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _second(function: Callable[..., str]) -> str | None:
+    """The name of a function's second argument; None where it does not tell."""
+    try:
+        return [*inspect.signature(function).parameters][1]
+    except (TypeError, ValueError, IndexError):
+        return None
 
 
 def _signature(function: Callable[..., str]) -> str:

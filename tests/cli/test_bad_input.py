@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from epsilometer.cli import main
+from tests.support.commands import call
 
 DEEP = "[" * 100_000
 DIGITS = "9" * 5000
@@ -106,3 +107,40 @@ def test_it_ends_with_one_message_and_code_2(command: str, place: Path, capsys: 
     assert all(part in message for part in CASES[command]), message[:500]
     assert len(message) < 1500
     assert not any(word in message for word in ("Traceback", "withheld", "please call"))
+
+
+def test_what_is_read_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "texts.txt"
+    table.write_text("play a song\nbook a flight\n")
+    before = table.read_bytes()
+    other = tmp_path / "folder" / ".." / "texts.txt"
+    (tmp_path / "folder").mkdir()
+    for words in (
+        ["rewrite", table, "--mechanism", "identity", "--out", other],
+        ["audit", table, "--mechanism", "identity", "--trials", 20, "--out", other],
+        ["gate", table, "--mechanism", "identity", "--max-loss", 1, "--json", table],
+    ):
+        code, _, err = call(capsys, *words)
+        assert code == 2
+        assert "must be another file than those that are read, got 'texts.txt'" in err
+        assert table.read_bytes() == before
+
+
+def test_lines_that_cannot_all_be_rewritten_leave_the_old_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "fails.py").write_text("def rewrite(text, rng):\n    raise ValueError(text)\n")
+    (tmp_path / "texts.txt").write_text("play a song\n")
+    (tmp_path / "out.txt").write_text("of yesterday\n")
+    words = ["rewrite", tmp_path / "texts.txt", "--mechanism", tmp_path / "fails.py", "--out", tmp_path / "out.txt"]
+    assert call(capsys, *words)[0] == 2
+    assert (tmp_path / "out.txt").read_text() == "of yesterday\n"
+    assert not list(tmp_path.glob(".*partial"))
+
+
+def test_an_epsilon_is_never_a_generator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "two.py").write_text("def rewrite(text, epsilon):\n    return text\n")
+    (tmp_path / "texts.txt").write_text("play a song\nbook a flight\n")
+    code, _, err = call(capsys, "rewrite", tmp_path / "texts.txt", "--mechanism", tmp_path / "two.py", "--epsilon", 1)
+    assert code == 2
+    assert "must be rewrite(text, epsilon, rng), got rewrite(text, epsilon)" in err

@@ -99,3 +99,12 @@ def test_bad_scores(scores: str, more: tuple[str, ...], message: str, capsys: py
     Path("scores.csv").write_text(scores)
     arguments = ("one-run", "scores.csv", "--key", "texts.key.csv", "--delta", "1e-5", *more)
     assert message in call(capsys, *arguments)[2]
+
+
+def test_a_score_that_is_no_number_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a training that diverged gives it."""
+    (tmp_path / "key.csv").write_text("canary,included\n0,1\n1,0\n")
+    (tmp_path / "scores.csv").write_text("canary,score\n0,NaN\n1,0.5\n")
+    code, _, err = call(capsys, "one-run", tmp_path / "scores.csv", "--key", tmp_path / "key.csv", "--delta", 1e-5)
+    assert code == 2
+    assert "or one that is no number, for 1 of the 2 canaries" in err

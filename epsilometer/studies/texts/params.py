@@ -207,8 +207,8 @@ class Decide(Section):
     )
     delta_at_4: float = Field(
         0.01,
-        description="The largest delta at 4 nats, on average over the same pairs. 0.01: at most one text in a hundred "
-        "is given away by an output that makes it more than 55 times as likely as the other; an average hides these.",
+        description="The largest delta at 4 nats, on average over the same pairs. 0.01: a mechanism that publishes "
+        "one text in a hundred as it is reaches that. The share of texts given away at odds of 55 to 1 may be larger.",
     )
     identifiers: float = Field(
         0.01,

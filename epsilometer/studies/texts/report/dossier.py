@@ -195,8 +195,9 @@ def blocks(of: Dossier) -> list[Block]:
         ),
         Paragraph(
             "loss and attributes in nats: at 1 nat an adversary guesses rightly between two texts in 73 of 100 cases. "
-            "delta_at_4: the share of texts that an output gives away by more than 55 to 1. identifiers: the share "
-            "that stands in rewrites. All are of one text: a person with n texts may lose n times as much.",
+            "delta_at_4: the probability of outputs beyond what odds of 55 to 1 account for; the share of texts given "
+            "away at such odds may be larger. identifiers: the share that stands in rewrites. All are of one text: a "
+            "person with n texts may lose n times as much.",
             "note",
         ),
         Paragraph("Of 100 rewrites, for so many their source is named, among texts that differ as those compared did:"),
