@@ -412,7 +412,7 @@ class FunctionMechanism:
         if not self.has_budget and _second(function) in ("epsilon", "eps", "budget", "privacy_budget"):
             raise UserError(
                 f"a function that takes an epsilon must be rewrite(text, epsilon, rng), got {_signature(function)}, "
-                f"whose second argument would be a random generator; add one named rng, which need not be used"
+                "whose second argument would be a random generator; give it a third, rng, without a default"
             )
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:

@@ -68,11 +68,12 @@ def heed_interrupts() -> None:
 
 def _end_after_interrupt(arrived: int) -> None:
     """Not the handler's work: Python runs a handler only when the main thread comes back from what it calls."""
-    while signal.SIGINT not in os.read(arrived, 64):  # other signals write to it too
+    sent = bytes([signal.SIGINT])
+    while os.read(arrived, 1) != sent:  # other signals write to it too
         pass
     late = time.monotonic() + limits.EXIT_SECONDS.value
     while (left := late - time.monotonic()) > 0 and select.select([arrived], [], [], left)[0]:
-        if signal.SIGINT in os.read(arrived, 64):
+        if os.read(arrived, 1) == sent:
             break
     _end(INTERRUPTED, "what was audited did not end with Ctrl-C, and was ended")
 
