@@ -156,6 +156,8 @@ ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
     "point": pl.Float64,
     "upper": pl.Float64,
     "ceiling": pl.Float64,
+    "by_rates": pl.Float64,  # as loss and point, by two rates; null for the strongest of several attacks
+    "by_rates_point": pl.Float64,
 }
 
 SWEEPS: Schema = {  # a cell's utility and its loss under the embedding attack when one of its settings is varied
@@ -504,6 +506,13 @@ BY_TEXT: Schema = {  # how often a text was recognised: a row a text, epsilon an
     "attack": pl.String,
     "trials": pl.Int64,  # in which the text was rewritten
     "right": pl.Int64,  # in how many it was named, inferred or linked rightly, or its identifier survived
+}
+
+BY_RATES: Schema = {  # the loss by the true and false positives of the first candidate (`successes.Rates`)
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "by_rates": pl.Float64,
+    "by_rates_point": pl.Float64,
 }
 
 FAILURES: Schema = {  # a row a place where a service may show what it should have removed

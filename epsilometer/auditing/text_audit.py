@@ -18,10 +18,11 @@ from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.claims.verdicts import refuse_public, trial_claims
 from epsilometer.auditing.estimation.posteriors import DEPARTS
+from epsilometer.auditing.estimation.successes import Rates
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.results.losses import Losses
-from epsilometer.auditing.schemas import AUDIT, BY_TEXT
+from epsilometer.auditing.schemas import AUDIT, BY_RATES, BY_TEXT
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials, of_all, sample, variety
@@ -339,6 +340,7 @@ def attacked(
     checked = worst_cases(None, []) if worst is None else worst
     losses = Losses(judged(table.sort("epsilon", maintain_order=True), checked))
     losses.by_text = _by_text(guesses, trials)
+    losses.by_rates = _by_rates(guesses, trials, design.alpha)
     return losses
 
 
@@ -357,6 +359,16 @@ def _by_text(guesses: Mapping[float, Mapping[str, Guesses]], trials: Trials) -> 
                 for number, count, named in zip(numbers.tolist(), *counts, strict=True)
             ]
     return pl.DataFrame(rows, schema=dict(BY_TEXT), orient="row")
+
+
+def _by_rates(guesses: Mapping[float, Mapping[str, Guesses]], trials: Trials, alpha: float) -> pl.DataFrame:
+    """The loss by two rates and its plug-in value, by epsilon and attack."""
+    rows = []
+    for epsilon, by_attack in guesses.items():
+        for name, guess in by_attack.items():
+            rates = Rates.of_first_slot(guess.slots, trials.target)
+            rows.append((stored(epsilon), name, rates.loss(alpha), rates.point))
+    return pl.DataFrame(rows, schema=dict(BY_RATES), orient="row")
 
 
 def _guesses(

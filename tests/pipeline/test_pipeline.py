@@ -145,6 +145,10 @@ def test_what_comes_out(project: Project) -> None:
     assert ablations.group_by("factor").len().sort("factor").rows() == [
         ("candidates k", 6), ("equal length", 3), ("seed", 6), ("temperature", 3),
     ]  # fmt: skip
+    of_attacks = ablations.filter(~pl.col("attack").is_in(chosen))
+    assert ablations["by_rates"].null_count() == len(ablations) - len(of_attacks)
+    assert (of_attacks["by_rates"] <= of_attacks["by_rates_point"]).all()
+    assert of_attacks["by_rates_point"].max() > 0
     assert pl.read_parquet(project.folder / "data/tokens/songs-rr.parquet").is_empty()
     cut = pl.read_parquet(project.folder / "data/tokens/songs-santext.parquet")
     assert cut.select("dataset", "mechanism").rows() == [("songs", "santext")]

@@ -6,7 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from epsilometer.core.errors import UserError
@@ -143,6 +146,34 @@ def strongest(estimates: Sequence[Estimate]) -> Estimate:
     best = max(estimates, key=lambda estimate: estimate.successes)
     alpha = best.alpha / len(estimates)
     return estimate(best.successes, best.trials, best.candidates, alpha, delta=best.delta, prior=best.prior)
+
+
+class Rates(NamedTuple):
+    """Counts of trials by whether the source was the candidate asked about (positives), and whether it was named."""
+
+    true_positives: int
+    positives: int
+    false_positives: int
+    negatives: int
+
+    @classmethod
+    def of_first_slot(cls, guess: NDArray[np.integer], target: NDArray[np.integer]) -> Self:
+        """The counts where each trial asks about its first candidate. guess, target: slots [trials]."""
+        first, named = target == 0, guess == 0
+        return cls(*(int(count.sum()) for count in (first & named, first, ~first & named, ~first)))
+
+    @property
+    def point(self) -> float:
+        """The plug-in loss ln(TPR / FPR): infinite without false positives, 0 where the rates show none."""
+        if not self.positives or self.true_positives * self.negatives <= self.false_positives * self.positives:
+            return 0.0
+        if not self.false_positives:
+            return math.inf
+        return math.log(self.true_positives / self.positives * self.negatives / self.false_positives)
+
+    def loss(self, alpha: float) -> float:
+        """The lower bound `loss_by_rates`; 0 without positives or negatives."""
+        return loss_by_rates(*self, alpha) if self.positives and self.negatives else 0.0
 
 
 def loss_by_rates(

@@ -7,7 +7,7 @@ from html import escape
 
 import polars as pl
 
-from epsilometer.auditing.schemas import BY_TEXT
+from epsilometer.auditing.schemas import BY_RATES, BY_TEXT
 from epsilometer.core.errors import unknown
 from epsilometer.core.rounding import written
 
@@ -19,9 +19,11 @@ class Losses(pl.DataFrame):
     """An audit's table. It prints the columns `SHORT`, and holds all; what is selected of it prints as it is.
 
     by_text: how often each text was named, with the columns of `BY_TEXT`; empty where it was not kept.
+    by_rates: the loss by two rates, with the columns of `BY_RATES`; empty where it was not kept.
     """
 
     by_text: pl.DataFrame = pl.DataFrame(schema=dict(BY_TEXT))
+    by_rates: pl.DataFrame = pl.DataFrame(schema=dict(BY_RATES))
 
     def __str__(self) -> str:
         """The columns `SHORT` as text."""

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.claims.stated import read
-from epsilometer.auditing.estimation.successes import estimate, loss_by_rates
+from epsilometer.auditing.estimation.successes import Rates, estimate
 from epsilometer.auditing.results.diagnostics import composed, describe, disagreements
 from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS, GUESSES, OUTPUTS
 from epsilometer.core import tables
@@ -64,11 +64,6 @@ def _counts(trials: int) -> list[int]:
 
 def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: TextsParams) -> dict[str, float]:
     """The loss by the reduced form, and by true and false positives of the first slot."""
-    first, named = target == 0, guess == 0
-    if not first.any() or first.all():
-        by_rates = 0.0
-    else:
-        rates = int((first & named).sum()), int(first.sum()), int((~first & named).sum()), int((~first).sum())
-        by_rates = loss_by_rates(*rates, params.audit.alpha)
-    reduced = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, params.audit.alpha)
-    return {"loss": reduced.loss, "by_rates": by_rates}
+    alpha = params.audit.alpha
+    reduced = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, alpha)
+    return {"loss": reduced.loss, "by_rates": Rates.of_first_slot(guess, target).loss(alpha)}

@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 from scipy.stats import beta, binom
 
 from epsilometer.auditing.estimation.successes import (
+    Rates,
     clopper_pearson,
     estimate,
     loss_at,
@@ -112,6 +113,24 @@ def test_the_estimator_by_rates() -> None:
     # TeDA figure 9: both estimators agree on attacks that err alike in both directions.
     reduced = estimate(18_000, 20_000).loss
     assert loss_by_rates(9_000, 10_000, 1_000, 10_000) == pytest.approx(reduced, abs=0.15)
+
+
+def test_rates_are_those_of_the_first_candidate() -> None:
+    target, guess = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 0, 1, 1])
+    rates = Rates.of_first_slot(guess, target)
+    assert rates == (2, 3, 1, 3)
+    assert rates.point == pytest.approx(np.log(2))
+    assert Rates(9_000, 10_000, 1_000, 10_000).point == pytest.approx(estimate(18_000, 20_000).point)
+    assert Rates(9_000, 10_000, 1_000, 10_000).loss(0.01) == loss_by_rates(9_000, 10_000, 1_000, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("rates", "point"),
+    [(Rates(3, 3, 0, 3), np.inf), (Rates(1, 3, 2, 3), 0), (Rates(0, 0, 0, 3), 0), (Rates(3, 3, 0, 0), 0)],
+)
+def test_rates_without_evidence_or_without_errors(rates: Rates, point: float) -> None:
+    assert rates.point == point
+    assert rates.loss(0.01) == 0.0
 
 
 def test_delta_lowers_the_loss() -> None:

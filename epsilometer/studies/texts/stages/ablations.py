@@ -82,7 +82,7 @@ def _variations(params: TextsParams, ablation: Ablation) -> Iterator[Variation]:
 def _audited(
     params: TextsParams, name: str, built: Mechanism, candidates: int, temperature: float, seed: int, match: Match
 ) -> pl.DataFrame:
-    """The rows of one variation of a cell but for its factor and value, one an attack."""
+    """The rows of one variation of a cell but for its factor and value, one an attack, with more columns."""
     cell = params.ablations[name]
     epsilon, count = cell.epsilon, cell.trials
     among, vectors = pool(params, cell.dataset, match)
@@ -92,9 +92,5 @@ def _audited(
     (rewrites,) = rewrite_all(built, Job(among.texts, sampled.source, [epsilon], [noise]))
     design = Design(alpha=params.audit.alpha, seed=params.audit.seed + seed)
     estimates = attacked(among, sampled, {epsilon: rewrites}, attacks(params), mechanism=built, design=design)
-    columns = ("epsilon", "attack", "validated", "trials", "success_rate", "loss", "point", "upper", "ceiling")
-    return estimates.select(
-        *columns,
-        dataset=pl.lit(cell.dataset),
-        mechanism=pl.lit(cell.mechanism),
-    )
+    rows = estimates.join(estimates.by_rates, ["epsilon", "attack"], "left", maintain_order="left")
+    return rows.with_columns(dataset=pl.lit(cell.dataset), mechanism=pl.lit(cell.mechanism))
