@@ -30,14 +30,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from benchmarks.shared.budgets import LossByBudget
 from benchmarks.shared.pages import RESULTS, cell, head, table
-from epsilometer.auditing.calibration.computed import meet
-from epsilometer.auditing.exact_loss.from_texts import chosen
-from epsilometer.auditing.exact_loss.losses import Effort
-from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.text_audit import mechanism
 from epsilometer.core import tables
 from epsilometer.core.mechanism import HasFirstTokens, HasTokens, Mechanism
@@ -60,12 +56,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 EPSILONS = (2500.0, 1000.0, 250.0, 10.0)  # tables 1 and 3
 TARGETS = (0.5, 1.0, 2.0)  # nats
-LEAST, MOST, WIDTH = 5.0, 60.0, 1.25  # budgets searched, and the ratio of an interval's ends to stop at
-DRAWS = 96
+LEAST, MOST = 5.0, 60.0  # budgets searched
 COUNT, SHOWN, SEEDS, LIKELIEST = 12, 3, 3, 1000
 _INTERVALS = "with 99 % intervals of Student's t"
-
-Ends = tuple[float, float]  # of a loss
 
 
 class Preserved(NamedTuple):
@@ -126,23 +119,14 @@ def equal_epsilon(bench: Bench) -> Iterator[str]:
 
 def equal_loss(bench: Bench) -> Iterator[str]:
     """The budget at each target, and what is kept there."""
-    pairs, rows = chosen(bench.texts, DRAWS), dict[float, list[str]]()
+    rows = dict[float, list[str]]()
     for name, built in bench.mechanisms.items():
-        losses = dict[float, dict[str, Any]]()
-
-        def loss(epsilon: float, built: Mechanism = built, losses: dict[float, dict[str, Any]] = losses) -> Ends:
-            if epsilon not in losses:
-                of_all = measure(built, bench.texts, [epsilon], pairs, Effort(all_pairs=False, draws=DRAWS)).losses
-                losses[epsilon] = of_all.row(by_predicate=pl.col("pairs") == "all", named=True)
-            return losses[epsilon]["average_low"], losses[epsilon]["average_high"]
-
+        losses = LossByBudget(built, bench.texts)
         for target in TARGETS:
-            met = meet(loss, target, LEAST, MOST, width=WIDTH, watch=lambda *_: None)
-            epsilon = float(f"{met.best or (met.high if met.low == 0 else met.low):.3g}")
-            low, high = loss(epsilon)
-            result, by = bench.rewritten(name, epsilon), losses[epsilon]
-            law = "estimate" if by["method"] != "exact" else "law of latents" if by["sees"] == "latents" else "law"
-            row = (f"{target:g}", name, f"{epsilon:g}", f"{low:.2f} to {high:.2f}", law, mean_interval(result.cosines))
+            epsilon, _ = losses.losing(target, LEAST, MOST)
+            low, high = losses.ends(epsilon)
+            result, by = bench.rewritten(name, epsilon), losses.method(epsilon)
+            row = (f"{target:g}", name, f"{epsilon:g}", f"{low:.2f} to {high:.2f}", by, mean_interval(result.cosines))
             rows.setdefault(target, []).append(f"| {' | '.join(row)} | {cell(result.rewrites[0])} |")
     said = f"Losses in nats over pairs of {len(bench.texts)} texts; the text is “{cell(bench.texts[0])}”."
     head = "| target | mechanism | epsilon | loss | by | cosine | rewrite |"
