@@ -144,7 +144,7 @@ def _show_with_reasons(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None
 
 
 def compare(
-    first: Annotated[str, typer.Argument(help="A mechanism and epsilon: tem=11.")],
+    first: Annotated[str, typer.Argument(help="A mechanism and its epsilon, tem=11; presidio, which takes none.")],
     second: Annotated[str, typer.Argument(help="Another, attacked on the same trials: mvc=70.")],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The last audit's trials else.")] = None,
     trials: Annotated[int, typer.Option(help="On texts of your own.")] = 2000,
