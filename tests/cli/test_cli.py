@@ -132,6 +132,24 @@ def test_an_attack_that_does_not_apply_is_said_so(capsys: pytest.CaptureFixture[
     assert "note: not run: likelihood, which does not apply to this mechanism" in err
 
 
+def test_a_loss_that_no_guesses_could_have_proved_is_not_testable(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Seven guesses between two texts, all right, come by chance too often; so does a set of two people."""
+    rows = [{"text": f"{word} {n}", "author": word} for word in ("tea", "milk", "rum") for n in ("first", "second")]
+    pl.DataFrame(rows).write_csv(tmp_path / "few.csv")
+    arguments = ("audit", tmp_path / "few.csv", "--mechanism", "identity")
+    drawn = ("--attacks", "lexical", "--temperature", 0)
+    for options in ((*drawn, "--trials", 7), ("--author", "author", "--linkers", "bm25", "--among", 2, "--trials", 1)):
+        code, out, _ = call(capsys, *arguments, *options)
+        assert (code, "not testable" in out) == (0, True)
+        code, out, _ = call(capsys, *arguments, *options, "--json")
+        assert [(row["loss"], row["ceiling"]) for row in json.loads(out)] == [(0, 0)]
+    assert "not testable" not in call(capsys, *arguments, *drawn, "--trials", 8)[1]
+    code, out, _ = call(capsys, "gate", *arguments[1:], "--attacks", "lexical", "--max-loss", 1, "--budget", 5)
+    assert (code, "not testable: too few trials" in out) == (3, True)
+
+
 def test_help_names_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(call(capsys, "audit", "--help")[1].split())
     assert f"({', '.join(names('attacks/identification'))})" in said
