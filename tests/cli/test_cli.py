@@ -26,6 +26,7 @@ from epsilometer.core.component import names
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.corpora import files
 from epsilometer.pipeline import repro
+from epsilometer.pipeline.checking import AbsentError
 from epsilometer.runtime.progress import parse
 from tests.support.commands import call
 from tests.support.places import ROOT
@@ -541,7 +542,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
 
 
 def test_repro_alone_is_the_whole_audit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It checks first, and shows the report at the end; with arguments it is `dvc repro`."""
+    """It checks first, and shows the report at the end; with arguments it is `dvc repro` after that check."""
     steps: list[object] = []
     monkeypatch.setattr(commands, "check", lambda: steps.append("check"))
     monkeypatch.setattr(repro, "main", steps.append)
@@ -549,7 +550,34 @@ def test_repro_alone_is_the_whole_audit(capsys: pytest.CaptureFixture[str], monk
     assert call(capsys, "repro")[0] == 0
     assert steps == ["check", [], "report"]
     assert call(capsys, "repro", "trials", "--force")[0] == 0
-    assert steps[3:] == [["trials", "--force"]]
+    assert steps[3:] == ["check", ["trials", "--force"]]
+
+
+def test_a_missing_file_stops_the_stages_that_need_it_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent() -> None:
+        raise AbsentError(["datasets.songs.source: there is no 'songs.csv'"], [])
+
+    steps: list[object] = []
+    monkeypatch.setattr(commands, "check", absent)
+    monkeypatch.setattr(repro, "main", steps.append)
+    assert call(capsys, "repro")[0] == 2
+    code, _, err = call(capsys, "repro", "prepare@queries")
+    assert (code, steps) == (0, [["prepare@queries"]])
+    assert "note: what needs a missing file cannot run: datasets.songs.source: there is no 'songs.csv'" in err
+
+
+def test_a_stage_is_not_begun_with_invalid_parameters(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = call(capsys, "repro", "--help")
+    assert (code, "--force" in out, "`dvc repro --help`" in out) == (0, False, True)  # it needs no project
+    monkeypatch.setattr(repro, "main", lambda targets: pytest.fail("begun"))
+    Path("params.yaml").write_text((ROOT / "params.yaml").read_text().replace("candidates: 2", "candidates: 1"))
+    code, _, err = call(capsys, "repro", "prepare@queries")
+    assert (code, "trials.candidates" in err) == (2, True)
 
 
 def test_report_prints_estimates_and_place(
