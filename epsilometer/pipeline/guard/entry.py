@@ -33,7 +33,12 @@ def stage(name: str, *arguments: str) -> None:
     if name not in (files := bodies()):
         raise unknown("stage", name, files)
     _check_entry(name, arguments)
-    module = ".".join(files[name].relative_to(PACKAGE.parent).with_suffix("").parts)
+    body(name, *arguments)
+
+
+def body(name: str, *arguments: str) -> None:
+    """Run what stands in the file of a stage, or in that of `calibrate`, which a flow runs and dvc.yaml does not have."""
+    module = ".".join(bodies()[name].relative_to(PACKAGE.parent).with_suffix("").parts)
 
     def main(*arguments: str) -> None:
         import_module(module).main(*arguments)
@@ -116,4 +121,4 @@ def _say_why() -> None:
 
 
 if __name__ == "__main__":
-    stage(*sys.argv[1:])
+    body(*sys.argv[1:])
