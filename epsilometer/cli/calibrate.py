@@ -86,6 +86,8 @@ def calibrate(
 
     With --training it finds the noise of trainings instead, a row a kind of noise: the sigma and kappa at which one
     gradient tells as much.
+
+    Ends with 3 unless every search found what it is for; a mechanism without a privacy budget is not searched.
     """
     from epsilometer.pipeline.calibrating import calibrate_cells
     from epsilometer.pipeline.params import read
@@ -97,7 +99,7 @@ def calibrate(
                 "--training goes with --target, --measure, --width, --budget and --json alone, since its attacks and "
                 "the range of its levels are given; leave out the rest"
             )
-        _show_with_reasons(_trainings(training, target, searching), as_json)
+        _conclude(_trainings(training, target, searching), as_json)
         return
     search = calibrating.Search(**asdict(searching))
     if file is None:
@@ -115,7 +117,7 @@ def calibrate(
                 calibrating.calibrate_texts(texts, name, target, search, settings=chosen[name], name=file.name)
                 for name in mechanism
             ]
-    _show_with_reasons(rows, as_json)
+    _conclude(rows, as_json)
 
 
 def _trainings(training: Sequence[str], target: float, searching: SearchOptions) -> list[dict[str, Any]]:
@@ -128,8 +130,12 @@ def _trainings(training: Sequence[str], target: float, searching: SearchOptions)
         return list(calibrate_training(read(), training, aim))
 
 
-def _show_with_reasons(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    """Print the rows; a table without the reasons, which go to standard error."""
+def _conclude(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """Print the rows, a table without the reasons, which go to standard error; the exit code is 3 where one is open."""
+    from epsilometer.auditing.calibration.sampled import FOUND
+    from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED
+
+    searched = {row["status"] for row in rows} - {NOT_SEARCHED}
     if not as_json:
         for row in rows:
             if row["reason"]:
@@ -141,6 +147,8 @@ def _show_with_reasons(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None
                 note(f"{of}: {row['reason']}")
         rows = [{key: value for key, value in row.items() if key != "reason"} for row in rows]
     show(rows, as_json)
+    if searched != {FOUND}:
+        raise typer.Exit(3)
 
 
 def compare(

@@ -140,6 +140,8 @@ def test_the_command_line_needs_no_epsilon(tmp_path: Path, capsys: pytest.Captur
     code, out, _ = called(capsys, "audit", path, "--command", "cat", *shared, "--json")
     assert code == 0
     assert json.loads(out)[0]["epsilon"] is None
+    code, out, _ = called(capsys, "calibrate", path, "--mechanism", "identity", "--target", 1)
+    assert (code, NOT_SEARCHED in out) == (3, True)
     assert called(capsys, "rewrite", "--mechanism", "identity", path)[:2] == (0, "\n".join(TEXTS) + "\n")
     for command in (["rewrite", path, "--epsilon", 2], ["audit", path, "--epsilons", 2], ["claims", "--epsilon", 2]):
         named = ["--mechanism", "identity"] if command[0] != "claims" else ["identity"]

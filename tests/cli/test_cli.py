@@ -181,7 +181,7 @@ def test_every_command_on_texts_reads_them_in_the_same_ways(
     )
     monkeypatch.setattr(
         "epsilometer.studies.texts.calibrating.losses.calibrate_texts",
-        lambda texts, *_, **__: read.append(texts) or {"reason": ""},
+        lambda texts, *_, **__: read.append(texts) or {"status": "found", "reason": ""},
     )
     monkeypatch.setattr(
         "epsilometer.studies.texts.comparing.compare_texts", lambda texts, *_, **__: read.append(texts) or []

@@ -37,7 +37,7 @@ def stage(name: str, *arguments: str) -> None:
 
 
 def body(name: str, *arguments: str) -> None:
-    """Run what stands in the file of a stage, or in that of `calibrate`, which a flow runs and dvc.yaml does not have."""
+    """Run what stands in the file of a stage, or of `calibrate`, which a flow runs and dvc.yaml does not have."""
     module = ".".join(bodies()[name].relative_to(PACKAGE.parent).with_suffix("").parts)
 
     def main(*arguments: str) -> None:
