@@ -85,9 +85,7 @@ def calibrate(
     attacks fresh trials.
 
     With --training it finds the noise of trainings instead, a row a kind of noise: the sigma and kappa at which one
-    gradient tells as much.
-
-    Ends with 3 unless every search found what it is for; a mechanism without a privacy budget is not searched.
+    gradient tells as much. Ends with 3 unless every search found an epsilon, or a noise.
     """
     from epsilometer.pipeline.calibrating import calibrate_cells
     from epsilometer.pipeline.params import read

@@ -140,13 +140,16 @@ def test_a_loss_that_no_guesses_could_have_proved_is_not_testable(
     rows = [{"text": f"{word} {n}", "author": word} for word in ("tea", "milk", "rum") for n in ("first", "second")]
     pl.DataFrame(rows).write_csv(tmp_path / "few.csv")
     arguments = ("audit", tmp_path / "few.csv", "--mechanism", "identity")
-    drawn = ("--attacks", "lexical", "--temperature", 0)
-    for options in ((*drawn, "--trials", 7), ("--author", "author", "--linkers", "bm25", "--among", 2, "--trials", 1)):
+    attacked = ("--attacks", "lexical", "--temperature", 0)
+    for options in (
+        (*attacked, "--trials", 7),
+        ("--author", "author", "--linkers", "bm25", "--among", 2, "--trials", 1),
+    ):
         code, out, _ = call(capsys, *arguments, *options)
         assert (code, "not testable" in out) == (0, True)
         code, out, _ = call(capsys, *arguments, *options, "--json")
         assert [(row["loss"], row["ceiling"]) for row in json.loads(out)] == [(0, 0)]
-    assert "not testable" not in call(capsys, *arguments, *drawn, "--trials", 8)[1]
+    assert "not testable" not in call(capsys, *arguments, *attacked, "--trials", 8)[1]
     code, out, _ = call(capsys, "gate", *arguments[1:], "--attacks", "lexical", "--max-loss", 1, "--budget", 5)
     assert (code, "not testable: too few trials" in out) == (3, True)
 
