@@ -85,7 +85,7 @@ def calibrate(
     attacks fresh trials.
 
     With --training it finds the noise of trainings instead, a row a kind of noise: the sigma and kappa at which one
-    gradient tells as much. Ends with 3 unless every search found an epsilon, or a noise.
+    gradient tells as much. Ends with 3 where a search ends otherwise than found.
     """
     from epsilometer.pipeline.calibrating import calibrate_cells
     from epsilometer.pipeline.params import read
