@@ -85,6 +85,7 @@ def test_a_killed_audit_asks_nothing_twice(server: Deployed, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_it_and_the_next_run_goes_on(server: Deployed) -> None:
     server.delay = 0.05
     words = arguments(server, "--private-texts", "--trials", "60", *QUICK)
@@ -102,6 +103,7 @@ def test_ctrl_c_ends_it_and_the_next_run_goes_on(server: Deployed) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_probe_with_130_and_reports_what_was_sent(server: Deployed) -> None:
     words = ["audit", "--endpoint", server.url, "--template", "anonymiser.yaml", "--probe-failures"]
     words += ["--confirm-host", "127.0.0.1", "--rate", "50"]
