@@ -73,6 +73,16 @@ def interruptible() -> Iterator[None]:
             process.kill()
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Real data sets beside the project; tests that use them skip where they are absent."""

@@ -19,7 +19,6 @@ import epsilometer
 from epsilometer.auditing import text_audit
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, ESTIMATORS, OUTPUTS, TRIALS
 from epsilometer.auditing.trials.design import Design
-from epsilometer.cli import main
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET, budget_name, restored, stored
@@ -37,6 +36,7 @@ from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED
 from epsilometer.studies.texts.comparing import compare_cells, compare_texts
 from epsilometer.studies.texts.stages import attack, claims, estimate, rewrite, similarity
 from epsilometer.studies.texts.tables import SIMILARITY, latents_path, rewrites_path
+from tests.support.commands import call
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [f"{a} song {b}" for a in ("play", "stop", "find") for b in ("now", "later", "tomorrow", "again")]
@@ -89,27 +89,20 @@ def test_there_is_nothing_to_calibrate_or_to_compare() -> None:
         compare_texts(TEXTS, ("identity", 1.0), ("randomized_response", 2.0), trials=20)
 
 
-def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return int(exit.value.code or 0), out, err
-
-
 def test_the_command_line_needs_no_epsilon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(TEXTS))
     shared = ["--attacks", "lexical", "--trials", 100, "--temperature", 0]
-    code, out, _ = called(capsys, "audit", path, "--mechanism", "identity", *shared, "--json")
+    code, out, _ = call(capsys, "audit", path, "--mechanism", "identity", *shared, "--json")
     assert code == 0
     assert json.loads(out)[0]["epsilon"] is None
-    assert called(capsys, "audit", path, "--mechanism", "identity", *shared)[0] == 0
-    code, out, _ = called(capsys, "audit", path, "--command", "cat", *shared, "--json")
+    assert call(capsys, "audit", path, "--mechanism", "identity", *shared)[0] == 0
+    code, out, _ = call(capsys, "audit", path, "--command", "cat", *shared, "--json")
     assert code == 0
     assert json.loads(out)[0]["epsilon"] is None
-    assert called(capsys, "rewrite", "--mechanism", "identity", path)[:2] == (0, "\n".join(TEXTS) + "\n")
+    assert call(capsys, "rewrite", "--mechanism", "identity", path)[:2] == (0, "\n".join(TEXTS) + "\n")
     for command in (["rewrite", path], ["audit", path, *shared]):
-        code, _, err = called(capsys, *command, "--mechanism", "randomized_response", "--set", 'resource=["a", "b"]')
+        code, _, err = call(capsys, *command, "--mechanism", "randomized_response", "--set", 'resource=["a", "b"]')
         assert code == 2
         assert "takes a privacy budget" in err
 

@@ -19,13 +19,13 @@ import pytest
 import yaml
 
 import epsilometer
-from epsilometer.cli import main
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.corpora.synthetic import generate
 from epsilometer.project.paths import inside
 from epsilometer.studies.texts.cells import rewrites as read_cell
 from epsilometer.studies.texts.stages import rewrite
+from tests.support.commands import run
 from tests.support.deployed import Deployed, deployed
 from tests.support.page_project import write_project
 from tests.support.places import ROOT
@@ -49,12 +49,6 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Deployed
     (tmp_path / "anonymiser.yaml").write_text(template)
     with deployed() as running:
         yield running
-
-
-def run(*words: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(words)
-    return int(stopped.value.code or 0)
 
 
 def arguments(server: Deployed, *words: str, command: str = "audit") -> list[str]:

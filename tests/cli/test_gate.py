@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from epsilometer.cli import main
 from epsilometer.corpora.synthetic import generate
 from epsilometer.pipeline import params
 from epsilometer.pipeline.measured import accept
 from epsilometer.pipeline.stages import prepare
 from epsilometer.report.gate import Result, schema
+from tests.support.commands import run
 from tests.support.places import ROOT
 from tests.support.small_audit import audited, leaks
 
@@ -49,12 +49,6 @@ def project(tmp_path, monkeypatch) -> Path:
     texts = [f"{who} wants {what} at {when}" for who in "abcd" for what in ("tea", "milk", "rum") for when in "12345"]
     (tmp_path / "texts.txt").write_text("\n".join(texts))
     return tmp_path
-
-
-def run(*words: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(words)
-    return int(stopped.value.code or 0)
 
 
 def gate(*words: str) -> int:
