@@ -89,7 +89,9 @@ def one_run(
     """Bound epsilon from below by the scores of canaries, after one training run.
 
     By two methods whatever the training is, and by a third if its trade-off curve is a Gaussian's. 0 is no evidence.
+    Ends with 1 where the claim is violated, with 3 where so many canaries could not refute it.
     """
+    from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
     from epsilometer.auditing.one_run.scores import one_run as prove
     from epsilometer.corpora import files
 
@@ -104,6 +106,8 @@ def one_run(
         alpha=alpha,
     )
     show(table.to_dicts(), as_json)
+    if code := {VIOLATED: 1, NOT_TESTABLE: 3}.get(table["verdict"][0]):
+        raise typer.Exit(code)
 
 
 def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) -> pl.DataFrame:

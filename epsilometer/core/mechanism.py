@@ -395,10 +395,17 @@ def has_budget(mechanism: Mechanism) -> bool:
 def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, setting: str = "epsilons") -> Sequence[float]:
     """Returns the budgets to rewrite at: `epsilons`, or NO_BUDGET alone where there are none and none is needed.
 
-    Raises UserError, naming the `setting`, for epsilons out of range, and for none where the mechanism takes one.
+    Raises UserError, naming the `setting`, for epsilons out of range, for some where the mechanism takes none, so that
+    no table says a budget that had no effect, and for none where it takes one.
     """
     if epsilons is not None:
         check_epsilons(epsilons, setting)
+        if not has_budget(mechanism):
+            raise UserError(
+                f"{setting} must be left out, got {', '.join(f'{e:g}' for e in epsilons)}, since this mechanism takes "
+                "no privacy budget; a program takes one by {epsilon} in its command, a function as "
+                "rewrite(text, epsilon, rng)"
+            )
         return epsilons
     if has_budget(mechanism):
         raise UserError(

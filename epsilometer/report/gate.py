@@ -39,6 +39,7 @@ from epsilometer.auditing.limits.subject import Subject
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, stored
+from epsilometer.core.rounding import NOT_TESTABLE
 from epsilometer.report import sheet
 
 EXIT = {PASSED: 0, LEAKS_MORE: 1}
@@ -227,7 +228,7 @@ def _detectable(decision: Decision, first: Judged) -> str:
     elif isinstance(first.limit, LinkingLimit):
         said = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
     else:
-        said = "too few rewrites to decide"
+        said = f"{NOT_TESTABLE}: too few rewrites"
     if first.status == UNDECIDED and isinstance(first.limit, LossLimit):
         needed = fewest_rewrites(first.limit.loss, decision.candidates, decision.errors)
         limit = allowed_nats(first.limit.loss)

@@ -36,12 +36,14 @@ def test_canaries_are_planted_and_their_scores_judged(capsys: pytest.CaptureFixt
     arguments = ("one-run", "scores.csv", "--key", "texts.key.csv", "--delta", "1e-6", "--json")
     code, out, _ = call(capsys, *arguments, "--claim", "1,1e-6", "--claim", "3,0")
     rows = {row["method"]: row for row in json.loads(out)}
-    assert code == 0
+    assert code == 1
     assert 3 < rows["f-dp"]["lower"] <= rows["f-dp"]["ceiling"]
     assert {row["verdict"] for row in rows.values()} == {"violated"}
     scored(certain=False)
-    code, out, _ = call(capsys, *arguments, "--claim", "1,1e-6")
-    assert all(row["lower"] < 1 and row["verdict"] == "not refuted" for row in json.loads(out))
+    for claim, ended, verdict in (([], 0, "no claim"), ([1], 0, "not refuted"), ([100], 3, "not testable")):
+        code, out, _ = call(capsys, *arguments, *(f"--claim={epsilon},1e-6" for epsilon in claim))
+        assert code == ended
+        assert all(row["lower"] < 1 and row["verdict"] == verdict for row in json.loads(out))
 
 
 def test_the_files_are_private_and_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None:

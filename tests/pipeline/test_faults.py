@@ -694,7 +694,7 @@ def test_what_dvc_had_begun_to_copy_into_an_output_is_no_part_of_it(project: Pro
 @pytest.mark.slow
 def test_a_limit_on_the_size_of_files(project: Project) -> None:
     """The same where nothing may be mounted: a file may not grow beyond 100 kB."""
-    said = project.run("sh", "-c", "ulimit -f 200; exec epsilometer repro --force", fails=True)
+    said = project.run("sh", "-c", "ulimit -f 200; exec python -m epsilometer.pipeline.repro --force", fails=True)
     assert "error: make: a file may not grow to the size that it needs (ulimit -f)" in said
     project.run()
     assert project.results() == project.outputs
