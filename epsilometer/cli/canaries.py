@@ -54,9 +54,10 @@ def canaries(
         raise UserError(f"--out and --key must be two files, got {out} for both; name another one")
     if files.suffix(out) not in files.TABLES:
         raise UserError(f"--out must end in one of {', '.join(files.TABLES)}, got {out}; name another file")
-    for path in (out, key):
-        if path.exists():
-            raise UserError(f"{path} exists, and may be the key of another run; name another file or delete it")
+    if out.exists():
+        raise UserError(f"{out} exists; name another file (--out), or delete it")
+    if key.exists():
+        raise UserError(f"{key} exists, and a key that is lost cannot be drawn again; name another file (--key)")
     request = CanaryRequest(text, label, count, kind=kind, replaced=replaced)  # type: ignore[arg-type]  # it checks the kind
     table = files.read(file, layout)
     for column in (text, label):

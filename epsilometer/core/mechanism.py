@@ -8,6 +8,7 @@ without a privacy budget says `has_budget = False`, or is a function `rewrite(te
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, overload, runtime_checkable
@@ -330,6 +331,18 @@ class RewritesGrid(Protocol):
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """As `rewrite`, for several epsilons and their streams in one pass; equal to rewriting one by one."""
         ...
+
+
+class OneOfGrid(ABC):
+    """For a mechanism whose `rewrite` is one epsilon of its `rewrite_grid`."""
+
+    @abstractmethod
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """As `RewritesGrid` has it."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One rewrite a text, as `Mechanism` has it."""
+        return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
 
 @runtime_checkable

@@ -24,7 +24,6 @@ from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, ESTIMATORS, OUTPUTS,
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.units import audit_units
 from epsilometer.auditing.worst_pair import audit_worst
-from epsilometer.cli import main
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET, budget_name, restored, stored
@@ -42,6 +41,7 @@ from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED
 from epsilometer.studies.texts.comparing import compare_cells
 from epsilometer.studies.texts.stages import attack, claims, estimate, rewrite, similarity
 from epsilometer.studies.texts.tables import SIMILARITY, latents_path, rewrites_path
+from tests.support.commands import call
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [f"{a} song {b}" for a in ("play", "stop", "find") for b in ("now", "later", "tomorrow", "again")]
@@ -122,34 +122,27 @@ def test_mechanisms_without_a_budget_are_compared_by_themselves() -> None:
         epsilometer.compare(TEXTS, same, mask, **options)
 
 
-def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return int(exit.value.code or 0), out, err
-
-
 def test_the_command_line_needs_no_epsilon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(TEXTS))
     shared = ["--attacks", "lexical", "--trials", 100, "--temperature", 0]
-    code, out, _ = called(capsys, "audit", path, "--mechanism", "identity", *shared, "--json")
+    code, out, _ = call(capsys, "audit", path, "--mechanism", "identity", *shared, "--json")
     assert code == 0
     assert json.loads(out)[0]["epsilon"] is None
-    assert called(capsys, "audit", path, "--mechanism", "identity", *shared)[0] == 0
-    code, out, _ = called(capsys, "audit", path, "--command", "cat", *shared, "--json")
+    assert call(capsys, "audit", path, "--mechanism", "identity", *shared)[0] == 0
+    code, out, _ = call(capsys, "audit", path, "--command", "cat", *shared, "--json")
     assert code == 0
     assert json.loads(out)[0]["epsilon"] is None
-    code, out, _ = called(capsys, "calibrate", path, "--mechanism", "identity", "--target", 1)
+    code, out, _ = call(capsys, "calibrate", path, "--mechanism", "identity", "--target", 1)
     assert (code, NOT_SEARCHED in out) == (3, True)
-    assert called(capsys, "rewrite", "--mechanism", "identity", path)[:2] == (0, "\n".join(TEXTS) + "\n")
+    assert call(capsys, "rewrite", "--mechanism", "identity", path)[:2] == (0, "\n".join(TEXTS) + "\n")
     for command in (["rewrite", path, "--epsilon", 2], ["audit", path, "--epsilons", 2], ["claims", "--epsilon", 2]):
         named = ["--mechanism", "identity"] if command[0] != "claims" else ["identity"]
-        code, out, err = called(capsys, *command, *named)
+        code, out, err = call(capsys, *command, *named)
         assert (code, out) == (2, "")
         assert LEFT_OUT in err
     for command in (["rewrite", path], ["audit", path, *shared]):
-        code, _, err = called(capsys, *command, "--mechanism", "randomized_response", "--set", 'resource=["a", "b"]')
+        code, _, err = call(capsys, *command, "--mechanism", "randomized_response", "--set", 'resource=["a", "b"]')
         assert code == 2
         assert "takes a privacy budget" in err
 

@@ -54,9 +54,9 @@ def test_the_files_are_private_and_never_overwritten(capsys: pytest.CaptureFixtu
     before = Path("texts.key.csv").read_bytes()
     code, _, err = call(capsys, *arguments)
     assert code == 2
-    assert "texts.planted.csv exists" in err
+    assert "texts.planted.csv exists; name another file (--out)" in err
     code, _, err = call(capsys, *arguments, "--out", "other.csv")
-    assert "texts.key.csv exists" in err
+    assert "texts.key.csv exists, and a key that is lost cannot be drawn again; name another file (--key)" in err
     assert Path("texts.key.csv").read_bytes() == before
     assert not Path("other.csv").exists()
 

@@ -151,7 +151,7 @@ def test_a_loss_that_no_guesses_could_have_proved_is_not_testable(
         assert [(row["loss"], row["ceiling"]) for row in json.loads(out)] == [(0, 0)]
     assert "not testable" not in call(capsys, *arguments, *attacked, "--trials", 8)[1]
     code, out, _ = call(capsys, "gate", *arguments[1:], "--attacks", "lexical", "--max-loss", 1, "--budget", 5)
-    assert (code, "not testable: too few trials" in out) == (3, True)
+    assert (code, "not testable: too few rewrites" in out) == (3, True)
 
 
 def test_help_names_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -514,6 +514,8 @@ def test_rewrite_streams_and_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
         ("--mechanism identity --epsilon 0", "epsilon must be a finite number > 0"),
         ("--mechanism idenity", "did you mean 'identity'?"),
         ("--mechanism identity nothing.txt", "there is no file 'nothing.txt'"),
+        ("--mechanism identity .", "'.' is a folder, and rewrite reads one file"),
+        ("--mechanism coin --epsilon 1 latin.txt", "coin needs the list of public texts that it chooses among"),
         ("--mechanism identity latin.txt", "latin.txt, line 2: not UTF-8 (byte 3 of the line)"),
         ("--epsilon 1", "Missing option '--mechanism'"),
     ],
@@ -528,6 +530,7 @@ def test_a_mistake_in_a_rewrite(
     assert message in err
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "epsilometer.cli", "rewrite", "--mechanism", "identity"]
     with subprocess.Popen(
@@ -594,7 +597,7 @@ def test_report_prints_estimates_and_place(
     Path("params.yaml").write_text((ROOT / "params.yaml").read_text())
     code, _, err = call(capsys, "report")
     assert code == 2
-    assert "data/estimates.parquet does not exist; `dvc repro` makes it" in err
+    assert "data/estimates.parquet does not exist; stages of a project make it" in err
     row = {name: "x" if dtype == pl.String else 1 for name, dtype in ESTIMATES.items()}
     row |= {"loss": 0.25, "upper": math.inf, "p_value": None, "expected": None, "verdict": "not testable"}
     tables.write(pl.DataFrame([row], schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
