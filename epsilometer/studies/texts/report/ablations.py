@@ -13,7 +13,7 @@ from epsilometer.report.figures import WIDTH, Figure, Specification, by_name, en
 from epsilometer.report.rows import within_ceiling
 from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, records
-from epsilometer.report.wording import budget, loss_between, share
+from epsilometer.report.wording import budget, loss_between, nats, share
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import tokens_path, varied_path
 
@@ -44,13 +44,19 @@ def varied(ablations: pl.DataFrame) -> Table:
     """Losses when one factor of the audit is varied."""
     columns = (
         NAMED + " | attack: {attack} | factor: {factor} | value: {value:number} | trials: {trials} | loss: {interval}"
-        " | plug-in: {point:.2f} | by two rates: {by_rates:.2f} | plug-in by two rates: {by_rates_point:.2f}"
+        " | plug-in: {plug_in} | by two rates: {by_rates:.2f} | plug-in by two rates: {plug_in_by_rates}"
     )
     caption = (
         "The plug-in value of the loss at the observed share of right guesses; then, from the true and false positives "
-        "of the first candidate, the lower end and the plug-in value (TeDA, figure 9)."
+        "of the first candidate, the lower end and the plug-in value (TeDA, figure 9). An infinite plug-in value is "
+        "above the ceiling."
     )
-    rows = [{**row, "interval": loss_between(row)} for row in ablations.to_dicts()]
+    rows = []
+    for row in ablations.to_dicts():
+        points = [
+            None if row[name] is None else nats(row[name], row["ceiling"]) for name in ("point", "by_rates_point")
+        ]
+        rows.append(row | {"interval": loss_between(row), "plug_in": points[0], "plug_in_by_rates": points[1]})
     return Table("One factor of the audit varied", caption, records(rows, columns), folded=True)
 
 
@@ -70,6 +76,7 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
 
     def panel(factor: str, attack: str) -> alt.LayerChart | alt.FacetChart:
         here = within_ceiling(table.filter(factor=factor, attack=attack)).sort("dataset", "mechanism", "value")
+        here = here.drop("by_rates", "by_rates_point")
         name = f"ablation {factor} {attack}"
         datasets[name] = here.with_columns(label=pl.col("value").map_elements(budget, pl.String)).to_dicts()
         base = alt.Chart(alt.NamedData(name))

@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 
 from epsilometer.core.errors import UserError
+from epsilometer.report.figures import Figure
+from epsilometer.report.table import Table
 from epsilometer.studies.texts.report import ablations
 from tests.support.audited import HOSTILE, audit, bare, estimates, tables_of_all, text_of
 
@@ -27,3 +29,15 @@ def test_tokens_of_private_data_are_refused(name: str) -> None:
 
 def test_without_ablations_there_is_no_section() -> None:
     assert ablations.section(bare(estimates())) is None
+
+
+def test_a_plug_in_value_that_is_infinite_is_above_the_ceiling() -> None:
+    results = audit()
+    section = ablations.section(results)
+    assert section is not None
+    figure, table, *_ = section.blocks
+    assert isinstance(figure, Figure)
+    assert "Infinity" not in figure.json
+    assert isinstance(table, Table)
+    assert {row["plug-in by two rates"] for row in table.rows} == {"above 4.50"}
+    assert {row["plug-in"] for row in table.rows} == {"0.80"}
