@@ -1,6 +1,6 @@
 """All tables: `make bench`; some of them: `python -m benchmarks NAME...`.
 
-Some need what not everybody has: `gpu` a GPU, `similarity` and `privrewrite` files of texts, which are named to them
+Some need what not everybody has: `gpu` a GPU, `similarity`, `privrewrite` and `examples` files, which are named to them
 (`python -m benchmarks.similarity`). `peers` measures the reference code beside ours, and fetches it first.
 """
 
@@ -14,7 +14,7 @@ import torch
 
 import benchmarks
 
-_NEEDS_FILES = ("similarity", "privrewrite")
+_NEEDS_FILES = ("similarity", "privrewrite", "examples")
 
 
 def tables() -> list[str]:

@@ -29,7 +29,7 @@ import math
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.shared.pages import RESULTS, head
+from benchmarks.shared.pages import RESULTS, head, table
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
@@ -190,12 +190,6 @@ def varied(vectors: Vectors, texts: Sequence[str], few: int, epsilon: float) -> 
             cosines, left = expected(built(vectors, **{setting: value}), vectors, some, epsilon)
             change = mean_interval(cosines - usual[: len(some)], ".2g")
             yield f"| {setting} | {value:g} | {cosines.mean():.3f} | {change} | {left.mean():.2f} | {len(some)} |"
-
-
-def table(heading: str, said: str, head: str, rows: Iterable[str]) -> Iterator[str]:
-    """A heading, a sentence and a table."""
-    yield from ("", f"## {heading}", "", *([said, ""] if said else []), head, "|---" * (head.count("|") - 1) + "|")
-    yield from rows
 
 
 def chosen(vectors: Vectors, every: Sequence[str], few: int) -> Iterator[str]:

@@ -24,20 +24,16 @@ from __future__ import annotations
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.shared.pages import RESULTS, head
-from epsilometer.auditing.calibration.computed import meet
-from epsilometer.auditing.exact_loss.from_texts import chosen
-from epsilometer.auditing.exact_loss.losses import Effort
-from epsilometer.auditing.exact_loss.measuring import measure
+from benchmarks.shared.budgets import LossByBudget
+from benchmarks.shared.pages import RESULTS, cell, head, table
 from epsilometer.auditing.text_audit import mechanism
 from epsilometer.core import tables
 from epsilometer.core.mechanism import HasFirstTokens, HasTokens, Mechanism
@@ -60,12 +56,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 EPSILONS = (2500.0, 1000.0, 250.0, 10.0)  # tables 1 and 3
 TARGETS = (0.5, 1.0, 2.0)  # nats
-LEAST, MOST, WIDTH = 5.0, 60.0, 1.25  # budgets searched, and the ratio of an interval's ends to stop at
-DRAWS = 96
+LEAST, MOST = 5.0, 60.0  # budgets searched
 COUNT, SHOWN, SEEDS, LIKELIEST = 12, 3, 3, 1000
 _INTERVALS = "with 99 % intervals of Student's t"
-
-Ends = tuple[float, float]  # of a loss
 
 
 class Preserved(NamedTuple):
@@ -103,17 +96,7 @@ def alike(texts: Sequence[str], count: int) -> list[str]:
     return [text for text in dict.fromkeys(texts) if len(words(text)) == length][:count]
 
 
-def cell(text: str) -> str:
-    """A text in a cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ").strip() or "(empty)"
-
-
-def table(heading: str, said: str, head: str, rows: Sequence[str]) -> list[str]:
-    """A heading, a sentence and a table."""
-    return ["", f"## {heading}", "", said, "", head, "|---" * (head.count("|") - 1) + "|", *rows]
-
-
-def equal_epsilon(bench: Bench) -> list[str]:
+def equal_epsilon(bench: Bench) -> Iterator[str]:
     """What is kept at each budget, and the first texts."""
     every = {(name, epsilon): bench.rewritten(name, epsilon) for name in SETTINGS for epsilon in EPSILONS}
     rows = [
@@ -122,43 +105,35 @@ def equal_epsilon(bench: Bench) -> list[str]:
         for (name, epsilon), result in every.items()
     ]
     head = "| mechanism | epsilon | cosine | unchanged | empty | seconds a text |"
-    parts = table("What is kept at equal epsilon", f"Means over {len(bench.texts)} texts, {_INTERVALS}.", head, rows)
+    said = f"Means over {len(bench.texts)} texts, {_INTERVALS}."
+    yield from table("What is kept at equal epsilon", said, head, rows)
     for number, text in enumerate(bench.texts[:SHOWN], 1):
         rows = [
             f"| {epsilon:,g} | {name} | {cell(every[name, epsilon].rewrites[number - 1])} |"
             for epsilon in EPSILONS
             for name in SETTINGS
         ]
-        parts += table(f"Text {number} at equal epsilon", f"“{cell(text)}”", "| epsilon | mechanism | rewrite |", rows)
-    return parts
+        said = f"“{cell(text)}”"
+        yield from table(f"Text {number} at equal epsilon", said, "| epsilon | mechanism | rewrite |", rows)
 
 
-def equal_loss(bench: Bench) -> list[str]:
+def equal_loss(bench: Bench) -> Iterator[str]:
     """The budget at each target, and what is kept there."""
-    pairs, rows = chosen(bench.texts, DRAWS), dict[float, list[str]]()
+    rows = dict[float, list[str]]()
     for name, built in bench.mechanisms.items():
-        losses = dict[float, dict[str, Any]]()
-
-        def loss(epsilon: float, built: Mechanism = built, losses: dict[float, dict[str, Any]] = losses) -> Ends:
-            if epsilon not in losses:
-                of_all = measure(built, bench.texts, [epsilon], pairs, Effort(all_pairs=False, draws=DRAWS)).losses
-                losses[epsilon] = of_all.row(by_predicate=pl.col("pairs") == "all", named=True)
-            return losses[epsilon]["average_low"], losses[epsilon]["average_high"]
-
+        losses = LossByBudget(built, bench.texts)
         for target in TARGETS:
-            met = meet(loss, target, LEAST, MOST, width=WIDTH, watch=lambda *_: None)
-            epsilon = float(f"{met.best or (met.high if met.low == 0 else met.low):.3g}")
-            low, high = loss(epsilon)
-            result, by = bench.rewritten(name, epsilon), losses[epsilon]
-            law = "estimate" if by["method"] != "exact" else "law of latents" if by["sees"] == "latents" else "law"
-            row = (f"{target:g}", name, f"{epsilon:g}", f"{low:.2f} to {high:.2f}", law, mean_interval(result.cosines))
+            epsilon, _ = losses.losing(target, LEAST, MOST)
+            low, high = losses.ends(epsilon)
+            result, by = bench.rewritten(name, epsilon), losses.method(epsilon)
+            row = (f"{target:g}", name, f"{epsilon:g}", f"{low:.2f} to {high:.2f}", by, mean_interval(result.cosines))
             rows.setdefault(target, []).append(f"| {' | '.join(row)} | {cell(result.rewrites[0])} |")
     said = f"Losses in nats over pairs of {len(bench.texts)} texts; the text is “{cell(bench.texts[0])}”."
     head = "| target | mechanism | epsilon | loss | by | cosine | rewrite |"
     return table("What is kept at equal loss", said, head, [row for of_target in rows.values() for row in of_target])
 
 
-def cut(bench: Bench) -> list[str]:
+def cut(bench: Bench) -> Iterator[str]:
     """The parts of the first text."""
     rows = []
     for name, built in bench.mechanisms.items():
@@ -180,7 +155,7 @@ def first_token(built: Any, text: str, epsilon: float) -> tuple[str, float, str,
     return *law[0], own, rank, probability
 
 
-def first_tokens(bench: Bench) -> list[str]:
+def first_tokens(bench: Bench) -> Iterator[str]:
     """A row a mechanism that writes token by token, and budget."""
     rows = []
     for name, built in bench.mechanisms.items():
@@ -201,7 +176,7 @@ def first_tokens(bench: Bench) -> list[str]:
     return table("The first token", said, head, rows)
 
 
-def seeds(bench: Bench) -> list[str]:
+def seeds(bench: Bench) -> Iterator[str]:
     """How like the rewrites of a text by DP-BART are with other seeds."""
     rows = []
     for epsilon in EPSILONS[:2]:
@@ -227,9 +202,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     name = options.texts.stem if options.texts else "queries"
     about = f"{len(bench.texts)} texts of {name}, of {len(words(bench.texts[0]))} words each, on the embedded models."
     lines = head("TeDA's mechanisms on the same texts", "rewrites --texts", about)
-    for part in (of_bench(bench) for of_bench in (equal_epsilon, equal_loss, cut, first_tokens, seeds)):
-        lines += part
-        print(*part, sep="\n", flush=True)
+    for part in (equal_epsilon, equal_loss, cut, first_tokens, seeds):
+        for line in part(bench):
+            print(line, flush=True)
+            lines.append(line)
     if options.texts:
         tables.write_text("\n".join(lines) + "\n", PAGE)
 

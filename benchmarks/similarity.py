@@ -1,12 +1,15 @@
 """How near rewrites stay to their texts: mean cosine of sentence embeddings, set beside 1-Diffractor's Table 2.
 
-Every word mechanism rewrites the first texts of each file once at each epsilon of the paper (IWSPA 2024), all on the
-same word vectors; the lists of 1-Diffractor are five greedy ones of these vectors. Means over the texts of all files,
-with 99 % intervals. The last row is what all mechanisms tend to: only words outside the vocabulary are replaced. The
-paper's mechanisms let these through, stop-words too, which in itself keeps texts alike: rows `(published)`. Their TEM
-has gamma 5, as the reference code; other rows have the formula of TEM's paper, unless they say otherwise.
+Every word mechanism rewrites the first texts of each file once at each epsilon of the paper (IWSPA 2024), on the words
+that all sources of vectors share; mechanisms without lists read the vectors of the first source. As in the paper, rows
+of 1-Diffractor are means over its list settings: L0, one list of each source; L1, two; L2, one of the first. Means are
+over the texts of all files, with 99 % intervals. The last row is what all mechanisms tend to: only words outside the
+vocabulary are replaced. The paper's mechanisms let these through, stop-words too, which in itself keeps texts alike:
+rows `(published)`. Their TEM has gamma 5, as the reference code; other rows have the formula of TEM's paper, unless
+they say otherwise.
 
-usage: python -m benchmarks.similarity VECTORS FILE... [--texts N]     FILE: Parquet with a column `text` or `text_a`
+usage: python -m benchmarks.similarity --vectors SOURCE... --texts FILE... [--count N]
+       vectors: files of word vectors, or transformers by id or folder; texts: Parquet with a column `text` or `text_a`
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,11 +26,11 @@ import numpy as np
 import polars as pl
 
 from benchmarks.shared.pages import RESULTS, head
-from epsilometer.auditing.text_audit import ENCODER, mechanism
+from benchmarks.shared.word_lists import Resources, save
+from epsilometer.auditing.text_audit import ENCODER
 from epsilometer.core import tables
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.diffractor import Geometric, Truncated
-from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.models.encoder import Encoder
 from epsilometer.report.wording import mean_interval
@@ -34,7 +38,6 @@ from epsilometer.text.vectors import WordVectors
 
 PAGE = RESULTS / "similarity.md"
 EPSILONS = [0.1, 0.5, 1, 3, 5, 10, 25, 50]
-LISTS = 5
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {  # mechanism: module, settings; the paper's order, then the others
     "1-D geometric": ("diffractor", {}),
@@ -79,62 +82,65 @@ def first(file: str, count: int) -> list[str]:
     return table[column].unique(maintain_order=True).head(count).to_list()
 
 
-def rewritten(vectors: Path, texts: Sequence[str]) -> dict[str, list[Sequence[str]]]:
-    """The rewrites by every mechanism at every epsilon, and what becomes of the texts without any noise."""
-    whole_words = WordVectors.load(vectors).whole_words()
-    vocabulary = Vocabulary(whole_words.words)
-    rewrites: dict[str, list[Sequence[str]]] = {}
-    with TemporaryDirectory() as name:
-        lists = Path(name) / "lists.npz"
-        WordLists.build([whole_words], LISTS).save(lists)
-        for case, (module, settings) in CASES.items():
-            built = mechanism(module, {"resource": lists if module == "diffractor" else vectors, **settings})
-            streams = [Noise.named(len(texts), "similarity", case, epsilon) for epsilon in EPSILONS]
-            rewrites[case] = [
-                built.rewrite(texts, epsilon, stream).texts for epsilon, stream in zip(EPSILONS, streams, strict=True)
+def rewritten(resources: Resources, texts: Sequence[str]) -> dict[str, list[list[Sequence[str]]]]:
+    """By mechanism and epsilon the rewrites in each list setting, and what becomes of the texts without any noise."""
+    rewrites: dict[str, list[list[Sequence[str]]]] = {}
+    for case, (module, settings) in CASES.items():
+        used = [*resources.used] if module == "diffractor" else ["L0"]
+        mechanisms = {setting: resources.mechanism(module, settings, setting) for setting in used}
+        rewrites[case] = [
+            [
+                built.rewrite(texts, epsilon, Noise.named(len(texts), "similarity", case, setting, epsilon)).texts
+                for setting, built in mechanisms.items()
             ]
-    return rewrites | {"no noise": [vocabulary.decode(vocabulary.encode(texts))] * len(EPSILONS)}
+            for epsilon in EPSILONS
+        ]
+        print(case, file=sys.stderr, flush=True)
+    vocabulary = Vocabulary(WordVectors.load(resources.vectors).words)
+    return rewrites | {"no noise": [[vocabulary.decode(vocabulary.encode(texts))]] * len(EPSILONS)}
 
 
 def main(arguments: Sequence[str]) -> None:
     """Write docs/results/similarity.md."""
     parser = ArgumentParser(prog="python -m benchmarks.similarity", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("vectors", metavar="VECTORS", type=Path)
-    parser.add_argument("files", metavar="FILE", nargs="+")
-    parser.add_argument("--texts", metavar="N", type=int, default=100, help="of each file")
+    parser.add_argument("--vectors", metavar="SOURCE", nargs="+", required=True)
+    parser.add_argument("--texts", metavar="FILE", nargs="+", required=True)
+    parser.add_argument("--count", metavar="N", type=int, default=100, help="texts of each file")
     options = parser.parse_args(arguments)
-    texts = [text for file in options.files for text in first(file, options.texts)]
-    by_case = rewritten(options.vectors, texts)
+    texts = [text for file in options.texts for text in first(file, options.count)]
+    with TemporaryDirectory() as folder:
+        resources = save(options.vectors, Path(folder))
+        by_case = rewritten(resources, texts)
+        size = len(WordVectors.load(resources.vectors))
     number: dict[str, int] = {}  # equal texts are encoded once
-    for text in [*texts, *(text for grid in by_case.values() for rewrites in grid for text in rewrites)]:
+    for text in chain(texts, *(rewrites for grid in by_case.values() for settings in grid for rewrites in settings)):
         number.setdefault(text, len(number))
     embedded = Encoder(ENCODER).encode(list(number))
 
     def rows(some: Sequence[str]) -> np.ndarray:
         return embedded[[number[text] for text in some]]
 
-    def cosine(rewrites: Sequence[str]) -> str:
-        return mean_interval(np.einsum("ij,ij->i", rows(texts), rows(rewrites), dtype=np.float64))
+    def cosine(settings: Sequence[Sequence[str]]) -> str:
+        every = [np.einsum("ij,ij->i", rows(texts), rows(rewrites), dtype=np.float64) for rewrites in settings]
+        return mean_interval(np.mean(every, axis=0))
 
-    names = [Path(file).stem for file in options.files]
+    files, vectors = (", ".join(Path(file).stem for file in some) for some in (options.texts, options.vectors))
+    columns = ["| mechanism | " + " | ".join(f"{epsilon:g}" for epsilon in EPSILONS) + " |"]
+    columns.append("|---" * (1 + len(EPSILONS)) + "|")
     lines = [
         *head(
             "Cosines of texts and rewrites, after 1-Diffractor's table 2",
             "similarity",
-            f"{len(texts):,} texts of {', '.join(names)}; vectors {options.vectors.stem}, {LISTS} lists; "
+            f"{len(texts):,} texts of {files}; the {size:,} words that {vectors} share; "
             f"{len(number):,} distinct texts encoded.",
         ),
-        "",
-        "## Mean cosine by epsilon",
-        "",
-        "| mechanism | " + " | ".join(f"{epsilon:g}" for epsilon in EPSILONS) + " |",
-        "|---" * (1 + len(EPSILONS)) + "|",
+        *("", "## Mean cosine by epsilon", "", *columns),
         *(f"| {case} | " + " | ".join(map(cosine, grid)) + " |" for case, grid in by_case.items()),
-    ]
-    lines += ["", "## Probability that a word stays", "", STAYS_SAID, "", *lines[8:10]]
-    lines += [
-        f"| {case} | " + " | ".join(f"{stays(noise, epsilon):.2f}" for epsilon in EPSILONS) + " |"
-        for case, noise in noises(len(WordVectors.load(options.vectors).whole_words())).items()
+        *("", "## Probability that a word stays", "", STAYS_SAID, "", *columns),
+        *(
+            f"| {case} | " + " | ".join(f"{stays(noise, epsilon):.2f}" for epsilon in EPSILONS) + " |"
+            for case, noise in noises(size).items()
+        ),
     ]
     tables.write_text("\n".join(lines) + "\n", PAGE)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import settings
 
@@ -52,6 +55,32 @@ def _forget_files_of_users() -> Iterator[None]:
 # Twice: what a fixture of a whole file loads is there before the first test begins.
 _forget_after_a_file = pytest.fixture(autouse=True, scope="module")(_forget_files_of_users)
 _forget_after_a_test = pytest.fixture(autouse=True)(_forget_files_of_users)
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """For tests that send Ctrl-C to what they start: it is heard, and what a failing test leaves is killed.
+
+    Python takes SIGINT as ignored in what a shell runs behind it, and so would what it starts.
+    """
+    me = psutil.Process()
+    others = {*me.children(recursive=True)}
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+    for process in {*me.children(recursive=True)} - others:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,3 +30,14 @@ def head(title: str, command: str, about: str) -> list[str]:
 def dated() -> str:
     """When, from which commit, on what hardware."""
     return f"{datetime.now(UTC):%Y-%m-%d}, {origin.facts(ROOT)['brief']}, {hardware()}."
+
+
+def cell(text: str) -> str:
+    """A text in a cell of a table."""
+    return text.replace("|", "\\|").replace("\n", " ").strip() or "(empty)"
+
+
+def table(heading: str, said: str, head: str, rows: Iterable[str]) -> Iterator[str]:
+    """The lines of a heading, a sentence, which may be empty, and a table."""
+    yield from ("", f"## {heading}", "", *([said, ""] if said else []), head, "|---" * (head.count("|") - 1) + "|")
+    yield from rows

@@ -109,12 +109,12 @@ def checked_delta(release: Release, schedule: Schedule, delta: float | None) -> 
 
 
 def caveat(schedule: Schedule, delta: float) -> str | None:
-    """Returns what is to be said of a delta of 1/N or more; None of a smaller one."""
+    """Returns what a delta of 1/N or more, the default among them, leaves open; None of a smaller one."""
     if delta * schedule.texts < 1:
         return None
     return (
-        f"delta {delta:g} is one over the {schedule.texts} texts or more: it allows to publish one of them outright; "
-        "figures at it compare with published ones, a promise needs a smaller one"
+        f"delta {delta:g}, one over the {schedule.texts} texts or more, is what papers report at, but it allows one "
+        "text to be published outright; to promise privacy take a smaller one (--delta)"
     )
 
 

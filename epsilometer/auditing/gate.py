@@ -133,7 +133,7 @@ def subject(
     if epsilon is not None:
         check_epsilons([epsilon])
     built = as_mechanism(mechanism, settings, identified.texts)
-    (at,) = budgets(built, None if epsilon is None else [epsilon])
+    (at,) = budgets(built, None if epsilon is None else [epsilon], "epsilon")
     chosen = chosen_attacks(attacks)
     applied = applicable(chosen, built)
     if attacks is not None and (idle := [name for name in chosen if name not in applied]):

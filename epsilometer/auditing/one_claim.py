@@ -17,7 +17,7 @@ from epsilometer.auditing.claims.worst_case import check_claim, extra_epsilons
 from epsilometer.core.component import find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons
-from epsilometer.core.mechanism import HasInputs
+from epsilometer.core.mechanism import HasInputs, budgets
 from epsilometer.mechanisms.words.shared.embedded import over_words
 from epsilometer.runtime.progress import note
 
@@ -54,11 +54,11 @@ def check(
 
     epsilon: None checks BUDGETS. vectors, vocabulary: a mechanism on words is checked over the first `vocabulary` words
     of these vectors, by default the embedded ones, unless `settings` name its resource. alpha: error of all sampled
-    checks together; seed: of their stream. Raises UserError for values outside their range, and for vectors that the
-    mechanism cannot read.
+    checks together; seed: of their stream. Raises UserError for values outside their range, an epsilon of a mechanism
+    that takes none, and vectors that the mechanism cannot read.
     """
-    budgets = BUDGETS if epsilon is None else (epsilon,)
-    check_epsilons(budgets, "--epsilon")
+    if epsilon is not None:
+        check_epsilons([epsilon], "--epsilon")
     if vocabulary < 2:
         raise UserError(f"--vocabulary must be at least 2 words, got {vocabulary}")
     default = getattr(find("mechanisms", mechanism, "rewrite"), "default_resource", None)
@@ -67,11 +67,12 @@ def check(
         if few is None and vectors is not None:
             raise UserError(f"--vectors is for mechanisms on word vectors; {mechanism} takes --set resource=...")
         built = text_audit.mechanism(mechanism, settings if few is None else {**settings, "resource": few})
+        at = BUDGETS if epsilon is None else budgets(built, (epsilon,), "--epsilon")
         if few is not None and isinstance(built, HasInputs) and len(built.inputs) < vocabulary:
             note(f"--vocabulary {vocabulary} is more than there are: all {len(built.inputs)} whole words are checked")
-        checked = dict.fromkeys([*budgets, *extra_epsilons(built, min(budgets), seed)])
+        checked = dict.fromkeys([*at, *extra_epsilons(built, min(at), seed)])
         findings = [check_claim(built, budget, alpha / len(checked), seed) for budget in checked]
-        named, added = findings[: len(budgets)], findings[len(budgets) :]
+        named, added = findings[: len(at)], findings[len(at) :]
         worst = min(named, key=_telling)
         claim, (largest,) = describe(built.guarantee(worst.epsilon)), largest_losses(built, [worst])
     return Checked(worst, named, added, claim, largest=largest)

@@ -184,7 +184,12 @@ def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Seque
     if "resource" not in values:
         if hasattr(definition, "default_resource"):
             values["resource"] = definition.default_resource()
-        elif texts is not None and getattr(definition, "among_texts", False):
+        elif getattr(definition, "among_texts", False):
+            if texts is None:
+                raise UserError(
+                    f"{name} needs the list of public texts that it chooses among; give a Parquet file with a column "
+                    "`text` as its setting `resource` (--set resource=FILE)"
+                )
             values["resource"] = tuple(texts)
     return build_mechanism(name, values, None, f"the settings of {name}")
 

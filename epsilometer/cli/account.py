@@ -34,7 +34,7 @@ def account(
     sampling: Annotated[
         str, typer.Option(help="poisson: independent coins; shuffled: disjoint batches, the same in every pass.")
     ] = "poisson",
-    delta: Annotated[float | None, typer.Option(help="One over the number of texts by default.")] = None,
+    delta: Annotated[float | None, typer.Option(help="One over the texts by default; a promise needs less.")] = None,
     neighbours: Annotated[str | None, typer.Option(help="added or removed, replaced, or zeroed.")] = None,
     target: Annotated[float | None, typer.Option(help="An epsilon: print the noise that meets it as well.")] = None,
     as_json: Json = False,

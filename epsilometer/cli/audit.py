@@ -211,22 +211,25 @@ def audit(
 ) -> None:
     """Measure a mechanism's empirical privacy loss.
 
-    Prints a row an epsilon and attack: how often the adversary was right (success_rate), the loss that this proves in
-    nats, marked ≥ where every trial proved all that it could (ceiling), the upper end of its interval, and the verdict
-    on the claim.
-    With --columns all (and with --json) all that was measured: also the loss by averaged posteriors where the law is
-    known (posterior_loss), the loss between texts of equally many words (equal_loss), and the largest pure loss that
-    the surest guesses prove (worst_output). With --units a row says how many of the words, each chosen by a coin, were
-    guessed, how many of them right, the loss for one word that this proves, and of how many the claim says something
-    (covered). With --worst there is a row for the worst of some pairs of
-    texts, and one for the worst pair that one word tells apart; texts and words are numbered from 0.
-    With --identifiers a row says in how many texts an identifier of a kind survived, with its interval, and how many of
-    the masked runs of words touched one (precision).
-    With --facts or --author a row says how many people were linked to their own rewrite among those of a set, by what
-    is known of them, and the loss by linking that this proves.
-    With --probe-failures a row says how often planted identifiers showed at a place (replies, streams, errors, ...).
-    With --attribute it measures rewrites of labelled texts: how many deceive a classifier of the attribute and not one
-    of the label to keep (rs_all of those that both read right), and what attackers who learned from rewrites infer.
+    Prints one row for each epsilon and attack: how often the attack was right (success_rate), the loss in nats that
+    this proves, the upper end of its interval, and the verdict on the claim (overall). A loss marked ≥ is the most that
+    so many trials can prove (ceiling).
+    With --columns all, or --json, all that was measured: also the loss by averaged posteriors where the law is known
+    (posterior_loss), the loss between texts of equally many words (equal_loss), and the largest pure loss that the
+    surest guesses prove (worst_output).
+
+    Some options ask for another audit, with rows of its own.
+    --units: of the words, each chosen by a coin, how many were guessed, how many of these right, the loss for one word
+    that this proves, and how many the claim covers (covered).
+    --worst: the worst of some pairs of texts, and the worst pair that differ in one word; texts and words are numbered
+    from 0.
+    --identifiers: in how many texts an identifier of each kind survived, with its interval, and how many of the masked
+    runs of words touched one (precision).
+    --facts or --author: how many people were linked to their own rewrite among those of a set, by what is known of
+    them, and the loss that this proves.
+    --probe-failures: how often planted identifiers showed at each place (replies, streams, errors, ...).
+    --attribute: how many rewrites of labelled texts deceive a classifier of the attribute and not one of the label to
+    keep (rs_all, of the texts that both classify right), and what attackers who learned from rewrites infer.
     """
     out.check()
     others = (labels.attribute, linking.wanted, game.units, game.worst, game.identifiers, probing.probe_failures)

@@ -85,7 +85,7 @@ def calibrate(
     attacks fresh trials.
 
     With --training it finds the noise of trainings instead, a row a kind of noise: the sigma and kappa at which one
-    gradient tells as much.
+    gradient tells as much. Ends with 3 where a search ends otherwise than found.
     """
     from epsilometer.pipeline.calibrating import calibrate_cells
     from epsilometer.pipeline.params import read
@@ -97,7 +97,7 @@ def calibrate(
                 "--training goes with --target, --measure, --width, --budget and --json alone, since its attacks and "
                 "the range of its levels are given; leave out the rest"
             )
-        _show_with_reasons(_trainings(training, target, searching), as_json)
+        _conclude(_trainings(training, target, searching), as_json)
         return
     search = calibrating.Search(**asdict(searching))
     if file is None:
@@ -115,7 +115,7 @@ def calibrate(
                 calibrating.calibrate_texts(texts, name, target, search, settings=chosen[name], name=file.name)
                 for name in mechanism
             ]
-    _show_with_reasons(rows, as_json)
+    _conclude(rows, as_json)
 
 
 def _trainings(training: Sequence[str], target: float, searching: SearchOptions) -> list[dict[str, Any]]:
@@ -128,8 +128,12 @@ def _trainings(training: Sequence[str], target: float, searching: SearchOptions)
         return list(calibrate_training(read(), training, aim))
 
 
-def _show_with_reasons(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    """Print the rows; a table without the reasons, which go to standard error."""
+def _conclude(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """Print the rows, a table without the reasons, which go to standard error; the exit code is 3 where one is open."""
+    from epsilometer.auditing.calibration.sampled import FOUND
+    from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED
+
+    searched = {row["status"] for row in rows} - {NOT_SEARCHED}
     if not as_json:
         for row in rows:
             if row["reason"]:
@@ -141,10 +145,12 @@ def _show_with_reasons(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None
                 note(f"{of}: {row['reason']}")
         rows = [{key: value for key, value in row.items() if key != "reason"} for row in rows]
     show(rows, as_json)
+    if searched != {FOUND}:
+        raise typer.Exit(3)
 
 
 def compare(
-    first: Annotated[str, typer.Argument(help="A mechanism and epsilon: tem=11.")],
+    first: Annotated[str, typer.Argument(help="A mechanism and its epsilon, tem=11; presidio, which takes none.")],
     second: Annotated[str, typer.Argument(help="Another, attacked on the same trials: mvc=70.")],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The last audit's trials else.")] = None,
     trials: Annotated[int, typer.Option(help="On texts of your own.")] = 2000,

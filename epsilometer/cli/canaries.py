@@ -54,9 +54,10 @@ def canaries(
         raise UserError(f"--out and --key must be two files, got {out} for both; name another one")
     if files.suffix(out) not in files.TABLES:
         raise UserError(f"--out must end in one of {', '.join(files.TABLES)}, got {out}; name another file")
-    for path in (out, key):
-        if path.exists():
-            raise UserError(f"{path} exists, and may be the key of another run; name another file or delete it")
+    if out.exists():
+        raise UserError(f"{out} exists; name another file (--out), or delete it")
+    if key.exists():
+        raise UserError(f"{key} exists, and a key that is lost cannot be drawn again; name another file (--key)")
     request = CanaryRequest(text, label, count, kind=kind, replaced=replaced)  # type: ignore[arg-type]  # it checks the kind
     table = files.read(file, layout)
     for column in (text, label):
@@ -88,7 +89,9 @@ def one_run(
     """Bound epsilon from below by the scores of canaries, after one training run.
 
     By two methods whatever the training is, and by a third if its trade-off curve is a Gaussian's. 0 is no evidence.
+    Ends with 1 where the claim is violated, with 3 where so many canaries could not refute it.
     """
+    from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
     from epsilometer.auditing.one_run.scores import one_run as prove
     from epsilometer.corpora import files
 
@@ -103,6 +106,8 @@ def one_run(
         alpha=alpha,
     )
     show(table.to_dicts(), as_json)
+    if code := {VIOLATED: 1, NOT_TESTABLE: 3}.get(table["verdict"][0]):
+        raise typer.Exit(code)
 
 
 def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) -> pl.DataFrame:

@@ -87,7 +87,12 @@ class GateLimits:
     max_delta_at_4: Annotated[
         float | None, typer.Option("--max-delta-at-4", help="The largest delta at 4 nats by sure guesses: the tail.")
     ] = None
-    max_increase: Annotated[float, typer.Option(help="Over the baseline, in nats: what is not to be missed.")] = 0.3
+    max_increase: Annotated[
+        float,
+        typer.Option(
+            help="The increase over the baseline, in nats, that must not go unnoticed; up to half of it is allowed."
+        ),
+    ] = 0.3
     max_identifiers: Annotated[
         float | None, typer.Option(help="The largest share of identifiers of each kind that may survive.")
     ] = None

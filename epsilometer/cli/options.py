@@ -452,9 +452,7 @@ def kinds_of(identifiers: str | None) -> list[str] | None:
     return None if identifiers in (None, "all") else [kind.strip() for kind in str(identifiers).split(",")]
 
 
-def mechanism_at(text: str) -> tuple[str, float]:
-    """Returns the mechanism and the epsilon of `tem=11`."""
+def mechanism_at(text: str) -> tuple[str, float | None]:
+    """Returns the mechanism and the epsilon of `tem=11`; None for that of `presidio`, which takes none."""
     name, equals, epsilon = text.partition("=")
-    if not equals:
-        raise UserError(f"give a mechanism and its epsilon as tem=11, got {text!r}")
-    return name, number(epsilon, "epsilon must be a number")
+    return name, number(epsilon, "epsilon must be a number") if equals else None

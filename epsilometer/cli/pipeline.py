@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from epsilometer.cli import project
+from epsilometer.runtime.progress import note
 
-PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
 
 def stage(
@@ -25,16 +26,22 @@ def stage(
 def repro(context: typer.Context) -> None:
     """Bring stages up to date as `dvc repro` does, one run at a time and never on damaged files.
 
-    Without arguments the whole audit: params.yaml is checked first, and at the end the report is shown.
+    params.yaml is checked first. Without arguments the whole audit, and at the end the report is shown. With stages
+    these and what they depend on: a file that is missing stops what needs it, and nothing else. Options of `dvc repro`
+    (`dvc repro --help`) are passed on.
     """
+    from epsilometer.pipeline.checking import AbsentError
     from epsilometer.pipeline.repro import main
 
-    if context.args:
-        main(context.args)
-        return
-    project.check()
-    main([])
-    project.report()
+    try:
+        project.check()
+    except AbsentError as absent:
+        if not context.args:
+            raise
+        note(f"what needs a missing file cannot run: {absent}")
+    main(context.args)
+    if not context.args:
+        project.report()
 
 
 def compose() -> None:

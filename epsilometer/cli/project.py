@@ -139,7 +139,6 @@ def report(as_json: Json = False) -> None:
     from epsilometer.report.export import read
 
     shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "overall"]
-    _need_project()
     studied = reporting.first_tables(params.read())
     estimates = read(Path()) if studied is None else None
     page.refresh()
@@ -173,11 +172,12 @@ def history(
     """How the loss of every cell went from audit to audit: the strongest attack's (with --json those of all)."""
     from epsilometer.auditing.results.diagnostics import STRONGEST
     from epsilometer.core.errors import unknown
+    from epsilometer.pipeline.params import read
     from epsilometer.reaudit import history as past
 
     table = past.read()
     if table.is_empty():
-        _need_project()
+        read()  # refuses a folder that holds no project
         raise UserError(f"{past.FILE} has no audit yet; `epsilometer accept` and re-audits write it")
     if mechanism is not None:
         if mechanism not in table["mechanism"]:
@@ -189,11 +189,3 @@ def history(
         dates = past.audits(table)
         show(past.courses(table.filter(attack=STRONGEST).drop("attack")), as_json)
         print(f"\n{len(dates)} audits from {dates[0]} to {dates[-1]}; losses in nats, as measured", flush=True)
-
-
-def _need_project() -> None:
-    """Refuse a folder that holds no project."""
-    if not Path("params.yaml").is_file():
-        from epsilometer.pipeline.params import NO_PROJECT
-
-        raise UserError(f"there is no params.yaml here; {NO_PROJECT}")

@@ -52,6 +52,8 @@ def rewrite(
         check_epsilons([epsilon], "--epsilon")
     layout = reading.files.layout
     if file is not None and not file.is_file():
+        if file.is_dir():
+            raise UserError(f"{str(file)!r} is a folder, and rewrite reads one file; call it for each file of texts")
         raise UserError(f"there is no file {str(file)!r}; check the path")
     built = text_audit.mechanism(mechanism, settings_of(mechanism, settings, public))
     (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")

@@ -26,9 +26,22 @@ def read_json(path: Path | str) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; `dvc repro` makes it") from None
+        raise absent(path) from None
     except ValueError as error:
-        raise UserError(f"{path} cannot be read ({type(error).__name__}); delete it and run `dvc repro`") from error
+        raise damaged(path, error) from error
+
+
+def absent(path: Path | str) -> UserError:
+    """The error for a stage's file that is not there."""
+    return UserError(f"{path} does not exist; stages of a project make it (`dvc repro` in the project's folder)")
+
+
+def damaged(path: Path | str, error: Exception) -> UserError:
+    """The error for a stage's file that cannot be read."""
+    return UserError(
+        f"{path} cannot be read ({type(error).__name__}); delete it and make it anew (`dvc repro` in the folder of the "
+        "project whose stage made it)"
+    )
 
 
 def write_text(text: str, path: Path | str) -> None:

@@ -164,7 +164,7 @@ def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> A
             raise unknown(f"setting in {place}", key, parameters)
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in settings]
     if missing:
-        raise UserError(f"{place} needs the setting {missing[0]!r}, which is missing")
+        raise UserError(f"{place}: the setting {missing[0]!r} is missing; add it")
     try:
         return cls(**settings)
     except ValidationError as error:
@@ -174,9 +174,10 @@ def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> A
 def describe(error: ValidationError, prefix: str) -> str:
     """The first complaints of a validation, one a line: place, rule and value. One of the whole names its own place."""
     lines = []
-    for item in error.errors()[:5]:
+    own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # follows from another
+    for item in own[:5]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
-        message = item["msg"].removeprefix("Value error, ")
+        message = "missing; add it" if item["type"] == "missing" else item["msg"].removeprefix("Value error, ")
         whole = isinstance(item["input"], dict) or not item["loc"]  # its settings may hold what nobody is to see
         value = "" if whole else f", got {item['input']!r}"
         full = (prefix + place).lstrip(".")

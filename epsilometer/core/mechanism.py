@@ -8,6 +8,7 @@ without a privacy budget says `has_budget = False`, or is a function `rewrite(te
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, overload, runtime_checkable
@@ -332,6 +333,18 @@ class RewritesGrid(Protocol):
         ...
 
 
+class OneOfGrid(ABC):
+    """For a mechanism whose `rewrite` is one epsilon of its `rewrite_grid`."""
+
+    @abstractmethod
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """As `RewritesGrid` has it."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One rewrite a text, as `Mechanism` has it."""
+        return self.rewrite_grid(texts, [epsilon], [noise])[0]
+
+
 @runtime_checkable
 class TakesRepeated(Protocol):
     """A mechanism whose work on a trial is less than handling its text: it is given `Repeated` texts."""
@@ -382,10 +395,17 @@ def has_budget(mechanism: Mechanism) -> bool:
 def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, setting: str = "epsilons") -> Sequence[float]:
     """Returns the budgets to rewrite at: `epsilons`, or NO_BUDGET alone where there are none and none is needed.
 
-    Raises UserError, naming the `setting`, for epsilons out of range, and for none where the mechanism takes one.
+    Raises UserError, naming the `setting`, for epsilons out of range, for some where the mechanism takes none, so that
+    no table says a budget that had no effect, and for none where it takes one.
     """
     if epsilons is not None:
         check_epsilons(epsilons, setting)
+        if not has_budget(mechanism):
+            raise UserError(
+                f"{setting} must be left out, got {', '.join(f'{e:g}' for e in epsilons)}, since this mechanism takes "
+                "no privacy budget; a program takes one by {epsilon} in its command, a function as "
+                "rewrite(text, epsilon, rng)"
+            )
         return epsilons
     if has_budget(mechanism):
         raise UserError(

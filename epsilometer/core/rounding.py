@@ -12,6 +12,7 @@ import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
+NOT_TESTABLE = "not testable"  # written for a lower bound of 0 that no outcome could have made larger
 _DIGITS = 4
 _MOST = 12  # decimals
 _SLACK = 1e-9  # what floating-point numbers add to a decimal: .29 is a little less
@@ -20,7 +21,12 @@ _UP = re.compile(r"(?:.*_)?(?:upper|high)(?:_[12])?|delta_at_4(?:_[12])?|p_value
 
 
 def written(column: str, value: float, ceiling: float | None = None) -> str:
-    """A number of this column; a `loss` that reached the ceiling of its row is marked `≥`, what is unbounded is `∞`."""
+    """A number of this column; what is unbounded is `∞`.
+
+    A `loss` that reached the ceiling of its row is marked `≥`; where that ceiling is 0, it is not testable.
+    """
+    if column in ("loss", "lower") and ceiling == 0:
+        return NOT_TESTABLE
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
     way = DOWN if _DOWN.fullmatch(column) else UP if _UP.fullmatch(column) else NEAREST

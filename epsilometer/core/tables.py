@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from epsilometer.core.atomic import read_json, whole, write_json, write_text
+from epsilometer.core.atomic import absent, damaged, read_json, whole, write_json, write_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 
@@ -55,9 +55,9 @@ def read(path: Path | str, schema: Schema) -> pl.DataFrame:
     try:
         table = pl.read_parquet(path)
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; `dvc repro` makes it") from None
+        raise absent(path) from None
     except Exception as error:  # whatever a Parquet reader raises on damaged bytes
-        raise UserError(f"{path} cannot be read ({type(error).__name__}); delete it and run `dvc repro`") from error
+        raise damaged(path, error) from error
     return check(table, schema, str(path))
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from pydantic import model_validator
 
 from epsilometer.project import params
-from epsilometer.project.params import NO_PROJECT
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.leaderboard.params import LeaderboardParams
 from epsilometer.studies.texts.params import TextsParams
@@ -39,4 +38,4 @@ def read(path: Path | str = "params.yaml") -> Params:
     return params.read(Params, path, whole=True)
 
 
-__all__ = ["NO_PROJECT", "Params", "read"]
+__all__ = ["Params", "read"]

@@ -8,7 +8,6 @@ in dvc.yaml); it counts for as long as they have the bytes that they had then.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from epsilometer.core.atomic import read_json, write_json
 from epsilometer.project.commit import commit
+from epsilometer.project.times import spent
 from epsilometer.runtime.machine import hardware
 
 FOLDER = Path("data/origins")
@@ -36,9 +36,7 @@ class Origin:
 
 def write(stage: str, outs: Iterable[str]) -> None:
     """Note that a stage (`leaderboard_cells@snips-tem-1`) has just made these files, in this process."""
-    time = os.times()
-    spent = time.user + time.system + time.children_user + time.children_system
-    now = Origin(commit(Path()).short, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", hardware(), round(spent, 1))
+    now = Origin(commit(Path()).short, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", hardware(), spent())
     write_json(asdict(now) | {"outs": {out: _digest(out) for out in outs}}, _path(stage))
 
 

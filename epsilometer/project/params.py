@@ -23,8 +23,8 @@ from epsilometer.project.sections import Audit, Cell, Dataset, MechanismEntry, R
 
 NO_PROJECT = (
     "this needs a project, a folder with params.yaml and dvc.yaml: a clone of epsilometer is one, and `epsilometer "
-    "init FOLDER` writes one. On a file of texts audit, calibrate, compare and rewrite work anywhere, as do claims and "
-    "mechanisms"
+    "init FOLDER` writes one. On a file of texts audit, exact, gate, calibrate, compare and rewrite work anywhere, as "
+    "do claims and mechanisms"
 )
 
 
@@ -133,7 +133,8 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
     try:
         raw = yaml_text.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; give another parameter file, or note that {NO_PROJECT}") from None
+        remedy = NO_PROJECT if Path(path) == Path("params.yaml") else "check the path"
+        raise UserError(f"{path} does not exist; {remedy}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not readable YAML: {error}") from error
     except UserError as error:

@@ -39,6 +39,7 @@ from epsilometer.auditing.limits.subject import Subject
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, stored
+from epsilometer.core.rounding import NOT_TESTABLE
 from epsilometer.report import sheet
 
 EXIT = {PASSED: 0, LEAKS_MORE: 1}
@@ -227,12 +228,15 @@ def _detectable(decision: Decision, first: Judged) -> str:
     elif isinstance(first.limit, LinkingLimit):
         said = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
     else:
-        said = "too few trials"
+        said = f"{NOT_TESTABLE}: too few rewrites"
     if first.status == UNDECIDED and isinstance(first.limit, LossLimit):
         needed = fewest_rewrites(first.limit.loss, decision.candidates, decision.errors)
-        said += f"; that {allowed_nats(first.limit.loss)} are kept takes "
-        said += f"more than {MANY:,} rewrites" if needed is None else f"about {_two_digits(needed):,} rewrites"
-        said += " to show even of an attack that guesses"
+        limit = allowed_nats(first.limit.loss)
+        if needed is not None and needed <= decision.verdict.trials:
+            said += f"; the loss is so near {limit} that it takes more rewrites to tell (--budget)"
+        else:
+            number = f"more than {MANY:,}" if needed is None else f"at least {_two_digits(needed):,}"
+            said += f"; to show a loss below {limit} takes {number} rewrites (--budget)"
     return said
 
 

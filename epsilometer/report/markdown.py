@@ -10,8 +10,9 @@ from html import unescape
 from pathlib import Path
 
 from epsilometer.core import tables
+from epsilometer.project import times as project_times
 from epsilometer.project.params import ProjectParams
-from epsilometer.report import origin, page
+from epsilometer.report import origin, page, times
 from epsilometer.report.table import Table
 from epsilometer.runtime.machine import hardware
 
@@ -21,16 +22,16 @@ def write(params: ProjectParams, settings: str, shown: Iterable[Table], out: Pat
 
     settings: a sentence on what they were made with. Returns the file. Raises UserError where no run is finished here.
     """
-    profile = origin.profile(Path())
+    profile, seconds = origin.profile(Path()), project_times.read()
     parts = [
         f"# {profile}: {params.title}",
         "Written by `epsilometer results` from the outputs of a run; do not edit. Losses are in nats; `a to b` is the "
         "lower bound and the upper end of an interval; `ceiling` means that every guess was right, as does `at least` "
         "where the exact loss is known.",
-        f"Run of {unescape(page.header())}{hardware()}.",
+        f"Run of {unescape(page.header())}{hardware()}. {times.total(seconds)}",
         settings,
     ]
-    parts += [table.markdown() for table in shown if table.in_markdown]
+    parts += [table.markdown() for table in (*shown, times.table(seconds)) if table.in_markdown]
     path = Path(params.root) / "docs/results" / f"{profile}.md" if out is None else out
     tables.write_text("\n\n".join(parts) + "\n", path)
     return path

@@ -14,7 +14,7 @@ from epsilometer.reaudit import history
 from epsilometer.report.environment import show
 from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, records
-from epsilometer.report.wording import bounded, budget, proved
+from epsilometer.report.wording import budget, loss_interval
 
 _COLUMNS = 3
 _SHOWN = 52  # audits: the latest
@@ -81,8 +81,7 @@ def figure(best: pl.DataFrame) -> dict[str, Any]:
         budgets = here["epsilon"].unique().sort().to_list()
         name = f"history {dataset} {mechanism}"
         datasets[name] = [
-            {name: row[name] for name in _TOOLTIP}
-            | {"budget": budget(row["epsilon"]), "interval": f"{proved(row['loss'])} to {bounded(row['upper'])}"}
+            {name: row[name] for name in _TOOLTIP} | {"budget": budget(row["epsilon"]), "interval": loss_interval(row)}
             for row in here.to_dicts()
         ]
         base = alt.Chart(alt.NamedData(name))

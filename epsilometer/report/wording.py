@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from epsilometer.core.rounding import DOWN, NEAREST, UP, rounded
+from epsilometer.core.rounding import DOWN, NEAREST, NOT_TESTABLE, UP, rounded
 
 _NAMED = 6  # names in one sentence before the rest is counted
 
@@ -41,12 +41,24 @@ def unbounded(loss: float | None, way: str = NEAREST) -> str:
 
 
 def loss_between(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
-    """`0.71 to 0.82`; `end`, which takes the loss, where every guess was right, for then there is no upper end."""
+    """`0.71 to 0.82`; `end`, which takes the loss, where every guess was right, for then there is no upper end.
+
+    Where the ceiling is 0, it is not testable.
+    """
     if row is None:
         return ""
+    if row["ceiling"] == 0:
+        return NOT_TESTABLE
     if math.isfinite(row["upper"]):
         return f"{proved(row['loss'])} to {bounded(row['upper'])}"
     return end.format(proved(row["loss"]))
+
+
+def loss_interval(row: Mapping[str, Any]) -> str:
+    """`0.71 to 0.82`, `5.23 to above 5.23`; not testable where the ceiling is 0."""
+    if row["ceiling"] == 0:
+        return NOT_TESTABLE
+    return f"{proved(row['loss'])} to {bounded(row['upper'], row['ceiling'])}"
 
 
 def as_number(value: float | None) -> str:
@@ -92,7 +104,7 @@ def share_proved(part: float) -> str:
 def tail_words(low: float | None, high: float | None) -> str:
     """What is known of delta at 4 nats: `0.18`, `≥ 0.12` by attacks, `≤ 0.3` by latents, `not testable`."""
     if high is None:
-        return "not testable" if low is None else f"≥ {_digits(low, DOWN)}"
+        return NOT_TESTABLE if low is None else f"≥ {_digits(low, DOWN)}"
     if 0 < high < 1e-6:
         return "< 10⁻⁶"
     return f"{'≤ ' if low is None else ''}{_digits(high, UP)}"

@@ -87,10 +87,10 @@ def test_a_program_that_crashes_is_started_again_so_often_and_no_more(tmp_path: 
 
 def test_a_program_is_audited_like_any_mechanism() -> None:
     texts = [f"text number {word}" for word in ("one", "two", "three", "four", "five")]
-    settings = {"epsilons": [1.0], "attacks": ["lexical"], "trials": 400, "design": Design(temperature=0)}
+    settings = {"attacks": ["lexical"], "trials": 400, "design": Design(temperature=0)}
     table = audit(texts, CommandMechanism("cat"), **settings)
     assert table["loss"].to_list() == table["ceiling"].to_list()
-    lost = audit(texts, program("import sys\nfor line in sys.stdin: print('x')"), **settings)
+    lost = audit(texts, program("import sys\nfor line in sys.stdin: print('x')"), [1.0], **settings)
     assert lost["loss"].to_list() == [0.0]
 
 

@@ -51,7 +51,7 @@ def public(tmp_path: Path) -> Path:
 
 
 def test_identity_reaches_the_ceiling() -> None:
-    table = epsilometer.audit(TEXTS, Identity(), [1.0], ["lexical"], trials=500, design=Design(temperature=0))
+    table = epsilometer.audit(TEXTS, Identity(), None, ["lexical"], trials=500, design=Design(temperature=0))
     assert table["loss"].item() == table["ceiling"].item()
     assert table["successes"].item() == 500
 
@@ -70,7 +70,12 @@ def test_a_constant_gives_nothing_away() -> None:
 
 def test_columns_and_their_order() -> None:
     table = epsilometer.audit(
-        TEXTS, Identity(), [1, 2], ["lexical", "length", "likelihood"], trials=50, design=Design(temperature=0)
+        TEXTS,
+        lambda text, epsilon, rng: text,
+        [1, 2],
+        ["lexical", "length", "likelihood"],
+        trials=50,
+        design=Design(temperature=0),
     )
     beside = ["unknown_words", "cut_texts", "distinct", "five_commonest", "overall", "overall_by"]
     assert table.columns == [*list(ESTIMATES)[2:], *beside]
@@ -107,14 +112,14 @@ def test_an_audit_draws_nothing_to_judge_a_delta() -> None:
 
 def test_embeddings_choose_candidates_and_attack() -> None:
     queries = ["play some jazz", "will it rain", "wake me at six", "flights to boston", "a table for two", "read it"]
-    table = epsilometer.audit(queries, Identity(), [1.0], trials=100, design=Design(candidates=3))
+    table = epsilometer.audit(queries, Identity(), trials=100, design=Design(candidates=3))
     assert table.select("attack", "candidates", "success_rate").row(0) == ("embedding", 3, 1.0)
 
 
 def test_a_mechanism_is_named_in_one_way(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    file.write_text("def rewrite(text, epsilon, rng):\n    return text\n")
-    options = {"epsilons": [1], "attacks": ["lexical"], "trials": 50, "design": Design(temperature=0)}
+    file.write_text("def rewrite(text, rng):\n    return text\n")
+    options = {"attacks": ["lexical"], "trials": 50, "design": Design(temperature=0)}
     losses = [epsilometer.audit(TEXTS, m, **options)["loss"].item() for m in ("identity", str(file), file, Identity())]
     assert losses == [losses[0]] * 4
     assert losses[0] > 2
@@ -196,9 +201,9 @@ class ReturnsAList:
         ({"attacks": "lexical"}, "attacks must be a list, or a mapping from names to settings, got str"),
         ({"attacks": {"lexical": {"depth": 2}}}, "unknown setting in attacks.lexical 'depth'"),
         ({"attacks": ["likelihood"]}, "no attack of likelihood applies to this mechanism"),
-        ({"mechanism": lambda text, epsilon, rng: [text], "temperature": 0}, "returned list where a string is due"),
+        ({"mechanism": lambda text, rng: [text], "temperature": 0}, "returned list where a string is due"),
         (
-            {"mechanism": ReturnsAList(), "temperature": 0},
+            {"mechanism": ReturnsAList(), "epsilons": [1.0], "temperature": 0},
             "must return epsilometer.core.mechanism.Rewrites.*got list",
         ),
     ],
@@ -206,7 +211,7 @@ class ReturnsAList:
 def test_bad_input_is_refused_before_a_model_loads(change: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epsilometer.models.encoder.Encoder", None)
     design = {name: value for name, value in change.items() if name in ("candidates", "temperature", "alpha")}
-    arguments = {"texts": TEXTS, "mechanism": Identity(), "epsilons": [1.0], **change}
+    arguments = {"texts": TEXTS, "mechanism": Identity(), **change}
     with pytest.raises(UserError, match=message):
         epsilometer.audit(**{k: v for k, v in arguments.items() if k not in design}, design=Design(**design))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,12 @@ import yaml
 
 import epsilometer
 from epsilometer.auditing import text_audit
+from epsilometer.auditing.external import CommandMechanism
+from epsilometer.auditing.gate import subject
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, ESTIMATORS, OUTPUTS, TRIALS
 from epsilometer.auditing.trials.design import Design
-from epsilometer.cli import main
+from epsilometer.auditing.units import audit_units
+from epsilometer.auditing.worst_pair import audit_worst
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET, budget_name, restored, stored
@@ -34,9 +38,10 @@ from epsilometer.reaudit import baseline, history
 from epsilometer.studies.anonymity.tables import privatized_path
 from epsilometer.studies.texts import cells
 from epsilometer.studies.texts.calibrating.losses import NOT_SEARCHED
-from epsilometer.studies.texts.comparing import compare_cells, compare_texts
+from epsilometer.studies.texts.comparing import compare_cells
 from epsilometer.studies.texts.stages import attack, claims, estimate, rewrite, similarity
 from epsilometer.studies.texts.tables import SIMILARITY, latents_path, rewrites_path
+from tests.support.commands import call
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [f"{a} song {b}" for a in ("play", "stop", "find") for b in ("now", "later", "tomorrow", "again")]
@@ -82,34 +87,62 @@ def test_who_takes_a_budget_must_be_given_one() -> None:
         budgets(Identity(), [])
 
 
-def test_there_is_nothing_to_calibrate_or_to_compare() -> None:
+def test_there_is_nothing_to_calibrate() -> None:
     reason = epsilometer.calibrate(TEXTS, "identity", target=1.0)["reason"].item()
     assert "no privacy budget, so there is none to calibrate" in reason
-    with pytest.raises(UserError, match="identity has no privacy budget at which it could be compared"):
-        compare_texts(TEXTS, ("identity", 1.0), ("randomized_response", 2.0), trials=20)
 
 
-def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return int(exit.value.code or 0), out, err
+LEFT_OUT = "must be left out, got 2, since this mechanism takes no privacy budget"
+
+
+@pytest.mark.parametrize("mechanism", ["identity", mask, CommandMechanism("cat")])
+def test_a_budget_that_has_no_effect_is_refused(mechanism: text_audit.Named) -> None:
+    for measure in (epsilometer.audit, audit_units, audit_worst, epsilometer.surviving_identifiers):
+        with pytest.raises(UserError, match=f"epsilons {LEFT_OUT}"):
+            measure(TEXTS, mechanism, [2.0])
+    with pytest.raises(UserError, match=f"epsilon {LEFT_OUT}"):
+        subject(TEXTS, mechanism, 2.0)
+    with pytest.raises(UserError, match=f"the epsilon of .* {LEFT_OUT}"):
+        epsilometer.compare(TEXTS, (mechanism, 2.0), "constant", trials=20)
+
+
+def test_mechanisms_without_a_budget_are_compared_by_themselves() -> None:
+    def same(text: str, epsilon: float, rng: np.random.Generator) -> str:
+        return text
+
+    options: dict[str, Any] = {"trials": 200, "design": Design(temperature=0)}
+    for less, more in (("constant", mask), (lambda text, rng: "", (same, 5))):
+        strongest = epsilometer.compare(TEXTS, less, more, **options)["finding"][0]
+        assert re.search("leaks less than (mask|same=5) under the attacks on both", strongest)
+    with pytest.raises(UserError, match=r'compared at one epsilon, as \("tem", 11\), got 1 values'):
+        epsilometer.compare(TEXTS, ("constant",), mask, **options)  # type: ignore[arg-type]
+    with pytest.raises(
+        UserError, match=r"the epsilon of .* must be given, since this mechanism takes a privacy budget"
+    ):
+        epsilometer.compare(TEXTS, same, mask, **options)
 
 
 def test_the_command_line_needs_no_epsilon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(TEXTS))
     shared = ["--attacks", "lexical", "--trials", 100, "--temperature", 0]
-    code, out, _ = called(capsys, "audit", path, "--mechanism", "identity", *shared, "--json")
+    code, out, _ = call(capsys, "audit", path, "--mechanism", "identity", *shared, "--json")
     assert code == 0
     assert json.loads(out)[0]["epsilon"] is None
-    assert called(capsys, "audit", path, "--mechanism", "identity", *shared)[0] == 0
-    code, out, _ = called(capsys, "audit", path, "--command", "cat", *shared, "--json")
+    assert call(capsys, "audit", path, "--mechanism", "identity", *shared)[0] == 0
+    code, out, _ = call(capsys, "audit", path, "--command", "cat", *shared, "--json")
     assert code == 0
     assert json.loads(out)[0]["epsilon"] is None
-    assert called(capsys, "rewrite", "--mechanism", "identity", path)[:2] == (0, "\n".join(TEXTS) + "\n")
+    code, out, _ = call(capsys, "calibrate", path, "--mechanism", "identity", "--target", 1)
+    assert (code, NOT_SEARCHED in out) == (3, True)
+    assert call(capsys, "rewrite", "--mechanism", "identity", path)[:2] == (0, "\n".join(TEXTS) + "\n")
+    for command in (["rewrite", path, "--epsilon", 2], ["audit", path, "--epsilons", 2], ["claims", "--epsilon", 2]):
+        named = ["--mechanism", "identity"] if command[0] != "claims" else ["identity"]
+        code, out, err = call(capsys, *command, *named)
+        assert (code, out) == (2, "")
+        assert LEFT_OUT in err
     for command in (["rewrite", path], ["audit", path, *shared]):
-        code, _, err = called(capsys, *command, "--mechanism", "randomized_response", "--set", 'resource=["a", "b"]')
+        code, _, err = call(capsys, *command, "--mechanism", "randomized_response", "--set", 'resource=["a", "b"]')
         assert code == 2
         assert "takes a privacy budget" in err
 
@@ -184,19 +217,33 @@ def test_a_project_says_who_needs_epsilons(project: Path) -> None:
     with pytest.raises(UserError, match=r"mechanisms\.half\.epsilons must be given"):
         cells.mechanism(read(), "songs-half")
     params["cells"]["songs-half"]["epsilons"] = [1, 5]
+    params["cells"]["songs-identity"]["epsilons"] = [2]
+    Path("params.yaml").write_text(yaml.safe_dump(params))
+    with pytest.raises(UserError, match=rf"mechanisms\.identity\.epsilons {LEFT_OUT}"):
+        cells.mechanism(read(), "songs-identity")
+    del params["cells"]["songs-identity"]["epsilons"]
     entry = {**params["cells"]["songs-identity"], "epsilon": 1}
     Path("params.yaml").write_text(yaml.safe_dump({**params, "ablations": {"songs-identity": entry}}))
     with pytest.raises(UserError, match=r"ablations\.songs-identity varies a cell at one epsilon"):
         read()
 
 
-def test_a_project_is_not_calibrated_or_compared_without(project: Path) -> None:
+def test_a_project_is_not_calibrated_without(project: Path) -> None:
     (row,) = calibrate_cells(read(), 1.0, mechanisms=["identity"])
     assert row["status"] == NOT_SEARCHED
     assert "no privacy budget" in row["reason"]
+
+
+def test_a_project_compares_it_without_an_epsilon(project: Path) -> None:
     audited()
-    with pytest.raises(UserError, match="identity has no privacy budget at which it could be compared"):
-        compare_cells(read(), ("identity", 1.0), ("half", 1.0), 0.01)
+    rows = compare_cells(read(), ("identity", None), ("half", 1.0), 0.01)
+    assert "no evidence that identity and half=1 leak differently" in rows[0]["finding"]
+    for side, said in (
+        (("identity", 1.0), r"identity was not audited at epsilon 1 on songs; give one of its epsilons there \(none\)"),
+        (("half", None), r"half was not audited without an epsilon on songs; .* there \(1, 5\)"),
+    ):
+        with pytest.raises(UserError, match=said):
+            compare_cells(read(), side, ("half", 1.0), 0.01)
 
 
 def test_similarity_of_a_cell_without_a_budget(project: Path) -> None:

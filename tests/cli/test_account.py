@@ -22,7 +22,7 @@ def test_a_gaussian_training(capsys: pytest.CaptureFixture[str]) -> None:
     assert {row["sampling"] for row in rows.values()} == {"poisson"}
     assert said["for_target"]["sigma"] == pytest.approx(0.6245, rel=1e-3)
     assert said["for_target"]["neighbours"] == "added or removed"
-    assert "one over the 5056 texts or more" in err
+    assert "one over the 5056 texts or more, is what papers report at" in err
 
 
 def test_every_noise_is_sampled_alike_unless_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:

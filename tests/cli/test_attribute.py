@@ -36,6 +36,9 @@ def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
     victims, attackers = out.split("\n\n")
     assert "rs_all" in victims
     assert [line.split()[1] for line in attackers.splitlines()[1:4]] == ["clean", "static", "relabelled"]
+    pl.DataFrame({"review": test.originals, **test.labels}).head(6).write_csv("texts.csv")
+    attackers = call(capsys, "audit", *options)[1].split("\n\n")[1]
+    assert all("not testable" in line for line in attackers.splitlines()[1:]), "six right guesses prove nothing"
 
 
 def test_what_has_no_effect_beside_an_attribute_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

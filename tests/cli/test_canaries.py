@@ -36,12 +36,14 @@ def test_canaries_are_planted_and_their_scores_judged(capsys: pytest.CaptureFixt
     arguments = ("one-run", "scores.csv", "--key", "texts.key.csv", "--delta", "1e-6", "--json")
     code, out, _ = call(capsys, *arguments, "--claim", "1,1e-6", "--claim", "3,0")
     rows = {row["method"]: row for row in json.loads(out)}
-    assert code == 0
+    assert code == 1
     assert 3 < rows["f-dp"]["lower"] <= rows["f-dp"]["ceiling"]
     assert {row["verdict"] for row in rows.values()} == {"violated"}
     scored(certain=False)
-    code, out, _ = call(capsys, *arguments, "--claim", "1,1e-6")
-    assert all(row["lower"] < 1 and row["verdict"] == "not refuted" for row in json.loads(out))
+    for claim, ended, verdict in (([], 0, "no claim"), ([1], 0, "not refuted"), ([100], 3, "not testable")):
+        code, out, _ = call(capsys, *arguments, *(f"--claim={epsilon},1e-6" for epsilon in claim))
+        assert code == ended
+        assert all(row["lower"] < 1 and row["verdict"] == verdict for row in json.loads(out))
 
 
 def test_the_files_are_private_and_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,9 +54,9 @@ def test_the_files_are_private_and_never_overwritten(capsys: pytest.CaptureFixtu
     before = Path("texts.key.csv").read_bytes()
     code, _, err = call(capsys, *arguments)
     assert code == 2
-    assert "texts.planted.csv exists" in err
+    assert "texts.planted.csv exists; name another file (--out)" in err
     code, _, err = call(capsys, *arguments, "--out", "other.csv")
-    assert "texts.key.csv exists" in err
+    assert "texts.key.csv exists, and a key that is lost cannot be drawn again; name another file (--key)" in err
     assert Path("texts.key.csv").read_bytes() == before
     assert not Path("other.csv").exists()
 

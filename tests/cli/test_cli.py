@@ -26,6 +26,7 @@ from epsilometer.core.component import names
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.corpora import files
 from epsilometer.pipeline import repro
+from epsilometer.pipeline.checking import AbsentError
 from epsilometer.runtime.progress import parse
 from tests.support.commands import call
 from tests.support.places import ROOT
@@ -66,9 +67,11 @@ def test_help_needs_nothing_heavy() -> None:
     assert done.stdout.split() == []
 
 
-def test_audit_of_a_shipped_mechanism(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
+def test_audit_at_several_epsilons(capsys: pytest.CaptureFixture[str], texts: Path, tmp_path: Path) -> None:
+    same = tmp_path / "same.py"
+    same.write_text("def rewrite(text, epsilon, rng):\n    return text\n")
     options = ["--text", "query", "--epsilons", "1,0.5", "--attacks", "lexical,length", "--trials", 300]
-    arguments = ["audit", texts, "--mechanism", "identity", "--temperature", 0, *options]
+    arguments = ["audit", texts, "--mechanism", same, "--temperature", 0, *options]
     code, out, err = call(capsys, *arguments, "--json")
     rows = json.loads(out)
     assert code == 0
@@ -95,7 +98,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_any_columns_on_request(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
-    arguments = ["audit", texts, "--text", "query", "--mechanism", "identity", "--epsilons", 1, "--temperature", 0]
+    arguments = ["audit", texts, "--text", "query", "--mechanism", "identity", "--temperature", 0]
     arguments += ["--trials", 20, "--attacks", "lexical"]
     assert call(capsys, *arguments, "--columns", "all")[1].splitlines()[0].split() == list(AUDIT)
     assert call(capsys, *arguments, "--columns", "trials,ceiling")[1].splitlines()[0].split() == ["trials", "ceiling"]
@@ -111,8 +114,9 @@ def test_audit_of_an_own_mechanism_a_program_and_recorded_rewrites(
     recorded = tmp_path / "recorded.jsonl"
     originals = pl.read_csv(texts)["query"].to_list()[:8] * 20
     pl.DataFrame({"original": originals, "epsilon": 1, "rewrite": originals}).write_ndjson(recorded)
-    file = [texts, "--text", "query", "--epsilons", 1]
-    for source in ([*file, "--mechanism", shout], [*file, "--command", "cat"], ["--rewrites", recorded]):
+    file = [texts, "--text", "query"]
+    own = [*file, "--mechanism", shout, "--epsilons", 1]
+    for source in (own, [*file, "--command", "cat"], ["--rewrites", recorded]):
         code, out, _ = call(
             capsys, "audit", *source, "--attacks", "lexical", "--trials", 80, "--temperature", 0, "--json"
         )
@@ -122,11 +126,32 @@ def test_audit_of_an_own_mechanism_a_program_and_recorded_rewrites(
 
 
 def test_an_attack_that_does_not_apply_is_said_so(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
-    arguments = ["audit", texts, "--text", "query", "--mechanism", "identity", "--epsilons", 1, "--temperature", 0]
+    arguments = ["audit", texts, "--text", "query", "--mechanism", "identity", "--temperature", 0]
     code, out, err = call(capsys, *arguments, "--trials", 5, "--attacks", "likelihood,length", "--json")
     assert code == 0
     assert [row["attack"] for row in json.loads(out)] == ["length"]
     assert "note: not run: likelihood, which does not apply to this mechanism" in err
+
+
+def test_a_loss_that_no_guesses_could_have_proved_is_not_testable(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Seven guesses between two texts, all right, come by chance too often; so does a set of two people."""
+    rows = [{"text": f"{word} {n}", "author": word} for word in ("tea", "milk", "rum") for n in ("first", "second")]
+    pl.DataFrame(rows).write_csv(tmp_path / "few.csv")
+    arguments = ("audit", tmp_path / "few.csv", "--mechanism", "identity")
+    attacked = ("--attacks", "lexical", "--temperature", 0)
+    for options in (
+        (*attacked, "--trials", 7),
+        ("--author", "author", "--linkers", "bm25", "--among", 2, "--trials", 1),
+    ):
+        code, out, _ = call(capsys, *arguments, *options)
+        assert (code, "not testable" in out) == (0, True)
+        code, out, _ = call(capsys, *arguments, *options, "--json")
+        assert [(row["loss"], row["ceiling"]) for row in json.loads(out)] == [(0, 0)]
+    assert "not testable" not in call(capsys, *arguments, *attacked, "--trials", 8)[1]
+    code, out, _ = call(capsys, "gate", *arguments[1:], "--attacks", "lexical", "--max-loss", 1, "--budget", 5)
+    assert (code, "not testable: too few rewrites" in out) == (3, True)
 
 
 def test_help_names_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +161,7 @@ def test_help_names_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_attacks_take_settings(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
-    arguments = ["audit", texts, "--text", "query", "--mechanism", "identity", "--epsilons", 1, "--temperature", 0]
+    arguments = ["audit", texts, "--text", "query", "--mechanism", "identity", "--temperature", 0]
     options = ["--trials", 20, "--attacks", "lexical", "--json"]
     assert call(capsys, *arguments, *options, "--attack-set", "lexical.longest=2")[0] == 0
     code, _, err = call(capsys, *arguments, *options, "--attack-set", "lexical.longst=2")
@@ -159,21 +184,18 @@ def test_every_command_on_texts_reads_them_in_the_same_ways(
     )
     monkeypatch.setattr(
         "epsilometer.studies.texts.calibrating.losses.calibrate_texts",
-        lambda texts, *_, **__: read.append(texts) or {"reason": ""},
+        lambda texts, *_, **__: read.append(texts) or {"status": "found", "reason": ""},
     )
     monkeypatch.setattr(
         "epsilometer.studies.texts.comparing.compare_texts", lambda texts, *_, **__: read.append(texts) or []
     )
     for command in (
-        ["audit", "euro.csv", "--mechanism", "identity", "--epsilons", 1],
+        ["audit", "euro.csv", "--mechanism", "identity"],
         ["calibrate", "euro.csv", "--mechanism", "identity", "--target", 1],
         ["compare", "identity=1", "identity=2", "euro.csv"],
     ):
         assert call(capsys, *command, *layout)[0] == 0
-    assert (
-        call(capsys, "rewrite", "euro.csv", "--mechanism", "identity", "--epsilon", 1, "--out", "out.csv", *layout)[0]
-        == 0
-    )
+    assert call(capsys, "rewrite", "euro.csv", "--mechanism", "identity", "--out", "out.csv", *layout)[0] == 0
     assert Path("out.csv").read_text("latin-1") == "1;thé vert\n2;café noir\n"
     assert read == [["thé vert", "café noir"]] * 3
 
@@ -209,26 +231,26 @@ def test_rewrite_releases_public_texts_like_others(
 
 MISTAKES = {
     "": "give one of --mechanism, --command, --endpoint and --rewrites",
-    "texts.csv --mechanism identity --command cat --epsilons 1": "give one of",
-    "--mechanism identity --epsilons 1": "give a FILE of texts (only --rewrites needs none, without",
+    "texts.csv --mechanism identity --command cat": "give one of",
+    "--mechanism identity": "give a FILE of texts (only --rewrites needs none, without",
     "texts.csv --text query --mechanism randomized_response": "epsilons must be given",
     "texts.csv --rewrites texts.csv": "leave out FILE and --epsilons",
-    "texts.csv --mechanism identity --epsilons 1": "unknown text column 'text'; the file's names are shown on",
-    "nothing.csv --mechanism identity --epsilons 1": "there is no file 'nothing.csv'",
-    "texts.csv --text query --mechanism identiti --epsilons 1": "did you mean 'identity'?",
+    "texts.csv --mechanism identity": "unknown text column 'text'; the file's names are shown on",
+    "nothing.csv --mechanism identity": "there is no file 'nothing.csv'",
+    "texts.csv --text query --mechanism identiti": "did you mean 'identity'?",
     "texts.csv --text query --mechanism mine.py --epsilons 1": "there is no file 'mine.py'",
     "texts.csv --text query --mechanism identity --epsilons 1,x": "--epsilons must be numbers separated by commas",
     "texts.csv --text query --mechanism identity --epsilons 1,-2": "epsilon must be a finite number > 0, got -2.0",
     "texts.csv --text query --mechanism identity --epsilons nan": "epsilon must be a finite number > 0, got nan",
-    "texts.csv --text query --mechanism identity --epsilons 1 --attacks embeding": "did you mean 'embedding'?",
-    "texts.csv --text query --mechanism identity --epsilons 1 --candidates 1": "candidates (k) must be between 2 and",
-    "texts.csv --text query --mechanism identity --epsilons 1 --candidates 9": "the number of distinct texts (8)",
-    "texts.csv --text query --mechanism identity --epsilons 1 --trials 0": "trials must be >= 1, got 0",
-    "texts.csv --text query --mechanism identity --epsilons 1 --alpha 1": "alpha must be in (0, 1), got 1.0",
-    "texts.csv --text query --mechanism identity --epsilons 1 --set depth": "--set takes key=value, got 'depth'",
-    "texts.csv --text query --mechanism identity --epsilons 1 --set depth=2": "'depth'; known: none",
-    "texts.csv --text query --command no-such-program --epsilons 1": "starts no program that exists",
-    "texts.csv --text query --command false --epsilons 1 --temperature 0": "failed with exit status 1",
+    "texts.csv --text query --mechanism identity --attacks embeding": "did you mean 'embedding'?",
+    "texts.csv --text query --mechanism identity --candidates 1": "candidates (k) must be between 2 and",
+    "texts.csv --text query --mechanism identity --candidates 9": "the number of distinct texts (8)",
+    "texts.csv --text query --mechanism identity --trials 0": "trials must be >= 1, got 0",
+    "texts.csv --text query --mechanism identity --alpha 1": "alpha must be in (0, 1), got 1.0",
+    "texts.csv --text query --mechanism identity --set depth": "--set takes key=value, got 'depth'",
+    "texts.csv --text query --mechanism identity --set depth=2": "'depth'; known: none",
+    "texts.csv --text query --command no-such-program": "starts no program that exists",
+    "texts.csv --text query --command false --temperature 0": "failed with exit status 1",
     "--rewrites texts.csv": "unknown column 'original'",
     "texts.csv --attribute gender": "give both",
     "texts.csv --rewrites texts.csv --attribute gender --keep rating --mechanism tem": "--attribute is for recorded",
@@ -452,7 +474,7 @@ def test_rewrite_knows_columns_and_formats(
 
 def test_rewrite_writes_lines_to_a_file(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "lines.txt.gz").write_bytes(gzip.compress("café\nthé\nmaté\n".encode("latin-1")))
-    arguments = ["rewrite", tmp_path / "lines.txt.gz", "--mechanism", "identity", "--epsilon", 1, "--rows", 2]
+    arguments = ["rewrite", tmp_path / "lines.txt.gz", "--mechanism", "identity", "--rows", 2]
     code, out, _ = call(capfd, *arguments, "--encoding", "latin-1", "--out", tmp_path / "out.txt")
     assert (code, out) == (0, "")
     assert (tmp_path / "out.txt").read_text() == "café\nthé\n"
@@ -481,7 +503,7 @@ def test_a_long_rewrite_says_how_long(
 
 def test_rewrite_streams_and_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     """The input never ends: whatever reads it whole, or does not notice that nobody listens, runs into the timeout."""
-    done = shell(f"yes some text | {RUN} rewrite --mechanism identity --epsilon 1 | head -2", tmp_path)
+    done = shell(f"yes some text | {RUN} rewrite --mechanism identity | head -2", tmp_path)
     assert done.stdout == b"some text\n" * 2
     assert done.stderr == b""
 
@@ -490,9 +512,11 @@ def test_rewrite_streams_and_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ("--mechanism identity --epsilon 0", "epsilon must be a finite number > 0"),
-        ("--mechanism idenity --epsilon 1", "did you mean 'identity'?"),
-        ("--mechanism identity --epsilon 1 nothing.txt", "there is no file 'nothing.txt'"),
-        ("--mechanism identity --epsilon 1 latin.txt", "latin.txt, line 2: not UTF-8 (byte 3 of the line)"),
+        ("--mechanism idenity", "did you mean 'identity'?"),
+        ("--mechanism identity nothing.txt", "there is no file 'nothing.txt'"),
+        ("--mechanism identity .", "'.' is a folder, and rewrite reads one file"),
+        ("--mechanism coin --epsilon 1 latin.txt", "coin needs the list of public texts that it chooses among"),
+        ("--mechanism identity latin.txt", "latin.txt, line 2: not UTF-8 (byte 3 of the line)"),
         ("--epsilon 1", "Missing option '--mechanism'"),
     ],
 )
@@ -506,8 +530,9 @@ def test_a_mistake_in_a_rewrite(
     assert message in err
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "epsilometer.cli", "rewrite", "--mechanism", "identity", "--epsilon", "1"]
+    command = [sys.executable, "-m", "epsilometer.cli", "rewrite", "--mechanism", "identity"]
     with subprocess.Popen(
         command, cwd=tmp_path, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -523,7 +548,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
 
 
 def test_repro_alone_is_the_whole_audit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It checks first, and shows the report at the end; with arguments it is `dvc repro`."""
+    """It checks first, and shows the report at the end; with arguments it is `dvc repro` after that check."""
     steps: list[object] = []
     monkeypatch.setattr(commands, "check", lambda: steps.append("check"))
     monkeypatch.setattr(repro, "main", steps.append)
@@ -531,7 +556,34 @@ def test_repro_alone_is_the_whole_audit(capsys: pytest.CaptureFixture[str], monk
     assert call(capsys, "repro")[0] == 0
     assert steps == ["check", [], "report"]
     assert call(capsys, "repro", "trials", "--force")[0] == 0
-    assert steps[3:] == [["trials", "--force"]]
+    assert steps[3:] == ["check", ["trials", "--force"]]
+
+
+def test_a_missing_file_stops_the_stages_that_need_it_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent() -> None:
+        raise AbsentError(["datasets.songs.source: there is no 'songs.csv'"], [])
+
+    steps: list[object] = []
+    monkeypatch.setattr(commands, "check", absent)
+    monkeypatch.setattr(repro, "main", steps.append)
+    assert call(capsys, "repro")[0] == 2
+    code, _, err = call(capsys, "repro", "prepare@queries")
+    assert (code, steps) == (0, [["prepare@queries"]])
+    assert "note: what needs a missing file cannot run: datasets.songs.source: there is no 'songs.csv'" in err
+
+
+def test_a_stage_is_not_begun_with_invalid_parameters(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = call(capsys, "repro", "--help")
+    assert (code, "--force" in out, "`dvc repro --help`" in out) == (0, False, True)  # it needs no project
+    monkeypatch.setattr(repro, "main", lambda targets: pytest.fail("begun"))
+    Path("params.yaml").write_text((ROOT / "params.yaml").read_text().replace("candidates: 2", "candidates: 1"))
+    code, _, err = call(capsys, "repro", "prepare@queries")
+    assert (code, "trials.candidates" in err) == (2, True)
 
 
 def test_report_prints_estimates_and_place(
@@ -545,7 +597,7 @@ def test_report_prints_estimates_and_place(
     Path("params.yaml").write_text((ROOT / "params.yaml").read_text())
     code, _, err = call(capsys, "report")
     assert code == 2
-    assert "data/estimates.parquet does not exist; `dvc repro` makes it" in err
+    assert "data/estimates.parquet does not exist; stages of a project make it" in err
     row = {name: "x" if dtype == pl.String else 1 for name, dtype in ESTIMATES.items()}
     row |= {"loss": 0.25, "upper": math.inf, "p_value": None, "expected": None, "verdict": "not testable"}
     tables.write(pl.DataFrame([row], schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)

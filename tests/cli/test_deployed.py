@@ -19,13 +19,13 @@ import pytest
 import yaml
 
 import epsilometer
-from epsilometer.cli import main
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.corpora.synthetic import generate
 from epsilometer.project.paths import inside
 from epsilometer.studies.texts.cells import rewrites as read_cell
 from epsilometer.studies.texts.stages import rewrite
+from tests.support.commands import run
 from tests.support.deployed import Deployed, deployed
 from tests.support.page_project import write_project
 from tests.support.places import ROOT
@@ -49,12 +49,6 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Deployed
     (tmp_path / "anonymiser.yaml").write_text(template)
     with deployed() as running:
         yield running
-
-
-def run(*words: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(words)
-    return int(stopped.value.code or 0)
 
 
 def arguments(server: Deployed, *words: str, command: str = "audit") -> list[str]:
@@ -85,6 +79,7 @@ def test_a_killed_audit_asks_nothing_twice(server: Deployed, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_it_and_the_next_run_goes_on(server: Deployed) -> None:
     server.delay = 0.05
     words = arguments(server, "--private-texts", "--trials", "60", *QUICK)
@@ -102,6 +97,7 @@ def test_ctrl_c_ends_it_and_the_next_run_goes_on(server: Deployed) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_probe_with_130_and_reports_what_was_sent(server: Deployed) -> None:
     words = ["audit", "--endpoint", server.url, "--template", "anonymiser.yaml", "--probe-failures"]
     words += ["--confirm-host", "127.0.0.1", "--rate", "50"]

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from epsilometer.cli import main
 from epsilometer.core.file_names import SHOW
 from epsilometer.report.gate import Result
+from tests.support.commands import run
 from tests.support.places import ROOT
 
 SECRET = "zyxomma"
@@ -62,17 +62,11 @@ def on_texts(command: tuple[str, ...], body: str) -> list[str]:
     return [name, "texts.txt", "--mechanism", mechanism(body), "--attacks", "length", *rest]
 
 
-def run(words: list[str]) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(words)
-    return int(stopped.value.code or 0)
-
-
 @pytest.mark.parametrize("body", FAILS.values(), ids=FAILS)
 def test_an_error_is_one_line_and_no_finding(capfd: pytest.CaptureFixture[str], body: str) -> None:
     """An earlier run's file, which says that all is well, is not what a reader finds."""
     Path("g.json").write_text('{"status": "passed"}')
-    assert run([*on_texts(GATE, body), *(word for pair in FILES.items() for word in pair)]) == 2
+    assert run(*on_texts(GATE, body), *(word for pair in FILES.items() for word in pair)) == 2
     out, err = capfd.readouterr()
     assert out == ""
     assert [line.partition(":")[0] for line in err.splitlines() if not line.startswith("note: ")] == ["error"]
@@ -89,7 +83,7 @@ def test_an_error_is_one_line_and_no_finding(capfd: pytest.CaptureFixture[str], 
 
 @pytest.mark.parametrize("game", [(), ("--units",), ("--worst",)], ids=str)
 def test_every_audit_ends_with_one_line(capfd: pytest.CaptureFixture[str], game: tuple[str, ...]) -> None:
-    assert run([*on_texts(AUDIT, FAILS["an error"]), *game]) == 2
+    assert run(*on_texts(AUDIT, FAILS["an error"]), *game) == 2
     out, err = capfd.readouterr()
     assert out == ""
     assert "error: ValueError in mine.py, line 3" in err
@@ -99,7 +93,7 @@ def test_every_audit_ends_with_one_line(capfd: pytest.CaptureFixture[str], game:
 @pytest.mark.parametrize("body", WRITES.values(), ids=WRITES)
 def test_what_is_written_keeps_to_itself(capfd: pytest.CaptureFixture[str], body: str) -> None:
     """What a mechanism prints is no part of a result either."""
-    assert run(on_texts(AUDIT, body)) == 0
+    assert run(*on_texts(AUDIT, body)) == 0
     out, err = capfd.readouterr()
     assert SECRET not in out + err
     assert json.loads(out)[0]["trials"] == 40
@@ -111,7 +105,7 @@ def test_what_is_written_keeps_to_itself(capfd: pytest.CaptureFixture[str], body
 
 def test_a_publication_holds_rewrites_alone(capfd: pytest.CaptureFixture[str]) -> None:
     words = ["rewrite", "texts.txt", "--mechanism", mechanism(WRITES["standard output"])]
-    assert run(words) == 0
+    assert run(*words) == 0
     out, err = capfd.readouterr()
     assert out == "nothing\n" * len(TEXTS.splitlines())
     assert SECRET not in err
@@ -124,7 +118,7 @@ def test_all_is_shown_on_demand(
 ) -> None:
     monkeypatch.setenv(SHOW, "1" if by == "the environment" else "")  # which the option sets
     option = ["--show-errors"] if by == "the option" else []
-    assert run([*option, *on_texts(AUDIT, body)]) == (2 if "raise" in body else 0)
+    assert run(*option, *on_texts(AUDIT, body)) == (2 if "raise" in body else 0)
     assert SECRET in capfd.readouterr().err
 
 
@@ -135,7 +129,7 @@ def test_a_programs_last_words_are_withheld(
     if show:
         monkeypatch.setenv(SHOW, "1")
     program = f"{sys.executable} -c 'import sys; sys.exit(sys.stdin.read())'"
-    assert run(["gate", "texts.txt", "--command", program, "--attacks", "length", "--max-loss", "1"]) == 2
+    assert run("gate", "texts.txt", "--command", program, "--attacks", "length", "--max-loss", "1") == 2
     err = capfd.readouterr().err
     assert "failed with exit status 1" in err
     assert (SECRET in err) is show

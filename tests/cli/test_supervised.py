@@ -13,6 +13,8 @@ import pytest
 
 from tests.support.places import ROOT
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 PROGRAM = """
 import os, pathlib, signal, sys, time
 from epsilometer.cli.supervised import supervised

@@ -103,7 +103,7 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
         ("a.xlsx", "x", {}, "unknown suffix '.xlsx'; known: .parquet, .csv"),
         ("a.json", "{", {}, "is not JSON"),
         ("a.json", '{"dataset": "a/b", "revision": "main"}', {}, "must be a commit hash of 40 hexadecimal digits"),
-        ("a.json", '{"dataset": "a/b"}', {}, "revision: Field required"),
+        ("a.json", '{"dataset": "a/b"}', {}, "revision: missing; add it"),
         ("a.json", f'{{"dataset": "a/b", "revison": "{REVISION}"}}', {}, "other key 'revison'"),
         ("a.py", "x = 1", {"request": GeneratorRequest(count=1, part="p")}, "must define a function generate"),
         (

@@ -230,7 +230,7 @@ def test_grammaticality_is_the_probability_of_the_acceptable_class(tmp_path: Pat
     assert of(Grammaticality(model=named), "", "a b") == pytest.approx(logits[1][0].item(), abs=1e-5)
     with pytest.raises(UserError, match=r"not a classifier of two classes \(3 classes"):
         of(Grammaticality(model=saved("three", 3)), "", "a b")
-    with pytest.raises(UserError, match="needs the setting 'model'"):
+    with pytest.raises(UserError, match="the setting 'model' is missing"):
         metric("grammaticality", {})
 
 
@@ -279,7 +279,7 @@ def test_the_call_gives_a_row_a_pair() -> None:
         (["a"], [None], ["jaccard"], "rewrites must be a list of strings; an empty rewrite is the empty string"),
         (["a"], ["b"], ["jacard"], r"unknown metric 'jacard'; did you mean 'jaccard'\?"),
         (["a"], ["b"], ["bleu", "bleu"], "two metrics are named 'bleu'"),
-        (["a"], ["b"], ["grammaticality"], "needs the setting 'model'"),
+        (["a"], ["b"], ["grammaticality"], "the setting 'model' is missing"),
     ],
 )
 def test_bad_calls_are_refused(originals: Any, rewrites: Any, metrics: Any, message: str) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -43,14 +42,6 @@ go""".splitlines()
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
     return Encoder("all-MiniLM-L6-v2")
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def variety(count: int) -> list[str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 
@@ -106,14 +106,6 @@ def test_a_row_does_not_feel_its_batch(model: MaskedLM, logits: np.ndarray, monk
     assert np.array_equal(model.mask_logits(TEXTS[1:2], np.array([[0, 2]]))[0], logits[len(TEXTS[0]) + 2])
     monkeypatch.setitem(bert.BLOCK, "cpu", 200)
     assert np.array_equal(model.mask_logits(TEXTS, ROWS[:20]), logits[:20])
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def test_a_row_does_not_feel_the_threads(model: MaskedLM, one_thread: None) -> None:

@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from epsilometer.pipeline import INTERRUPTED
+from tests.support.commands import call
 from tests.support.places import ROOT
 
 SECRET = "zyxomma petiolatum"
@@ -55,6 +57,30 @@ def test_a_users_error_quotes_no_word_of_a_misread_file(tmp_path: Path) -> None:
     assert "songs.csv has 2 columns" in done.stderr
     assert SECRET not in done.stderr
     assert SECRET in stage(tmp_path, body, show=True).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("rewrite", "stage rewrite has several entries; name one of them: songs-tem, songs-mvc"),
+        ("rewrite songs-tom", "unknown entry of stage rewrite 'songs-tom'; did you mean 'songs-tem'?"),
+        ("rewrite zzz", "unknown entry of stage rewrite 'zzz'; known: songs-mvc, songs-tem"),
+        ("report songs-tem", "stage report has no entries, got 'songs-tem'; leave it out"),
+        ("exact songs-tem", "unknown stage in dvc.yaml 'exact'; known: report, rewrite"),
+        ("exactt", "unknown stage 'exactt'; did you mean 'exact'?"),
+    ],
+)
+def test_an_entry_that_is_missing_or_unknown_is_named(
+    words: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text("cells: {songs-tem: {}, songs-mvc: {}}")
+    rewrite = {"foreach": "${cells}", "do": {"cmd": "epsilometer stage rewrite ${key}"}}
+    stages = {"rewrite": rewrite, "report": {"cmd": "epsilometer stage report"}}
+    (tmp_path / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}))
+    assert call(capsys, "stage", *words.split()) == (2, "", f"error: {said}\n")
+    (tmp_path / "dvc.yaml").unlink()
+    assert call(capsys, "stage", "rewrite", "songs-tem")[2].startswith("error: there is no dvc.yaml here; this needs a")
 
 
 RAISES = {

@@ -428,15 +428,7 @@ def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: st
     assert project.results() == project.outputs
 
 
-@pytest.fixture
-def _interruptible() -> Iterator[None]:
-    """Python takes SIGINT as ignored in what a shell runs behind it, and so would what it starts."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("_interruptible")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_is_a_line_that_says_how_to_go_on(project: Project) -> None:
     held = open(project.folder / ".dvc/tmp/epsilometer.lock", "a+")  # noqa: SIM115 - until the end of the test
     with held:
@@ -450,7 +442,7 @@ def test_ctrl_c_is_a_line_that_says_how_to_go_on(project: Project) -> None:
     assert said == f"{INTERRUPTED}\n"
 
 
-@pytest.mark.usefixtures("_interruptible")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_inside_a_stage_is_that_line_alone(project: Project) -> None:
     """To all processes of the terminal, as Ctrl-C is: neither the stage nor DVC adds a line."""
     process = project.start(*REPRO, "--force", held=True, start_new_session=True)
@@ -702,7 +694,7 @@ def test_what_dvc_had_begun_to_copy_into_an_output_is_no_part_of_it(project: Pro
 @pytest.mark.slow
 def test_a_limit_on_the_size_of_files(project: Project) -> None:
     """The same where nothing may be mounted: a file may not grow beyond 100 kB."""
-    said = project.run("sh", "-c", "ulimit -f 200; exec epsilometer repro --force", fails=True)
+    said = project.run("sh", "-c", "ulimit -f 200; exec python -m epsilometer.pipeline.repro --force", fails=True)
     assert "error: make: a file may not grow to the size that it needs (ulimit -f)" in said
     project.run()
     assert project.results() == project.outputs

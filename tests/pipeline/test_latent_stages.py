@@ -78,7 +78,7 @@ def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:
     [
         ("autoencoders", {"training": {"step": 5}}, "did you mean 'steps'"),
         ("autoencoders", {"shape": {"clip": 0}}, r"autoencoders\.tiny\.shape\.clip: .*greater than 0"),
-        ("noise_aware", {"model": "bart", "training": {}}, "needs the setting 'variant'"),
+        ("noise_aware", {"model": "bart", "training": {}}, "the setting 'variant' is missing"),
         ("noise_aware", {"model": "bart", "training": {"variant": "pr", "clip": -1}}, "greater than 0"),
         ("noise_aware", {"model": "./none", "training": {"variant": "pr"}}, "no folder"),
     ],

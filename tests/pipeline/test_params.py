@@ -91,7 +91,7 @@ def test_what_is_shipped_is_valid(file: str) -> None:
         (
             ("mechanisms", "tem"),
             {"file": "mine.py", "epsilons": [1]},
-            r"tem.mechanism: Field required(?s:.*)&mine",
+            r"tem.mechanism: missing; add it(?s:.*)&mine",
         ),
         (("cells",), {}, r"unknown cell in ablations"),
     ],
@@ -124,9 +124,12 @@ def test_a_cell_is_named_by_its_parts(tmp_path: Path, good: dict[str, Any]) -> N
         read(written(tmp_path, good))
 
 
-def test_files_that_are_not_parameters(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="does not exist"):
+def test_files_that_are_not_parameters(tmp_path: Path, good: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"nothing.yaml does not exist; check the path"):
         read(tmp_path / "nothing.yaml")
+    del good["audit"]
+    with pytest.raises(UserError, match=r"params.yaml: audit: missing; add it$"):
+        read(written(tmp_path, good))
     (tmp_path / "list.yaml").write_text("- 1")
     with pytest.raises(UserError, match="must hold settings"):
         read(tmp_path / "list.yaml")

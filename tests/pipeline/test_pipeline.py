@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 import yaml
 
+from epsilometer.project import times
 from tests.support.dvc_project import compose, make_project
 from tests.support.places import ROOT
 from tests.support.warm import Warm
@@ -113,7 +114,10 @@ def project(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Project:
     return sandbox
 
 
-def test_what_comes_out(project: Project) -> None:
+def test_what_comes_out(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project.folder)
+    assert times.read().keys() >= {"rewrite@songs-rr", "attack@songs-rr", "report"}
+    assert min(times.read().values()) > 0
     estimates = pl.read_parquet(project.folder / "data/estimates.parquet")
     chosen = ("strongest", "strongest_inside")
     assert estimates.select("mechanism", "epsilon", "attack").sort("mechanism", "epsilon", "attack").rows() == [

@@ -15,6 +15,7 @@ from epsilometer.auditing.schemas import POSSIBLE
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.params import Params, read
 from epsilometer.pipeline.reporting import studied, write_tables
+from epsilometer.project import times
 from epsilometer.report import page
 from epsilometer.runtime.machine import hardware
 from epsilometer.studies.texts.report import ablations, curves, known_loss, worst_case, worth
@@ -47,6 +48,16 @@ def rows(text: str, heading: str) -> list[list[str]]:
     (part,) = re.findall(rf"^## {heading}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     lines = [line for line in part.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in (lines[0], *lines[2:])]
+
+
+def test_it_says_what_the_stages_took_that_ran_here(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "None of its stages ran in this folder" in write(audit()).read_text()
+    for stage, seconds in (("rewrite@queries-mvc", 90.0), ("attack@queries-mvc", 30.0), ("attack@queries-tem", 120.0)):
+        monkeypatch.setattr(times, "spent", lambda seconds=seconds: seconds)
+        times.write(stage)
+    text = write(audit()).read_text()
+    assert "3 stages ran here, in 4 minutes of processor time" in text
+    assert rows(text, "What the stages took")[1:] == [["attack", "2", "150"], ["rewrite queries-mvc", "1", "90"]]
 
 
 def test_the_tables_are_those_of_the_audit_with_where_they_come_from(run: Path) -> None:

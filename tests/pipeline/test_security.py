@@ -260,7 +260,7 @@ def test_the_terminal_is_told_nothing(tmp_path: Path, capsysbinary: pytest.Captu
     """What `rewrite`, `audit` and errors print holds no control character but line breaks, whatever the texts hold."""
     lines = [" ".join(text.split()) for text in HOSTILE.values()]
     (tmp_path / "texts.txt").write_text("\n".join(lines), encoding="utf-8")
-    said(["rewrite", "--mechanism", "identity", "--epsilon", "1", str(tmp_path / "texts.txt")])
+    said(["rewrite", "--mechanism", "identity", str(tmp_path / "texts.txt")])
     output = capsysbinary.readouterr().out.decode()
     assert output.count("\n") == len(lines)
     assert output.splitlines()[0] == HOSTILE["html"]  # what a terminal does not obey stays

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -141,14 +140,6 @@ def project(shared: Project) -> Project:
     return shared
 
 
-@pytest.fixture
-def _interruptible() -> Iterator[None]:
-    """Python takes SIGINT as ignored in what a shell runs behind it, and so would what it starts."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def events(needs: dict[str, list[str]], at_once: int, fails: tuple[str, ...] = ()) -> list[str]:
     """What begins (+) and ends (-) in which order, where the one that began first ends first."""
     order: list[str] = []
@@ -243,7 +234,7 @@ def test_a_failure_is_said_last_and_others_go_on(project: Project) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_interruptible")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project: Project) -> None:
     project.mark("held", "first", "second")
     process = project.start()

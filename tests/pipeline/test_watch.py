@@ -29,7 +29,7 @@ import yaml
 
 import epsilometer.pipeline.flows.audit
 import epsilometer.pipeline.flows.ui  # sets Prefect's environment: before Prefect is imported
-from tests.support.dvc_project import make_project
+from tests.support.dvc_project import git, make_project
 from tests.support.places import ROOT
 from tests.support.sparing import first
 
@@ -627,18 +627,12 @@ def _free_ports() -> int:
             return int(first.getsockname()[1])
 
 
-def _git(folder: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
-    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
 def _dvc_project(folder: Path, stages: dict[str, Any]) -> None:
     (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}, sort_keys=False))
     (folder / ".gitignore").write_text("/data\n/.prefect\n__pycache__\n*.txt\n")
     make_project(folder)
-    _git(folder, "add", "-A")
-    _git(folder, "commit", "-q", "-m", "one")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "one")
 
 
 def test_what_is_shown_and_what_is_not_is_said(

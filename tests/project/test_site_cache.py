@@ -84,9 +84,9 @@ def test_a_clone_in_which_dvc_is_called_by_hand(readable: Path, warm: Warm) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [["epsilometer", "repro", "dvc.yaml"], ["dvc", "repro"]])
+@pytest.mark.parametrize("how", [["python", "-m", "epsilometer.pipeline.repro", "dvc.yaml"], ["dvc", "repro"]])
 def test_after_a_run_it_is_closed_and_named_for_every_folder(readable: Path, how: list[str], warm: Warm) -> None:
-    """By a stage too, where nobody goes through `epsilometer repro`."""
+    """By a stage too, where nobody goes through `epsilometer.pipeline.repro`."""
     project = readable / "mine"
     project.mkdir()
     make_project(project)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import yaml
 from epsilometer.reaudit import history
 from epsilometer.report import origin, page
 from epsilometer.report import past_audits as past_audits
+from tests.support.dvc_project import git
 
 BODY_OF = (
     "<body><!-- place: header --><!-- end of place -->{}<!-- place: origin --><!-- end of place -->"
@@ -26,15 +26,15 @@ def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a page's body and a lock, in a git repository."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(origin.RUN, raising=False)
-    _git(tmp_path, "init", "-q")
+    git(tmp_path, "init", "-q")
     Path("data").mkdir()
     Path("data/report.html").write_text(BODY_OF.format("results"))
     out = {"path": "data/estimates.parquet", "hash": "md5", "md5": "0123abcd"}
     page = {"path": "data/report.html", "hash": "md5", "md5": "ffff"}
     Path("dvc.lock").write_text(yaml.safe_dump({"stages": {"estimate": {"outs": [out]}, "report": {"outs": [page]}}}))
     Path("params.yaml").write_text("one")
-    _git(tmp_path, "add", "dvc.lock", "params.yaml")
-    _git(tmp_path, "commit", "-q", "-m", "one")
+    git(tmp_path, "add", "dvc.lock", "params.yaml")
+    git(tmp_path, "commit", "-q", "-m", "one")
     Path(".git/info/exclude").write_text("data\n")
     return tmp_path
 
@@ -42,7 +42,7 @@ def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_page_names_commit_and_hashes(audited: Path) -> None:
     page.write()
     shown = page.PAGE.read_text()
-    head, date = _git(audited, "rev-parse", "HEAD"), f"{datetime.now(UTC):%Y-%m-}"
+    head, date = git(audited, "rev-parse", "HEAD"), f"{datetime.now(UTC):%Y-%m-}"
     header, _, rest = shown.partition("results")
     assert date in header
     assert f"profile default · commit {head[:10]} · " in header
@@ -83,12 +83,6 @@ def test_a_page_is_kept_until_its_body_changes(audited: Path, monkeypatch: pytes
     page.refresh()
     assert "second" in page.PAGE.read_text()
     assert "other results" in page.PAGE.read_text()
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
-    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 def test_edits_and_a_folder_outside_of_git_are_said(audited: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -15,6 +15,8 @@ from epsilometer.report.wording import (
     budget,
     inflected,
     listed,
+    loss_between,
+    loss_interval,
     mean_interval,
     nats,
     proved,
@@ -40,6 +42,13 @@ def test_a_slack_of_nothing_has_no_sign() -> None:
 def test_a_bound_never_says_more_than_was_proved(value: float, lower: str, upper: str) -> None:
     assert (proved(value), bounded(value)) == (lower, upper)
     assert proved(math.inf, 5.239) == bounded(math.inf, 5.239) == "above 5.23"
+
+
+def test_a_loss_that_no_guesses_could_have_proved_is_not_testable() -> None:
+    nothing = {"loss": 0.0, "upper": math.inf, "ceiling": 0.0}
+    assert loss_between(nothing) == loss_interval(nothing) == "not testable"
+    some = {"loss": 0.0, "upper": 1.0, "ceiling": 2.0}
+    assert loss_between(some) == loss_interval(some) == "0.00 to 1.00"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ import pytest
 
 from tests.support.places import ROOT
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 MECHANISM = """
 import subprocess, sys, threading, time
 

@@ -7,9 +7,14 @@ import pytest
 from epsilometer.cli import main
 
 
+def run(*words: str) -> int:
+    """Run a command in this process: its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    return int(ended.value.code or 0)
+
+
 def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     """Run a command in this process: exit code, output, error output."""
-    with pytest.raises(SystemExit) as exit:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return int(exit.value.code or 0), out, err
+    code = run(*map(str, arguments))
+    return code, *capsys.readouterr()

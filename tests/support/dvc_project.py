@@ -16,6 +16,13 @@ from epsilometer.project.site_cache import keep_private
 from tests.support.places import ROOT
 
 
+def git(folder: Path, *arguments: str) -> str:
+    """What git says, by a committer of its own."""
+    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
 def make_project(folder: Path) -> None:
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
     (folder / ".dvc").mkdir()

@@ -153,13 +153,13 @@ def evidence(cell: AuditedCell, limits: Limits, attributes: Iterable[str]) -> It
 def of_loss(cell: AuditedCell, allowed: float) -> LimitEvidence:
     """The average loss of guessing the source among the candidates of a trial."""
     best, law, ends = cell.best, cell.lawful, []
-    lows = [(best["loss"], ATTACKS)]
+    lows = [(best["loss"], ATTACKS)] if best["ceiling"] > 0 else []
     if law is not None and law["all_high"] is not None:
         ends.append((law["all_high"], _by(law)))
         lows += [(law["all_low"], LAW)] if law["released"] else []
     if (claim := cell.claimed()) is not None:
         ends.append((loss_at(success_bound(claim[0], best["candidates"], claim[1]), best["candidates"]), CLAIM))
-    low, high = max(lows), min(ends, default=None)
+    low, high = max(lows, default=None), min(ends, default=None)
     if law is not None:
         both = LimitEvidence(LOSS, allowed, low, high)
         return both if both.exceeds or both.stays else LimitEvidence(LOSS, allowed, low, high, **_pairs(law, allowed))

@@ -95,7 +95,7 @@ def probe_failures(
     pace: Pace = Pace(),
     sink: str | None = None,
     seed: int = 0,
-    alpha: float = 0.05,
+    alpha: float = 0.01,
 ) -> pl.DataFrame:
     """Send planted identifiers to a service, and count at which places they show.
 

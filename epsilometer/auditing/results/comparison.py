@@ -23,6 +23,7 @@ from scipy.stats import binomtest
 
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.core.rounding import NOT_TESTABLE
 
 Right = Mapping[str, NDArray[np.bool_]]
 """For each attack, bool [trials]: whether it named the source."""
@@ -117,8 +118,10 @@ def lone_rows(
     ):
         for attack in (attack for attack in side if attack not in other):
             hits = side[attack]
-            loss = estimate(int(hits.sum()), len(hits), candidates, alpha).loss
-            shows = f"a loss of at least {loss:.2f} nats" if loss else "no loss"
+            proved = estimate(int(hits.sum()), len(hits), candidates, alpha)
+            shows = f"a loss of at least {proved.loss:.2f} nats" if proved.loss else "no loss"
+            if proved.ceiling == 0:
+                shows = f"no loss, which is {NOT_TESTABLE} by so few trials"
             finding = f"{attack} attacked {name} alone and shows {shows}; what it would show of {spared} is not known"
             nothing = dict.fromkeys(("first only", "second only", "p value", "p Holm"))
             of = {"dataset": dataset, "attack": attack, "attacks": None, "trials": len(hits)}

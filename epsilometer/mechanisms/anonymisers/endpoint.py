@@ -19,7 +19,7 @@ from pydantic import PositiveInt, field_validator, model_validator
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Guarantee
-from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.mechanism import OneOfGrid, Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.models.answers import store_path
 from epsilometer.models.chat import Chat
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @component
-class Endpoint(Spends):
+class Endpoint(Spends, OneOfGrid):
     """A service that rewrites; it sees the texts, so it is asked only where they are public or it may see them.
 
     url:            of an OpenAI-compatible endpoint, as http://localhost:8000/v1, whose key is OPENAI_API_KEY; with a
@@ -101,10 +101,6 @@ class Endpoint(Spends):
         else:
             self._template.sent_headers()
         self._checked.append(public)
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """A request a text."""
-        return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """A request a text and epsilon. Raises UserError where these exceed a bound, before any is sent."""

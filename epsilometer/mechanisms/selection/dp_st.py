@@ -42,7 +42,7 @@ from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.laws import Laws, sample
-from epsilometer.core.mechanism import TEXT, UNITS, Rewrites
+from epsilometer.core.mechanism import TEXT, UNITS, OneOfGrid, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.shared.embedded import triples
@@ -58,7 +58,7 @@ _REMEMBERED = 1 << 14  # texts
 
 
 @component
-class DPST:
+class DPST(OneOfGrid):
     """A mechanism that turns a text into `triples` triples of a public corpus.
 
     resource:   a folder of triples (stage `build`).
@@ -155,10 +155,6 @@ class DPST:
                 yield value
 
         return Laws(slots.rows, count + (_UNCHANGED if self.as_published else 0), log_probabilities, entries)
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One epsilon of `rewrite_grid`."""
-        return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """Two uniforms a slot, for the cluster and the member; a publication exactly. A distinct text is read once."""

@@ -48,7 +48,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.exact_samplers import WeightCache
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.laws import Laws, sample
-from epsilometer.core.mechanism import TEXT, UNITS, Repeated, Rewrites, Unread
+from epsilometer.core.mechanism import TEXT, UNITS, OneOfGrid, Repeated, Rewrites, Unread
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.files import read
@@ -65,7 +65,7 @@ _BETWEEN = " | "  # exemplars of a set
 
 
 @component
-class Exemplars:
+class Exemplars(OneOfGrid):
     """A text becomes one of m public texts, or w of them.
 
     resource: public texts, as a file that `epsilometer audit` reads or as a list; or a folder of chosen exemplars.
@@ -233,10 +233,6 @@ class Exemplars:
 
         units = Ragged.single(rows)
         return Laws(units, len(law.shown), log_probabilities, table=self._weights if law.by_nearest else None)
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One uniform a text; a publication draws exactly."""
-        return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """As `RewritesGrid`: texts are embedded once."""

@@ -59,7 +59,7 @@ from epsilometer.core.between import Between, tilted, tilted_unit
 from epsilometer.core.component import component
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
 from epsilometer.core.laws import log_likelihood
-from epsilometer.core.mechanism import PROVIDER, Rewrites, Unread
+from epsilometer.core.mechanism import PROVIDER, OneOfGrid, Rewrites, Unread
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
@@ -78,7 +78,7 @@ _CHOICE = 1 << 32  # the number of a trial's uniform for phase 2, behind all tho
 
 
 @component
-class PrivRewrite(Spends):
+class PrivRewrite(Spends, OneOfGrid):
     """resource: the local provider, a language model by id or folder; with `endpoint`, a model's name there, not read.
 
     variant:      full, or naive (Delta = 1); as_published: averages are scaled to length 1.
@@ -183,10 +183,6 @@ class PrivRewrite(Spends):
         first, second = self.budgets(1.0)
         limit = 1 / self.sensitivity(self.sanitiser.vocabulary.encode(texts).lengths)[pairs[:, 0]]
         return np.where(np.isinf(distance), np.inf, first * distance + second * np.minimum(distance, limit))
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One epsilon of `rewrite_grid`."""
-        return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """One uniform a word and one for the choice; a publication draws exactly. Units: the words, then the choice."""

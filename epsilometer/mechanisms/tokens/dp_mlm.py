@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from epsilometer.core.component import component
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.laws import Laws, sample
-from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.mechanism import OneOfGrid, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.tokens.shared.masked import MaskMechanism, word_rows
@@ -51,7 +51,7 @@ from epsilometer.text.words import STOP_WORDS, lay_out, words, write
 
 
 @component
-class DPMLM(MaskMechanism):
+class DPMLM(MaskMechanism, OneOfGrid):
     """resource, clip, precision: of the masked language model (`MaskMechanism`).
 
     token_types: whether a model that has token types is given them.
@@ -136,10 +136,6 @@ class DPMLM(MaskMechanism):
         places = word_rows(split)[1]
         goes = np.array([split[text][word] not in self._unchanged for text, word in places], bool)
         return split, places[goes]
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One epsilon of `rewrite_grid`."""
-        return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """One forward pass for each word of each distinct text, whatever the number of trials and epsilons."""

@@ -39,7 +39,7 @@ from pydantic import Field
 from epsilometer.core.component import component
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.laws import Laws, sample
-from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.mechanism import OneOfGrid, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.tokens.shared.masked import MaskMechanism, word_rows
@@ -49,7 +49,7 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
 @component
-class DPMLMPlus(MaskMechanism):
+class DPMLMPlus(MaskMechanism, OneOfGrid):
     """resource, clip, precision: of the masked language model (`MaskMechanism`).
 
     delete, insert: the public probabilities of the coins.
@@ -65,10 +65,6 @@ class DPMLMPlus(MaskMechanism):
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """The most draws that two texts of equally many words can take; infinite where the number differs."""
         return super().distance(texts, pairs, epsilon) * (2 if self.insert else 1)
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One epsilon of `rewrite_grid`."""
-        return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """Four uniforms a word: its replacement, what may follow it, and their coins."""

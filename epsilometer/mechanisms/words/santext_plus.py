@@ -26,7 +26,7 @@ from pydantic import Field
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Guarantee
-from epsilometer.core.laws import Laws
+from epsilometer.core.laws import Laws, log_softmax
 from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
 from epsilometer.text.words import words as words_of
 
@@ -90,10 +90,8 @@ class SanTextPlus(KernelMechanism):
             stays = self._stays[words]
             distances = self.vectors.distances(words, self.outputs)
             for epsilon in epsilons:
-                log_w = self.log_weights(distances, epsilon)
-                share = np.log1p(-stays) - np.logaddexp.reduce(log_w, axis=1)
                 law = np.full((len(words), len(self.vocabulary)), -np.inf)
-                law[:, self.outputs] = log_w + share[:, None]
+                law[:, self.outputs] = log_softmax(self.log_weights(distances, epsilon)) + np.log1p(-stays)[:, None]
                 staying = np.flatnonzero(stays)
                 law[staying, words[staying]] = np.log(stays[staying])
                 yield law

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from epsilometer.core.component import PACKAGE
 from epsilometer.core.errors import UserError, disk_trouble, unknown
 from epsilometer.core.file_names import names_shown
 from epsilometer.pipeline import INTERRUPTED, RUNNER, bodies, why
-from epsilometer.pipeline.dvc_files import dvc_pauses, lock
+from epsilometer.pipeline.dvc_files import dvc_pauses, entries, lock, settings, stages
 from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.project.site_cache import keep_private
@@ -28,16 +28,38 @@ _SHOWN = 5  # reasons for a run
 def stage(name: str, *arguments: str) -> None:
     """Run the stage of that name, for one entry where it has several.
 
-    Raises UserError where there is none of that name.
+    Raises UserError where dvc.yaml has none of that name, and for an entry that is missing, unknown or of no effect.
     """
     if name not in (files := bodies()):
-        raise unknown("stage", name, sorted(files))
-    module = ".".join(files[name].relative_to(PACKAGE.parent).with_suffix("").parts)
+        raise unknown("stage", name, files)
+    _check_entry(name, arguments)
+    body(name, *arguments)
+
+
+def body(name: str, *arguments: str) -> None:
+    """Run what stands in the file of a stage, or of `calibrate`, which a flow runs and dvc.yaml does not have."""
+    module = ".".join(bodies()[name].relative_to(PACKAGE.parent).with_suffix("").parts)
 
     def main(*arguments: str) -> None:
         import_module(module).main(*arguments)
 
     run(main, " ".join([name, *arguments]), *arguments)
+
+
+def _check_entry(name: str, arguments: Sequence[str]) -> None:
+    if not Path("dvc.yaml").is_file():
+        from epsilometer.project.params import NO_PROJECT
+
+        raise UserError(f"there is no dvc.yaml here; {NO_PROJECT}")
+    if name not in (here := stages()):
+        raise unknown("stage in dvc.yaml", name, here)
+    if (keys := entries(here[name], settings())) is None:
+        if arguments:
+            raise UserError(f"stage {name} has no entries, got {' '.join(arguments)!r}; leave it out")
+    elif not arguments:
+        raise UserError(f"stage {name} has several entries; name one of them: {', '.join(keys)}")
+    elif arguments[0] not in keys:
+        raise unknown(f"entry of stage {name}", arguments[0], keys)
 
 
 def run(main: Callable[..., None], label: str, *arguments: str) -> None:
@@ -99,4 +121,4 @@ def _say_why() -> None:
 
 
 if __name__ == "__main__":
-    stage(*sys.argv[1:])
+    body(*sys.argv[1:])

@@ -29,7 +29,7 @@ from epsilometer.pipeline.dvc_files import (
     recorded,
     settings,
 )
-from epsilometer.project import origin
+from epsilometer.project import origin, times
 from epsilometer.runtime import checksums, resuming
 
 _NAMED = 5  # edited inputs in one message
@@ -43,7 +43,7 @@ Trace = tuple[int, int, int]
 def guarded() -> Iterator[None]:
     """Guard the work of the stage that DVC is running; a stage that is run by hand is not checked.
 
-    Of outs that git keeps it notes where they come from.
+    It notes what the stage took, and of outs that git keeps where they come from.
 
     Raises UserError at the start where an input has other bytes than were recorded for it, and at the end where an
     input or a parameter of the stage was edited meanwhile.
@@ -72,6 +72,7 @@ def guarded() -> Iterator[None]:
     with resuming.running(stage, entry, partial(_fingerprint, compared, params, before), check):
         yield
     check()
+    times.write(address)
     if uncached := outs_for_git(address, before):
         origin.write(address, uncached)
 

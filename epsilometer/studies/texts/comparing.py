@@ -26,52 +26,64 @@ from epsilometer.auditing.trials.unread import say_language
 from epsilometer.core import tables
 from epsilometer.core.attack import Attack, Context, guesses_of
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import check_epsilons
-from epsilometer.core.mechanism import Mechanism, has_budget
+from epsilometer.core.guarantees import at_budget, budget_name
+from epsilometer.core.mechanism import Mechanism, budgets
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import inside
 from epsilometer.studies.texts.params import TextsParams, read
 
-_NO_BUDGET = "has no privacy budget at which it could be compared; audit it beside the others instead"
-
-At = tuple[Named, float]
-"""A mechanism at an epsilon."""
+Side = Named | tuple[Named, float]
+"""A mechanism at an epsilon, or one without a privacy budget by itself."""
 
 
 def compare(
-    source: Sequence[str] | str | Path, first: At, second: At, *, trials: int = 2000, design: Design = STANDARD
+    source: Sequence[str] | str | Path, first: Side, second: Side, *, trials: int = 2000, design: Design = STANDARD
 ) -> pl.DataFrame:
     """Compare how much two mechanisms leak, on the same trials: McNemar's exact test, with Holm's correction.
 
     source: the texts, or the folder of a project with an audit, whose guesses are compared. first, second: a mechanism,
-    as in `epsilometer.audit`, and its epsilon: `("tem", 11)`; of a project by name. trials, design: on texts; of a
-    project those of its params.yaml.
+    as in `epsilometer.audit`, and its epsilon: `("tem", 11)`; one without a privacy budget by itself: `"presidio"`; of
+    a project by name. trials, design: on texts; of a project those of its params.yaml.
     Returns a row for the strongest of the attacks on both, and one for each of these (of a project for each data set):
     dataset, attack, attacks (those compared), trials, `first only` and `second only` (trials in which the adversary was
     right about the one alone), `p value`, `p Holm` and the `finding` in words, all of which hold at once at level
     alpha; and of each what its surest guesses prove of delta at 4 nats (`first delta at 4`, `second delta at 4`; null
     where not testable), which an average does not show. Last a row for each attack on one of the two alone, with its
     loss in the `finding`, and without a comparison.
-    Raises UserError for an epsilon that was not audited, and for values outside their range.
+    Raises UserError for an epsilon that was not audited, that is missing or that has no effect, and for values outside
+    their range.
     """
+    (left, left_at), (right, right_at) = _at(first), _at(second)
     if isinstance(source, (str, Path)):
-        if design != STANDARD or not (isinstance(first[0], str) and isinstance(second[0], str)):
+        if design != STANDARD or not (isinstance(left, str) and isinstance(right, str)):
             raise UserError("a project has its design in params.yaml, and its mechanisms by name")
         with inside(source):
             params = read()
-            rows = compare_cells(params, (first[0], first[1]), (second[0], second[1]), params.audit.alpha)
+            rows = compare_cells(params, (left, left_at), (right, right_at), params.audit.alpha)
     else:
-        rows = compare_texts(source, first, second, trials, design=design)
+        rows = compare_texts(source, (left, left_at), (right, right_at), trials, design=design)
     return pl.DataFrame(rows)
 
 
+def _at(side: Side) -> tuple[Named, float | None]:
+    """A mechanism, and its epsilon if there is one."""
+    if not isinstance(side, tuple):
+        return side, None
+    if len(side) != 2:
+        raise UserError(
+            f'a mechanism is compared at one epsilon, as ("tem", 11), got {len(side)} values; give one that takes no '
+            'privacy budget by itself, as "presidio"'
+        )
+    return side
+
+
 def compare_cells(
-    params: TextsParams, first: tuple[str, float], second: tuple[str, float], alpha: float
+    params: TextsParams, first: tuple[str, float | None], second: tuple[str, float | None], alpha: float
 ) -> list[dict[str, Any]]:
     """The rows of `compare`, from the guesses of the last audit.
 
-    first, second: a mechanism and its epsilon. Attacks that see more than is released are left out.
-    Holm's correction is over all rows that compare.
+    first, second: a mechanism and its epsilon, None for one without a privacy budget. Attacks that see more than is
+    released are left out. Holm's correction is over all rows that compare.
     """
     rows, alone, names = [], [], (_label(first), _label(second))
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
@@ -82,15 +94,15 @@ def compare_cells(
         target = tables.read(f"data/trials/{dataset}.parquet", TRIALS)["target"]
         guessed: list[Mapping[str, Scored]] = []
         for name, epsilon in (first, second):
-            if params.cells[f"{dataset}-{name}"].epsilons is None:
-                raise UserError(f"{name} {_NO_BUDGET}")
             guesses = tables.read(f"data/guesses/{dataset}-{name}.parquet", GUESSES)
-            at_epsilon = guesses.filter(epsilon=epsilon)
+            at_epsilon = tables.at_epsilon(guesses, epsilon)
             if at_epsilon.is_empty():
-                epsilons = ", ".join(f"{e:g}" for e in guesses["epsilon"].unique().sort())
-                raise UserError(f"{name} was not audited at epsilon {epsilon:g} on {dataset}; it was at {epsilons}")
+                epsilons = ", ".join(map(budget_name, guesses["epsilon"].unique().sort()))
+                at = at_budget(epsilon) or " without an epsilon"
+                raise UserError(f"{name} was not audited{at} on {dataset}; give one of its epsilons there ({epsilons})")
             by_attack = {a: _scored(p.sort("trial"), target) for (a,), p in at_epsilon.group_by("attack")}
-            released = estimates.filter(pl.col("released"), dataset=dataset, mechanism=name, epsilon=epsilon)["attack"]
+            of_side = tables.at_epsilon(estimates, epsilon).filter(dataset=dataset, mechanism=name)
+            released = of_side.filter("released")["attack"]
             guessed.append({attack: by_attack[attack] for attack in released if attack in by_attack})
         rows += _paired(dataset, guessed, params.trials.candidates, alpha)
         alone += _alone(dataset, guessed, names, params.trials.candidates, alpha=alpha)
@@ -101,27 +113,28 @@ def compare_cells(
 
 def compare_texts(
     texts: Sequence[str],
-    first: At,
-    second: At,
+    first: tuple[Named, float | None],
+    second: tuple[Named, float | None],
     trials: int = 2000,
     design: Design = STANDARD,
     name: str = "texts",
 ) -> list[dict[str, Any]]:
     """The same on texts of one's own: both rewrite the same sources of the same trials; `name`: of the texts."""
     texts, attacks, k = api.distinct(texts), api.chosen_attacks(None), design.k
-    check_epsilons([first[1]])
-    check_epsilons([second[1]])
-    sides = [(api.as_mechanism(mechanism, None, texts), float(epsilon)) for mechanism, epsilon in (first, second)]
     named = [(api.label(mechanism), epsilon) for mechanism, epsilon in (first, second)]
-    for (mechanism, _), (label, _) in zip(sides, named, strict=True):
-        if not has_budget(mechanism):
-            raise UserError(f"{label} {_NO_BUDGET}")
+    sides = [_budgeted(api.as_mechanism(mechanism, None, texts), epsilon) for mechanism, epsilon in (first, second)]
     say_language(texts, {**attacks, **{label: built for (built, _), (label, _) in zip(sides, named, strict=True)}})
     sampled, embedded = api.draw(texts, trials, as_installed(design))
     guessed = [_guessed(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
     names = (_label(named[0]), _label(named[1]))
     rows = judged(_paired(name, guessed, k, design.alpha), *names, design.alpha)
     return rows + _alone(name, guessed, names, k, alpha=design.alpha)
+
+
+def _budgeted(mechanism: Mechanism, epsilon: float | None) -> tuple[Mechanism, float]:
+    """A mechanism and its budget."""
+    (at,) = budgets(mechanism, None if epsilon is None else [epsilon], f"the epsilon of {api.label(mechanism)}")
+    return mechanism, float(at)
 
 
 def _scored(guesses: pl.DataFrame, target: pl.Series) -> Scored:
@@ -185,5 +198,6 @@ def _right(side: Mapping[str, Scored]) -> dict[str, NDArray[np.bool_]]:
     return {attack: scored.right for attack, scored in side.items()}
 
 
-def _label(side: tuple[str, float]) -> str:
-    return f"{side[0]}={side[1]:g}"
+def _label(side: tuple[str, float | None]) -> str:
+    name, epsilon = side
+    return name if epsilon is None else f"{name}={epsilon:g}"

@@ -223,6 +223,12 @@ def test_what_no_number_of_trials_here_could_show_says_how_many_would() -> None:
     assert loss["settles"] == tail["settles"] == "trials"
 
 
+def test_what_so_few_trials_could_not_show_is_no_lower_end() -> None:
+    for trials, low, by in ((7, None, None), (8, 0.0, "attacks")):
+        row = decided([attacked(trials // 2, trials, tail=None)]).filter(limit="loss").to_dicts()[0]
+        assert (row["low"], row["low_by"], row["decision"]) == (low, by, NOT_SHOWN)
+
+
 def test_a_number_of_trials_or_pairs_that_is_named_would_be_enough() -> None:
     row = decided([attacked(730)]).filter(limit="loss").to_dicts()[0]
     e = estimate(round(0.73 * row["needed"]), row["needed"])

@@ -122,6 +122,7 @@ def test_a_bound_ends_a_probe_whose_findings_are_reported(server: Deployed, capf
     table = probe_failures(chat(server, max_requests=20), HOST, pace=Pace(100, 1000))
     assert len(server.texts) == 20
     assert table.filter(place="error")["requests"].item() == 20
+    assert table["unseen"].max() == pytest.approx(1 - 0.01 ** (1 / 20))  # .01, as of an audit, where no alpha is given
     assert "max_requests (20)" in capfd.readouterr().err
 
 

@@ -257,7 +257,7 @@ def test_claim_and_verdict_stand_in_each_row() -> None:
 def test_many_candidates_lose_no_guess() -> None:
     """k = 300: an int8 slot would have lost the targets from 128 on."""
     texts = [f"word{i} of {i}" for i in range(400)]
-    table = epsilometer.audit(texts, Identity(), [1.0], [Equal()], 500, design=Design(candidates=300, temperature=0))
+    table = epsilometer.audit(texts, Identity(), None, [Equal()], 500, design=Design(candidates=300, temperature=0))
     assert table["successes"].item() == 500
     trials = sample(np.zeros((400, 1), np.float32), 500, 300, 0, 0)
     assert trials.target.max() > 250
@@ -276,12 +276,12 @@ def test_the_embedded_judge_says_up_to_which_k_it_was_validated() -> None:
     class Small(Reads):
         largest_set = 2
 
-    table = epsilometer.audit(TEXTS, Identity(), [1.0], [Small()], 50, design=Design(candidates=3, temperature=0))
+    table = epsilometer.audit(TEXTS, Identity(), None, [Small()], 50, design=Design(candidates=3, temperature=0))
     assert not table["validated"].item()
 
 
 def test_controls_are_marked() -> None:
-    assert epsilometer.audit(TEXTS, Identity(), [1.0], [Equal()], 50, design=Design(temperature=0))["control"].item()
+    assert epsilometer.audit(TEXTS, Identity(), None, [Equal()], 50, design=Design(temperature=0))["control"].item()
     assert not epsilometer.audit(TEXTS, Claiming(), [1.0], [Equal()], 50, design=Design(temperature=0))[
         "control"
     ].item()
@@ -299,7 +299,7 @@ def test_few_texts_that_serve_as_distractors_are_counted(capsys: pytest.CaptureF
     candidates = np.array([[0, 9], [1, 9], [2, 9], [3, 8], [9, 4], [5, 9], [6, 7], [7, 9], [8, 9], [0, 3]])
     assert variety(candidates) == {"distinct": 5, "five_commonest": 1.0}
     assert variety(np.array([[0, i % 10] for i in range(40)])) == {"distinct": 10, "five_commonest": 0.5}
-    table = epsilometer.audit(TEXTS, Identity(), [1.0], [Equal()], 400, design=Design(temperature=0))
+    table = epsilometer.audit(TEXTS, Identity(), None, [Equal()], 400, design=Design(temperature=0))
     assert table["distinct"].item() == 20
     assert 0.25 < table["five_commonest"].item() < 0.45
     assert "distractors" not in capsys.readouterr().err

@@ -631,6 +631,14 @@ def test_sensitive_words_of_a_file(tmp_path: Path) -> None:
             make("santext_plus", tmp_path / "v.npz", sensitive=path).rewrite(["w3"], 1, Noise.named(1, 0))
 
 
+def test_words_far_apart_at_a_large_epsilon_have_laws(tmp_path: Path) -> None:
+    """Weights of -1e13 nats: their sums round to .002, the law does not."""
+    words = clustered()
+    WordVectors(words.words, 1e4 * words.vectors).save(tmp_path / "v.npz")
+    for name in ("santext", "santext_plus"):
+        assert np.exp(law(make(name, tmp_path / "v.npz"), 1e9)).sum(axis=1) == pytest.approx(1)
+
+
 def test_equal_vectors_have_no_gumbel_scale(folder: Path) -> None:
     mechanism = mechanism_of(folder, "truncated_gumbel", "clustered")  # its first two words are equal
     assert mechanism.scale(1e6) == np.inf

@@ -7,7 +7,7 @@ is a claim for the text, and for whatever else is computed from it.
 from __future__ import annotations
 
 import tempfile
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from pydantic import field_validator
 
 from epsilometer.core.component import component
 from epsilometer.core.latents import latents_after, slices
-from epsilometer.core.mechanism import LATENTS, Latents, Rewrites
+from epsilometer.core.mechanism import LATENTS, Latents, OneOfGrid, Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.shared.noise import LatentNoise, add
 from epsilometer.runtime.progress import track
@@ -28,7 +28,7 @@ _TEXTS = 512  # texts encoded at a time
 
 
 @component
-class LatentMechanism(ABC):
+class LatentMechanism(OneOfGrid):
     """A mechanism that adds noise to one vector of a text.
 
     resource: the model's folder or id; delta: the additive slack of the claim, for a whole text.
@@ -85,10 +85,6 @@ class LatentMechanism(ABC):
             latents[start : start + len(part)] = part
         assert latents is not None
         return latents if len(distinct) == len(texts) else latents[[number[text] for text in texts]]
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One epsilon of `rewrite_grid`."""
-        return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """One pass of the encoder for each distinct text, whatever the number of trials and epsilons."""

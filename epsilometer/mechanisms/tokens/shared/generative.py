@@ -20,7 +20,7 @@ is the published claim, epsilon a generated token, for as many tokens as the lon
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +34,7 @@ from epsilometer.core.between import Between
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
-from epsilometer.core.mechanism import Rewrites, Unread
+from epsilometer.core.mechanism import OneOfGrid, Rewrites, Unread
 from epsilometer.core.randomness import Noise
 from epsilometer.models.bounds import Clip, bounds
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @component
-class GenerativeMechanism(ABC):
+class GenerativeMechanism(OneOfGrid):
     """resource: a language model by id, folder or pin; max_new_tokens: the public maximum of tokens of a rewrite.
 
     clip: [low, high] of the logits, by default the model's measured bounds. as_published: the published form.
@@ -123,10 +123,6 @@ class GenerativeMechanism(ABC):
         if not self.as_published:
             return np.full(len(prompts), self.max_new_tokens)
         return np.array([min(len(ids), self.model.longest(len(ids))) for ids in prompts])
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One epsilon of `rewrite_grid`."""
-        return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """One reading of each distinct text, whatever the number of trials and epsilons.

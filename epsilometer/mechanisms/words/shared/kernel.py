@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core.component import component
 from epsilometer.core.laws import Laws, log_softmax, sample
-from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.mechanism import OneOfGrid, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
@@ -23,7 +23,7 @@ _PART = 64  # words whose laws are computed at a time: few enough for the cache,
 
 
 @component
-class KernelMechanism(WordVectorMechanism, ABC):
+class KernelMechanism(WordVectorMechanism, OneOfGrid):
     """P(y | x) ~ exp(w(d(x, y))): a law whose weights depend on the distance of two words and on nothing else.
 
     Draws are inverse CDFs from one uniform a word. The vocabulary is cut into blocks, and for every private word
@@ -147,10 +147,6 @@ class KernelMechanism(WordVectorMechanism, ABC):
             excess[np.arange(len(part)), part] = -np.inf
             best = max(best, float(excess.max()))
         return best
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One epsilon of `rewrite_grid`."""
-        return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """One uniform a word; the distances from each distinct word are computed once for all epsilons.

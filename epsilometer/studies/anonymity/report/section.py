@@ -372,7 +372,7 @@ def _count(some: int, of: int) -> str:
 def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
     """How many anonymisers leave a text that anybody who holds candidates for it recognises."""
     anonymised = measured.filter(pl.col("epsilon").is_null()).select(CELL).unique()
-    cells = losses.filter(~pl.col("control")).join(anonymised, on=CELL, nulls_equal=True)
+    cells = losses.filter(~pl.col("control"), pl.col("ceiling") > 0).join(anonymised, on=CELL, nulls_equal=True)
     if cells.is_empty():
         return []
     near = cells.filter(pl.col("loss") >= pl.col("ceiling") - 0.25)

@@ -51,8 +51,12 @@ class LossTarget:
     at: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.measure == DELTA) != (self.at is not None):
-            raise UserError("the level of delta, in nats, is given with --at, which goes with measure delta alone")
+        if self.measure == DELTA and self.at is None:
+            raise UserError("measure delta needs a level in nats; give it as `at` (--at)")
+        if self.measure != DELTA and self.at is not None:
+            raise UserError(
+                f"`at` (--at) is the level of measure delta, got {self.at} for {self.measure}; leave it out"
+            )
         if self.measure not in MEASURES:
             raise UserError(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}")
         if self.at is not None and not (0 <= self.at < math.inf):

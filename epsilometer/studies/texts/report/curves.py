@@ -30,10 +30,10 @@ from epsilometer.report.rows import CELL, by_equal_length, exactly, within_ceili
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table
 from epsilometer.report.wording import (
-    bounded,
     budget,
     confidence,
     loss_between,
+    loss_interval,
     nats,
     proved,
     share,
@@ -300,7 +300,7 @@ def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
         {
             **row,
             "above": full["upper"] > full["ceiling"],
-            "interval": f"{proved(full['loss'])} to {bounded(full['upper'], full['ceiling'])}",
+            "interval": loss_interval(full),
             "plug_in": nats(full["point"], full["ceiling"]),
             "correct": f"{full['successes']:,} of {full['trials']:,} ({share(full['success_rate'])})",
             "solid": full["released"] and full["validated"],

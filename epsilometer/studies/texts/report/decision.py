@@ -135,10 +135,10 @@ def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
         of = f" of {listed([each.dataset for each in nowhere])}" if released else ""
         public = "" if "exemplars" in smallest else "`exemplars`, or "
         said.append(
-            f"Release nothing{of} yet: try {public}smaller budgets of {listed(sorted(smallest))} "
-            "(`epsilometer calibrate`)."
+            f"Release nothing{of} yet. Audit {public}smaller budgets of {listed(sorted(smallest))}; "
+            "`epsilometer calibrate` finds them."
             if smallest
-            else f"Release nothing{of} yet: what was audited has no budget to lower."
+            else f"Release nothing{of} yet. What was audited has no budget to lower, so try another mechanism."
         )
     return [*said, *settling(table)]
 
@@ -156,8 +156,8 @@ def settling(table: pl.DataFrame) -> list[str]:
         said.setdefault((f"{limit_name(row['limit'])} on {row['dataset']}", f"{count}{row['settles']}"), []).append(
             row["mechanism"]
         )
-    parts = [f"{limit} under {listed(mechanisms)}: {what}" for (limit, what), mechanisms in said.items()]
-    return [f"To settle {listed(parts[:_SHOWN], _SHOWN)}."] if parts else []
+    parts = [f"{limit} under {listed(mechanisms)} by {what}" for (limit, what), mechanisms in said.items()]
+    return [f"Settle what is not shown: {listed(parts[:_SHOWN], _SHOWN)}."] if parts else []
 
 
 def limits_sentence(limits: Limits, results: TextResults) -> str:

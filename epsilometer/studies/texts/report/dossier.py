@@ -27,6 +27,7 @@ from epsilometer.auditing.schemas import DECISIONS
 from epsilometer.core.component import IDENTIFICATION, names
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import at_budget
+from epsilometer.core.rounding import NOT_TESTABLE
 from epsilometer.report.sheet import Block, Grid, Heading, Paragraph
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import decisions_path
@@ -172,8 +173,8 @@ def blocks(of: Dossier) -> list[Block]:
             limited.decision,
             limited.limit,
             _figure(limited.allowed),
-            _end(limited, limited.low, limited.low_by),
-            _end(limited, limited.high, limited.high_by),
+            _end(limited, limited.low, limited.low_by, _nothing(limited)),
+            _end(limited, limited.high, limited.high_by, "unknown"),
             _open(limited),
         ]
         for limited in of.limits
@@ -295,7 +296,7 @@ def _named(results: TextResults, release: Release, best: Mapping[str, Any]) -> l
     lawful = bool(levels) and not best["departs"]
     rows = []
     for among in sorted({*AMONG, release.candidates}):
-        tried = among == release.candidates
+        tried = among == release.candidates and best["ceiling"] > 0
         rows.append(
             Named(
                 among=among,
@@ -394,8 +395,13 @@ def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
 
 
-def _end(limited: Limited, value: float | None, by: str | None) -> str:
-    return "unknown" if value is None else f"{_beside(value, limited.allowed)} ({by})"
+def _end(limited: Limited, value: float | None, by: str | None, nothing: str) -> str:
+    return nothing if value is None else f"{_beside(value, limited.allowed)} ({by})"
+
+
+def _nothing(limited: Limited) -> str:
+    """What stands for a lower end that there is not: that of an attribute, which nobody attacks here, is unknown."""
+    return NOT_TESTABLE if limited.limit in (LOSS, DELTA) else "unknown"
 
 
 def _range(limited: Limited) -> str:

@@ -148,7 +148,7 @@ def order_sentence(rows: list[dict[str, Any]]) -> str:
 
 def ceiling_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
     """How far apart the cells are that trials cannot tell apart, each attack being right nearly every time."""
-    used = estimates.filter(~pl.col("control"), attack=STRONGEST)
+    used = estimates.filter(~pl.col("control"), pl.col("ceiling") > 0, attack=STRONGEST)
     full = used.filter(pl.col("loss") >= pl.col("ceiling") - _NEAR).select(*CELL, "ceiling")
     losses = by_equal_length(exact.filter("released")).join(full, on=CELL, nulls_equal=True)
     if len(losses) < 2:

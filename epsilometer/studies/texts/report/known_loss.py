@@ -12,7 +12,7 @@ from epsilometer.core.tables import Schema
 from epsilometer.report.figures import COLOURS, INK, Figure, Specification, specify
 from epsilometer.report.rows import within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import bounded, inflected, listed, proved
+from epsilometer.report.wording import inflected, listed, loss_interval
 from epsilometer.studies.texts.report.results import TextResults
 
 PATH = "data/instrument.parquet"
@@ -125,7 +125,7 @@ def _datasets(table: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
         {
             **row,
             **{f"{name}_share": row[name] / row["epsilon"] for name in ("loss", "point", "upper")},
-            "interval": f"{proved(full['loss'])} to {bounded(full['upper'], full['ceiling'])}",
+            "interval": loss_interval(full),
         }
         for row, full in zip(within_ceiling(table).to_dicts(), table.to_dicts(), strict=True)
     ]

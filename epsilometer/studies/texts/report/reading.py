@@ -17,7 +17,8 @@ def section(results: TextResults) -> Section:
         "could reach, never what a better one could. **A loss of 0 means that there is no evidence**, never that a "
         "text is private.",
         "**The ceiling** is what an adversary who is always right would prove with so many trials. A loss near it says "
-        "“at least so much”; more trials can tell how much more, or the exact loss where a mechanism's law is known.",
+        "“at least so much”; more trials can tell how much more, or the exact loss where a mechanism's law is known. "
+        "Where it is 0 so few trials could have proved nothing, and the loss is not testable.",
         "**Length leaks.** A mechanism that works word by word keeps the number of words, so at any ε, however small, "
         "an adversary tells texts of different lengths apart. Data sets whose candidates are matched show what leaks "
         "beyond that.",

@@ -25,7 +25,7 @@ from epsilometer.report.figures import (
 )
 from epsilometer.report.rows import CELL, TAIL_ALLOWED, comparable, hardly_read, unbeaten, within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import at_budget, bounded, inflected, listed, nats, proved, tail_words, unbounded
+from epsilometer.report.wording import at_budget, bounded, inflected, listed, loss_interval, nats, tail_words, unbounded
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import SIMILARITY, ceilings_path
 
@@ -284,9 +284,7 @@ def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X, f
         {
             **row,
             "solid": full["exact"] or not exact,
-            "interval": f"exact, {unbounded(full['point'])}"
-            if full["exact"]
-            else f"{proved(full['loss'])} to {bounded(full['upper'], full['ceiling'])}",
+            "interval": f"exact, {unbounded(full['point'])}" if full["exact"] else loss_interval(full),
             "tails": tail_words(full["tail_low"], full["tail"]),
         }
         for row, full in zip(shown.to_dicts(), points.to_dicts(), strict=True)

@@ -144,9 +144,9 @@ def test_a_cell_goes_back_to_the_epsilon_of_its_exact_loss(project: None, capsys
     ("search", "target", "said"),
     [
         ({"measure": "median"}, 1.0, "measure must be one of sampled, attribute, average, worst, delta"),
-        ({"measure": "delta"}, 0.1, "with --at, which goes with measure delta alone"),
-        ({"measure": "average", "at": 1.0}, 1.0, "with --at, which goes with measure delta alone"),
-        ({"at": 1.0}, 1.0, "with --at, which goes with measure delta alone"),
+        ({"measure": "delta"}, 0.1, r"measure delta needs a level in nats; give it as `at` \(--at\)"),
+        ({"measure": "average", "at": 1.0}, 1.0, r"is the level of measure delta, got 1.0 for average; leave it out"),
+        ({"at": 1.0}, 1.0, "is the level of measure delta, got 1.0 for sampled; leave it out"),
         ({"measure": "delta", "at": -1.0}, 0.1, "level of delta must be a finite number >= 0"),
         ({"measure": "delta", "at": 1.0}, 2.0, "the target must be between 0 and 1, got 2"),
     ],

@@ -96,6 +96,17 @@ def test_each_decision_has_its_answer_and_no_other_reads_like_a_pass(project: Pa
     assert dossier.budgets == {"no budget": word}
 
 
+def test_what_few_trials_could_not_show_is_not_testable(project: Path) -> None:
+    with inside(project):
+        results = TextResults(params.read())
+        results.held["data/estimates.parquet"] = results.estimates.with_columns(loss=0.0, ceiling=0.0)
+        few = page.dossier(results, "songs-mine", None, source=SOURCE, hashes={})
+    assert few.named[0].at_least is None
+    untested = [limited.model_copy(update={"low": None, "low_by": None}) for limited in few.limits]
+    html = sheet.page("few", page.blocks(few.model_copy(update={"limits": untested})))
+    assert html.count("not testable") == 2, "loss and delta; no attribute is attacked, and no identifier is there"
+
+
 def test_no_text_is_on_any_page_and_two_pages_are_enough(project: Path) -> None:
     dossier = of(project)
     blocks, title = page.blocks(dossier), page.title(dossier)

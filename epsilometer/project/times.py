@@ -1,0 +1,31 @@
+"""How much processor time each stage took when it last ran in the current folder.
+
+DVC keeps no such record, and a stage whose outs came from its cache took none here. Beside the results, not among them:
+times differ where results are the same.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from epsilometer.core.atomic import read_json, write_json
+
+FOLDER = Path("data/times")
+
+
+def spent() -> float:
+    """Seconds of processor time of this process and of those that it has waited for."""
+    time = os.times()
+    return round(time.user + time.system + time.children_user + time.children_system, 1)
+
+
+def write(stage: str) -> None:
+    """Note how long a stage (`rewrite@queries-tem`), which has just ended in this process, took."""
+    write_json({"stage": stage, "seconds": spent()}, FOLDER / f"{stage.replace('@', '/', 1)}.json")
+
+
+def read() -> dict[str, float]:
+    """Seconds by stage, of those that ran here, in the order of their names."""
+    records = [read_json(path) for path in FOLDER.rglob("*.json")]
+    return dict(sorted((str(record["stage"]), float(record["seconds"])) for record in records))

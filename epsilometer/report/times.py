@@ -1,0 +1,30 @@
+"""What the stages of a run took."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from epsilometer.report.table import Table
+
+_SINGLE = "rewrite"  # the stage of which each entry has a row: what a mechanism takes
+
+
+def total(seconds: Mapping[str, float]) -> str:
+    """A sentence on all stages; seconds: by stage, of those that ran here."""
+    if not seconds:
+        return "None of its stages ran in this folder: what they took is not known."
+    return f"{len(seconds)} stages ran here, in {sum(seconds.values()) / 60:,.0f} minutes of processor time."
+
+
+def table(seconds: Mapping[str, float]) -> Table:
+    """A row a stage, the longest first; of the entries of `rewrite` a row each."""
+    of_stage = defaultdict[str, list[float]](list)
+    for stage, time in seconds.items():
+        name, _, entry = stage.partition("@")
+        of_stage[f"{name} {entry}" if name == _SINGLE else name].append(time)
+    rows = [
+        {"stage": stage, "runs": f"{len(times):,}", "processor, s": f"{sum(times):,.0f}"}
+        for stage, times in sorted(of_stage.items(), key=lambda item: -sum(item[1]))
+    ]
+    return Table("What the stages took", "Each process from its start, imports included.", rows)
