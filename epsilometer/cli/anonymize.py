@@ -71,9 +71,8 @@ def anonymize(
 ) -> None:
     """Change texts so that a classifier of an attribute errs and one of a useful label does not.
 
-    This guarantees no epsilon: an attacker who trains a classifier on such rewrites may infer the attribute again, and
-    one who has the texts can tell which of them was rewritten. `epsilometer audit --rewrites --attribute` measures
-    both.
+    This guarantees no epsilon: who trains a classifier on such rewrites may infer the attribute again, and who has the
+    texts can tell which of them was rewritten. `epsilometer audit --rewrites --attribute` measures both.
     """
     from epsilometer.auditing.trials.unread import unread
     from epsilometer.core.mechanism import budgets
@@ -82,8 +81,7 @@ def anonymize(
     from epsilometer.models.embedded import weights
     from epsilometer.studies.anonymity import anonymizing
 
-    training = FineTuning(str(weights("deberta")))
-    plan = Plan("labelled", attribute, keep, kind, training=training, seed=seed or 0)
+    plan = Plan("labelled", attribute, keep, kind, training=FineTuning(str(weights("deberta"))), seed=seed or 0)
     read = _texts(file, reading, attribute_column)
     texts, truths = read["text"].to_list(), _truths(read, attribute, attribute_value, attribute_column)
     with withheld(), ExitStack() as stack:
@@ -114,8 +112,9 @@ def _truths(
             f"--attribute-{'value' if values else 'column'} must be given once for each --attribute, got "
             f"{len(values or columns)} for {len(attributes)}; say the true class of every attribute, or of none"
         )
-    of_text = [[value] * len(read) for value in values] or [read[column].to_list() for column in columns]
-    return dict(zip(attributes, of_text, strict=False))
+    if columns:
+        return {name: read[column].to_list() for name, column in zip(attributes, columns, strict=True)}
+    return {name: [value] * len(read) for name, value in zip(attributes, values, strict=False)}
 
 
 def _say_unread(counts: Unread) -> None:
