@@ -93,8 +93,9 @@ def anonymize(
             built = anonymizing.with_truths(built, texts, truths)
         _say_unread(unread(built, texts))
         table = anonymizing.anonymize(texts, built, budget, seed)
-        rewrites = table["rewrite"].to_list()
-        reasons = anonymizing.explanations(texts, rewrites, supplied) if explain else [{}] * len(texts)
+        reasons = (
+            anonymizing.explanations(texts, table["rewrite"].to_list(), supplied) if explain else [{}] * len(texts)
+        )
     _write(table, reasons, out, as_json)
 
 
