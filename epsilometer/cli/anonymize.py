@@ -89,13 +89,11 @@ def anonymize(
         built = anonymizing.over(folder, mechanism, read_settings(settings))
         (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
         supplied = anonymizing.auxiliaries(folder, plan, labelled, vectors, column=reading.text[0])
-        if truths:
-            built = anonymizing.with_truths(built, texts, truths)
+        built = anonymizing.with_truths(built, texts, truths) if truths else built
         _say_unread(unread(built, texts))
         table = anonymizing.anonymize(texts, built, budget, seed)
-        reasons = (
-            anonymizing.explanations(texts, table["rewrite"].to_list(), supplied) if explain else [{}] * len(texts)
-        )
+        rewrites = table["rewrite"].to_list()
+        reasons = anonymizing.explanations(texts, rewrites, supplied) if explain else [{}] * len(texts)
     _write(table, reasons, out, as_json)
 
 
