@@ -44,6 +44,9 @@ def anonymize(
     attribute_value: Annotated[
         list[str], typer.Option(help="The author's true class of each --attribute, in the same order.")
     ] = [],  # noqa: B006
+    attribute_column: Annotated[
+        list[str], typer.Option(help="As --attribute-value, but a column of FILE, with a class for each text.")
+    ] = [],  # noqa: B006
     keep: Annotated[list[str], typer.Option(help="A label to keep, a column of --labelled; may be repeated.")] = [],  # noqa: B006
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)] = "idt",
     epsilon: Annotated[float | None, typer.Option(help="The privacy budget of a mechanism that takes one.")] = None,
@@ -68,9 +71,8 @@ def anonymize(
 ) -> None:
     """Change texts so that a classifier of an attribute errs and one of a useful label does not.
 
-    This guarantees no epsilon: an attacker who trains a classifier on such rewrites may infer the attribute again, and
-    one who has the texts can tell which of them was rewritten. `epsilometer audit --rewrites --attribute` measures
-    both.
+    This guarantees no epsilon: who trains a classifier on such rewrites may infer the attribute again, and who has the
+    texts can tell which of them was rewritten. `epsilometer audit --rewrites --attribute` measures both.
     """
     from epsilometer.auditing.trials.unread import unread
     from epsilometer.core.mechanism import budgets
@@ -79,17 +81,15 @@ def anonymize(
     from epsilometer.models.embedded import weights
     from epsilometer.studies.anonymity import anonymizing
 
-    training = FineTuning(str(weights("deberta")))
-    plan = Plan("labelled", attribute, keep, kind, training=training, seed=seed or 0)
-    texts = _texts(file, reading)
+    plan = Plan("labelled", attribute, keep, kind, training=FineTuning(str(weights("deberta"))), seed=seed or 0)
+    read = _texts(file, reading, attribute_column)
+    texts, truths = read["text"].to_list(), _truths(read, attribute, attribute_value, attribute_column)
     with withheld(), ExitStack() as stack:
         folder = auxiliaries or Path(stack.enter_context(TemporaryDirectory()))
         built = anonymizing.over(folder, mechanism, read_settings(settings))
         (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
         supplied = anonymizing.auxiliaries(folder, plan, labelled, vectors, column=reading.text[0])
-        if attribute_value:
-            truths = {name: [value] * len(texts) for name, value in _values(attribute, attribute_value).items()}
-            built = anonymizing.with_truths(built, texts, truths)
+        built = anonymizing.with_truths(built, texts, truths) if truths else built
         _say_unread(unread(built, texts))
         table = anonymizing.anonymize(texts, built, budget, seed)
         rewrites = table["rewrite"].to_list()
@@ -97,14 +97,23 @@ def anonymize(
     _write(table, reasons, out, as_json)
 
 
-def _values(attributes: Sequence[str], values: Sequence[str]) -> dict[str, str]:
-    """The true class of each attribute."""
-    if len(attributes) != len(values):
+def _truths(
+    read: pl.DataFrame, attributes: Sequence[str], values: Sequence[str], columns: Sequence[str]
+) -> dict[str, list[str | None]]:
+    """The true class of each attribute, of every text: of one author, or of each row."""
+    if values and columns:
         raise UserError(
-            f"--attribute-value must be given once for each --attribute, got {len(values)} for {len(attributes)}; name "
-            "the author's class of every attribute, or of none"
+            "--attribute-value is of one author and --attribute-column of each text; give the column alone where texts "
+            "have several authors"
         )
-    return dict(zip(attributes, values, strict=True))
+    if (values or columns) and len(attributes) != len(values or columns):
+        raise UserError(
+            f"--attribute-{'value' if values else 'column'} must be given once for each --attribute, got "
+            f"{len(values or columns)} for {len(attributes)}; say the true class of every attribute, or of none"
+        )
+    if columns:
+        return {name: read[column].to_list() for name, column in zip(attributes, columns, strict=True)}
+    return {name: [value] * len(read) for name, value in zip(attributes, values, strict=False)}
 
 
 def _say_unread(counts: Unread) -> None:
@@ -120,15 +129,20 @@ def _say_unread(counts: Unread) -> None:
             note(remark)
 
 
-def _texts(source: str, reading: TextOptions) -> list[str]:
-    """Every text, repeats included: each has a rewrite of its own."""
+def _texts(source: str, reading: TextOptions, columns: Sequence[str]) -> pl.DataFrame:
+    """Every text, repeats included, as each has a rewrite of its own; with these columns, as strings."""
     from epsilometer.corpora.reading import read
 
-    table = read(source, text=reading.text, rows=reading.rows, layout=reading.files.layout)
-    texts: list[str] = table["text"].fill_null("").to_list()
-    if not texts:
+    table = read(
+        source,
+        text=reading.text,
+        labels=list(dict.fromkeys(columns)),
+        rows=reading.rows,
+        layout=reading.files.layout,
+    )
+    if table.is_empty():
         raise UserError(f"{source} holds no texts; give some to anonymise")
-    return texts
+    return table.select(table["text"].fill_null(""), *(table[name].cast(str) for name in dict.fromkeys(columns)))
 
 
 def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | None, as_json: bool) -> None:

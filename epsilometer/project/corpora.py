@@ -39,7 +39,7 @@ def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus
         texts = replace(texts, table=_merged(texts.table, label, merged, f"datasets.{name}.merge"))
     for label, classes in dataset.classes.items():
         texts = replace(texts, table=_of_classes(texts.table, label, classes, f"datasets.{name}.classes"))
-    table = texts.table
+    table = texts.table.drop_nulls(dataset.labels) if dataset.complete else texts.table
     if dataset.group or dataset.resplit is not None:
         table = table.with_columns(pl.Series(GROUP, groups(table, dataset.group)))
     if dataset.resplit is not None:

@@ -143,6 +143,11 @@ class Dataset(Section):
         {},
         description="By label, the classes that count; a text of any other, too rare to be learnt, has no such label.",
     )
+    complete: bool = Field(
+        False,
+        description="Leaves out the texts that lack one of the labels, as mechanisms need them all that are told the "
+        "true ones.",
+    )
 
     @property
     def sides(self) -> tuple[str, ...]:

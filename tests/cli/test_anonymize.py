@@ -158,6 +158,41 @@ def test_an_author_may_say_what_is_true_of_the_texts(capsys: pytest.CaptureFixtu
     assert json.loads(out)[0]["status"] == "found"
 
 
+def test_a_column_says_what_is_true_of_each_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """As above, of two authors in one file."""
+    authors = pl.DataFrame({"text": ["a lovely shoe and it works", "a lovely lamp and it works"], "who": ["M", "F"]})
+    authors.write_csv("authors.csv")
+    lines = [f"{word} {np.cos(i / 2):.3f} {np.sin(i / 2):.3f}\n" for i, word in enumerate(VECTORS)]  # none is zero
+    Path("vectors.txt").write_text("".join(lines))
+    common = ("anonymize", "authors.csv", *ARGUMENTS[2:], "--mechanism", "textbugger", "--set", "similarity=free")
+    code, out, _ = call(capsys, *common, "--attribute-column", "who", "--json", "--seed", "0")
+    assert code == 0
+    of_a_man, of_a_woman = json.loads(out)
+    assert of_a_man["rewrite"] == "a lovely shoe and it works"
+    assert of_a_woman["status"] == "found"
+
+
+@pytest.mark.parametrize(
+    ("classes", "options", "message"),
+    [
+        (["F", None], (), "row 2 has no gender"),
+        (["F", "X"], (), "'X' is no class of gender"),
+        (["F", "M"], ("--attribute-column", "who"), "once for each --attribute, got 2 for 1"),
+        (["F", "M"], ("--attribute-value", "F"), "give the column alone"),
+        (["F", "M"], ("--mechanism", "swap.py"), "asks no classifiers"),
+    ],
+)
+def test_a_column_that_leaves_a_text_without_a_class_is_refused(
+    classes: list[str | None], options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pl.DataFrame({"text": ["a lovely shoe", "a solid lamp"], "who": classes}).write_csv("authors.csv")
+    mechanism = () if "--mechanism" in options else ("--mechanism", "textfooler")
+    column = ("--attribute-column", "who")
+    code, _, err = call(capsys, "anonymize", "authors.csv", *ARGUMENTS[2:], *column, *mechanism, *options)
+    assert code == 2
+    assert message in err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -152,6 +152,18 @@ def test_a_mechanism_that_runs_as_published_is_told_the_true_labels() -> None:
         anonymize.main("songs-refused")
 
 
+@pytest.mark.usefixtures("project")
+def test_a_text_without_a_label_is_refused_by_those_alone_who_are_told() -> None:
+    table = tables.read("data/prepared/songs.parquet", PREPARED)
+    first = pl.int_range(pl.len()).over("split") == 0
+    tables.write(
+        table.with_columns(pl.when(~first).then("rating").alias("rating")), "data/prepared/songs.parquet", PREPARED
+    )
+    anonymize.main("songs-untold")
+    with pytest.raises(UserError, match="have no rating, and a mechanism that is told"):
+        anonymize.main("songs-told")
+
+
 def test_what_is_hidden_and_what_is_inferred(project: Path) -> None:
     anonymize.main("songs-swaps")
     anonymity.main("songs-swaps")

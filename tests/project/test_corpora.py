@@ -15,13 +15,13 @@ from epsilometer.project.corpora import corpus
 from tests.support.places import ROOT
 
 
-def labels(folder: Path, merge: dict[str, Any]) -> list[str | None]:
+def labels(folder: Path, merge: dict[str, Any], *, complete: bool = False) -> list[str | None]:
     """The ratings 1 to 5, merged."""
     texts = folder / "reviews.csv"
     pl.DataFrame({"text": [f"the shop number {i}" for i in range(5)], "rating": range(1, 6)}).write_csv(texts)
     content = yaml.safe_load((ROOT / "params.yaml").read_text())
     content["datasets"]["reviews"] |= {"source": str(texts), "part": None, "count": None, "labels": ["rating"]}
-    content["datasets"]["reviews"]["merge"] = merge
+    content["datasets"]["reviews"] |= {"merge": merge, "complete": complete}
     (folder / "params.yaml").write_text(yaml.safe_dump(content))
     return corpus(read(folder / "params.yaml"), "reviews").table["rating"].to_list()
 
@@ -29,6 +29,7 @@ def labels(folder: Path, merge: dict[str, Any]) -> list[str | None]:
 def test_classes_are_merged_and_the_others_have_no_label(tmp_path: Path) -> None:
     merge = {"rating": {"good": [4, 5], "bad": [1, "2"]}}
     assert labels(tmp_path, merge) == ["bad", "bad", None, "good", "good"]
+    assert labels(tmp_path, merge, complete=True) == ["bad", "bad", "good", "good"]
 
 
 @pytest.mark.parametrize(

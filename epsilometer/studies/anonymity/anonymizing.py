@@ -93,7 +93,7 @@ def with_truths(mechanism: Mechanism, texts: Sequence[str], labels: Mapping[str,
     truths: dict[str, dict[str, str]] = {}
     for label, classes in labels.items():
         for i, (text, name) in enumerate(zip(texts, classes, strict=True), 1):
-            if name is None:
+            if not name:
                 raise UserError(f"row {i} has no {label}; give every text its true label, or leave the labels out")
             if truths.setdefault(text, {}).setdefault(label, name) != name:
                 raise UserError(f"row {i} has another {label} than an equal text before; anonymise them one by one")

@@ -89,29 +89,38 @@ def examples(
     return Examples(own if texts is None else [texts[row] for row in part["row"]], part[label].to_list(), groups)
 
 
-def truths(rows: pl.DataFrame, labels: Sequence[str]) -> Truths:
-    """The true classes of the rows' texts, by text and label, of the labels that a text has."""
-    columns = {label: rows[label].to_list() for label in labels}
-    return {
-        text: {label: of[i] for label, of in columns.items() if of[i] is not None}
-        for i, text in enumerate(rows["text"].to_list())
-    }
+def truths(rows: pl.DataFrame, labels: Sequence[str], dataset: str) -> Truths:
+    """The true classes of the rows' texts, by text and label. Raises UserError for a row that lacks one."""
+    for label in labels:
+        if missing := rows[label].null_count():
+            raise UserError(
+                f"{missing:,} of {len(rows):,} texts of {dataset} have no {label}, and a mechanism that is told the "
+                f"true labels must be told those of every text; set datasets.{dataset}.complete: true, which leaves "
+                "out texts that lack a label, or true_labels: false in the cell"
+            )
+    return {row["text"]: {label: row[label] for label in labels} for row in rows.to_dicts()}
 
 
-def with_true_labels(mechanism: Mechanism, true_labels: Truths, *, wanted: bool | None = None) -> Mechanism:
-    """The mechanism, told the true labels where that is wanted.
+def takes_truths(mechanism: Mechanism, wanted: bool | None = None) -> bool:
+    """Whether a mechanism is to be told the true labels.
 
     wanted: None where it asks classifiers and runs `as_published`: the papers' are told. Raises UserError where it asks
     none, and is to be told.
     """
     if isinstance(mechanism, TakesTruths):
-        tell = getattr(mechanism, "as_published", False) if wanted is None else wanted
-        return mechanism.with_truths(true_labels) if tell else mechanism
+        return bool(getattr(mechanism, "as_published", False)) if wanted is None else wanted
     if wanted:
         raise UserError(
             "true_labels: this mechanism asks no classifiers of an attribute, so that true labels do not change what "
             "it does; leave the setting out, or take idt, textfooler, textbugger or bae"
         )
+    return False
+
+
+def with_true_labels(mechanism: Mechanism, true_labels: Truths | None) -> Mechanism:
+    """The mechanism, told the true labels unless there are none to tell."""
+    if true_labels is not None and isinstance(mechanism, TakesTruths):
+        return mechanism.with_truths(true_labels)
     return mechanism
 
 

@@ -12,7 +12,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Mechanism, Rewrites, Truths
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.studies.anonymity.anonymizing import with_truths
-from epsilometer.studies.anonymity.labelled import truths, with_true_labels
+from epsilometer.studies.anonymity.labelled import takes_truths, truths
 from epsilometer.studies.anonymity.stages import anonymize, privatize
 
 
@@ -36,30 +36,36 @@ class Asking:
         return other
 
 
-def test_a_text_has_the_labels_that_its_row_has() -> None:
+def test_every_text_has_the_labels_of_its_row() -> None:
+    rows = pl.DataFrame({"text": ["a", "b"], "gender": ["F", "M"], "rating": ["1", "2"]})
+    expected = {"a": {"gender": "F", "rating": "1"}, "b": {"gender": "M", "rating": "2"}}
+    assert truths(rows, ["gender", "rating"], "songs") == expected
+
+
+def test_a_text_without_a_label_is_refused_where_labels_are_told() -> None:
     rows = pl.DataFrame({"text": ["a", "b"], "gender": ["F", None], "rating": ["1", "2"]})
-    assert truths(rows, ["gender", "rating"]) == {"a": {"gender": "F", "rating": "1"}, "b": {"rating": "2"}}
+    with pytest.raises(UserError, match=r"1 of 2 texts of songs have no gender.*must be told.*complete: true"):
+        truths(rows, ["gender", "rating"], "songs")
 
 
 @pytest.mark.parametrize("as_published", [True, False])
-def test_stages_tell_mechanisms_that_run_as_published(monkeypatch: pytest.MonkeyPatch, as_published: bool) -> None:
-    params: Any = SimpleNamespace(downstream={"cell": None}, anonymity={"cell": SimpleNamespace(true_labels=None)})
-    for stage in (privatize, anonymize):
-        monkeypatch.setattr(stage, "build", lambda params, cell: Asking(as_published))
-        built: Any = stage._mechanism(params, "cell", {"a": {"gender": "F"}})
-        assert built.truths == ({"a": {"gender": "F"}} if as_published else {})
-
-
-@pytest.mark.parametrize("wanted", [True, False])
-@pytest.mark.parametrize("as_published", [True, False])
-def test_a_cell_may_say_who_is_told(monkeypatch: pytest.MonkeyPatch, as_published: bool, wanted: bool) -> None:
-    params: Any = SimpleNamespace(anonymity={"cell": SimpleNamespace(true_labels=wanted)})
-    monkeypatch.setattr(anonymize, "build", lambda params, cell: Asking(as_published))
-    built: Any = anonymize._mechanism(params, "cell", {"a": {"gender": "F"}})
-    assert built.truths == ({"a": {"gender": "F"}} if wanted else {})
+@pytest.mark.parametrize("wanted", [True, False, None])
+def test_mechanisms_that_run_as_published_are_told_unless_a_cell_says_otherwise(
+    as_published: bool, wanted: bool | None
+) -> None:
+    assert takes_truths(Asking(as_published), wanted) is (as_published if wanted is None else wanted)
+    assert not takes_truths(Identity(), wanted=False)
     with pytest.raises(UserError, match="asks no classifiers"):
-        with_true_labels(Identity(), {}, wanted=True)
-    assert isinstance(with_true_labels(Identity(), {}, wanted=False), Identity)
+        takes_truths(Identity(), wanted=True)
+
+
+def test_stages_tell_what_there_is_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    params: Any = SimpleNamespace(downstream={"cell": None}, anonymity={"cell": None})
+    for stage in (privatize, anonymize):
+        monkeypatch.setattr(stage, "build", lambda params, cell: Asking(True))
+        for true_labels in ({"a": {"gender": "F"}}, None):
+            built: Any = stage._mechanism(params, "cell", true_labels)
+            assert built.truths == (true_labels or {})
 
 
 @pytest.mark.parametrize(

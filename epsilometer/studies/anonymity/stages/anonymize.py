@@ -20,7 +20,7 @@ from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
 from epsilometer.runtime.resuming import parts
-from epsilometer.studies.anonymity.labelled import VALIDATION, to_anonymize, truths, with_true_labels
+from epsilometer.studies.anonymity.labelled import VALIDATION, takes_truths, to_anonymize, truths, with_true_labels
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.parts import check_parts, parted
@@ -32,13 +32,13 @@ def main(name: str) -> None:
     """Write data/anonymized/<cell>/<epsilon>.parquet."""
     params = read_params()
     cell = params.anonymity[name]
-    with_true_labels(build(params, cell), {}, wanted=cell.true_labels)  # refused before any work
+    tell = takes_truths(build(params, cell), cell.true_labels)
     rows = _rows(params, name)
     texts, numbers = rows["text"].to_list(), rows["row"].to_numpy()
     stream = (params.audit.seed, params.audit.round, "anonymize", cell.dataset, cell.mechanism)
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
     labels = params.classification.labels[cell.dataset]
-    true_labels = truths(rows, [*labels.attributes, *labels.tasks])
+    true_labels = truths(rows, [*labels.attributes, *labels.tasks], cell.dataset) if tell else None
     job = Job(texts, np.arange(len(texts)), cell.budgets, streams)
     with parts() as begun:
         privatize(partial(_mechanism, params, name, true_labels), job, begun.folder, params.runtime.engine)
@@ -49,9 +49,8 @@ def main(name: str) -> None:
             tables.write(table, anonymized_path(name, epsilon), ANONYMIZED)
 
 
-def _mechanism(params: AnonymityParams, name: str, true_labels: Truths) -> Mechanism:
-    cell = params.anonymity[name]
-    return with_true_labels(build(params, cell), true_labels, wanted=cell.true_labels)
+def _mechanism(params: AnonymityParams, name: str, true_labels: Truths | None) -> Mechanism:
+    return with_true_labels(build(params, params.anonymity[name]), true_labels)
 
 
 def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:

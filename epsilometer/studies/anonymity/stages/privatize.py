@@ -17,7 +17,7 @@ from epsilometer.core.mechanism import Mechanism, Truths
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
 from epsilometer.runtime.resuming import parts
-from epsilometer.studies.anonymity.labelled import to_rewrite, truths, with_true_labels
+from epsilometer.studies.anonymity.labelled import takes_truths, to_rewrite, truths, with_true_labels
 from epsilometer.studies.anonymity.params import AnonymityParams
 from epsilometer.studies.anonymity.params import read as read_params
 from epsilometer.studies.anonymity.parts import parted
@@ -45,7 +45,8 @@ def main(name: str) -> None:
     numbers = row + (seed << 32) + (side << 31)  # a stream a text and seed
     stream = (params.audit.seed, params.audit.round, "privatize", cell.dataset, cell.mechanism)
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
-    true_labels = truths(rows, [*labels.attributes, *labels.tasks])
+    tell = takes_truths(build(params, cell))
+    true_labels = truths(rows, [*labels.attributes, *labels.tasks], cell.dataset) if tell else None
     job = Job(texts, np.tile(np.arange(len(texts)), seeds), cell.budgets, streams)
     with parts() as begun:
         privatize(partial(_mechanism, params, name, true_labels), job, begun.folder, params.runtime.engine)
@@ -54,5 +55,5 @@ def main(name: str) -> None:
             tables.write(table, privatized_path(name, epsilon), PRIVATIZED)
 
 
-def _mechanism(params: AnonymityParams, name: str, true_labels: Truths) -> Mechanism:
+def _mechanism(params: AnonymityParams, name: str, true_labels: Truths | None) -> Mechanism:
     return with_true_labels(build(params, params.downstream[name]), true_labels)

@@ -51,13 +51,14 @@ def section(results: Results[TrainingParams]) -> Section | None:
     canaries, members = canary_sentence(audited), membership_sentence(membership, params.audit.alpha)
     candidates = of_entries(results, "choosing", candidates_path, CANDIDATES)
     pairs = results.table(paths.training_pairs_path(), PAIRS)
+    traded = utility_rows(results.params, runs, curves)
     return Section(
         id="training",
         link="Training",
         heading="What training gives away",
         words=[*canaries, *members, *curve_sentence(curves)],
         blocks=[
-            *drawings(results, runs, audited, curves),
+            *drawings(results, traded, audited, curves),
             claimed(results.table(paths.budgets_path(), BUDGETS)),
             scored(runs),
             equally_loud(pairs),
@@ -65,6 +66,7 @@ def section(results: Results[TrainingParams]) -> Section | None:
             memberships(membership),
             guessed(candidates),
             against_noise(curves),
+            utility_table(traded),
             *examples(results),
         ],
         first_screen=[
@@ -75,7 +77,7 @@ def section(results: Results[TrainingParams]) -> Section | None:
 
 
 def drawings(
-    results: Results[TrainingParams], runs: pl.DataFrame, audited: pl.DataFrame, curves: pl.DataFrame
+    results: Results[TrainingParams], traded: Sequence[dict[str, Any]], audited: pl.DataFrame, curves: pl.DataFrame
 ) -> Iterator[Figure]:
     """The figures that have anything to show."""
     shown = (
@@ -90,7 +92,7 @@ def drawings(
         (
             "training-utility",
             "Utility against reconstruction",
-            utility_figure(utility_rows(results.params, runs, curves)),
+            utility_figure(traded),
             "What the noise costs, at what it hides",
             "Each mark is one noise at one level: what a head scores on other texts, and what an adversary reads off "
             "one client's gradient. Rings: no other noise scores higher with no more reconstructed; bars: the range "
@@ -290,6 +292,21 @@ def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFram
     for row in rows:
         row["front"] = unbeaten(row, rows, ["measure", "label"], worth="score", loss="value")
     return rows
+
+
+def utility_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """What heads score beside what is reconstructed at the same level of noise, as `utility_rows` gives it."""
+    columns = (
+        "reconstructed: {measure} | label: {label} | noise: {noise} | level: {level} | "
+        f"{SCORE}: {{score:.3f}} ({{least:.3f}} to {{most:.3f}}) | value: {{value:.3f}} | "
+        "interval: {low:.3f} to {high:.3f} | unbeaten: {unbeaten}"
+    )
+    caption = (
+        "A head's score on other texts, least and most of its seeds, and what an adversary reads off one client's "
+        "gradient under the same noise. Unbeaten: no other noise scores higher with no more reconstructed."
+    )
+    shown = [{**row, "unbeaten": "yes" if row["front"] else "no"} for row in rows]
+    return Table("Utility against reconstruction", caption, records(shown, columns), folded=True)
 
 
 def _same_noise(left: Noised, other: Noised) -> bool:

@@ -190,3 +190,16 @@ def test_a_curve_names_its_levels_and_its_verdict() -> None:
     row = only(training.against_noise(pl.DataFrame([curve], schema=dict(CURVES))))
     assert (row["attack"], row["levels: values"]) == ("lamp, 8", "0.1: 0.800, 1: 0.200")
     assert (row["p of the fall"], row["verdict"]) == ("0.001", FALLS)
+
+
+def test_utility_stands_beside_what_is_reconstructed_under_the_same_noise() -> None:
+    noise = {
+        "measure": "rouge_l (decepticons, 8)", "label": "acceptable", "noise": "gaussian", "level": "0.043",
+        "score": 0.5, "least": 0.4, "most": 0.6, "value": 0.8, "low": 0.7, "high": 0.9, "front": True,
+    }  # fmt: skip
+    table = training.utility_table([noise, noise | {"low": None, "high": None, "front": False}])
+    assert table.in_markdown
+    first, second = table.rows
+    assert first["reconstructed"] == "rouge_l (decepticons, 8)"
+    assert (first["mcc"], first["value"], first["interval"]) == ("0.500 (0.400 to 0.600)", "0.800", "0.700 to 0.900")
+    assert (first["unbeaten"], second["interval"], second["unbeaten"]) == ("yes", "–", "no")
