@@ -64,8 +64,8 @@ class Labelled(NamedTuple):
     name: str
     texts: list[str]
     labels: Mapping[str, list[str]]
-    budgets: Mapping[str, Mapping[float, str]]
-    """By mechanism the budgets, and what each is called."""
+    nats: bool = False
+    """Whether budgets are those at which so much is lost, too."""
 
     @property
     def sizes(self) -> list[int]:
@@ -93,9 +93,11 @@ def _short(table: pl.DataFrame) -> pl.DataFrame:
     return table.filter(pl.Series([len(words(text)) <= LONGEST for text in table["text"]]))
 
 
-def _budgets(built: Mechanism, texts: Sequence[str]) -> dict[float, str]:
-    """The budgets at which so many nats are lost on a few of the texts, and the largest of a small delta, by name."""
-    losses = LossByBudget(built, alike(texts, PRICED))
+def _budgets(of: Labelled, built: Mechanism) -> dict[float, str]:
+    """The budgets, and what each is called: those at which so many nats are lost, of a small delta, and the paper's."""
+    if not of.nats:
+        return dict.fromkeys(PUBLISHED[:2], "")
+    losses = LossByBudget(built, alike(of.texts, PRICED))
     budgets, estimated = {}, losses.method(LEAST) == "estimate"
     for nats in NATS[:-1] if estimated else NATS:
         epsilon, lost = losses.losing(nats, LEAST, MOST)
@@ -104,7 +106,7 @@ def _budgets(built: Mechanism, texts: Sequence[str]) -> dict[float, str]:
     tail = None if estimated else losses.within(DELTA, LEAST, MOST)
     if tail is not None:
         budgets[tail] = f"delta at 4 of {DELTA:g}"
-    return dict(sorted(budgets.items()))
+    return dict(sorted(budgets.items())) | dict.fromkeys(PUBLISHED, "")
 
 
 def _labelled(name: str, table: pl.DataFrame, labels: Sequence[str], count: int, nats: bool = False) -> Labelled:
@@ -112,11 +114,7 @@ def _labelled(name: str, table: pl.DataFrame, labels: Sequence[str], count: int,
     rows = _balanced(table.filter(split="train"), labels[0], count)
     by_label = {label: rows[label].cast(pl.String).to_list() for label in labels}
     texts = rows["text"].to_list()
-    published = dict.fromkeys(PUBLISHED if nats else PUBLISHED[:2], "")
-    budgets = {
-        each: (_budgets(mechanism(each, of), texts) if nats else {}) | published for each, of in SETTINGS.items()
-    }
-    return Labelled(name, texts, by_label, budgets)
+    return Labelled(name, texts, by_label, nats)
 
 
 def requests(source: Path | None, count: int) -> Labelled:
@@ -187,9 +185,9 @@ def rows(of: Labelled, named: str, epsilon: str, texts: Sequence[str], private: 
             yield f"| {named} | {epsilon} | {what} | {shown} | " + " | ".join(cells) + " |"
 
 
-def rewrites(of: Labelled, name: str, built: Mechanism) -> list[Sequence[str]]:
+def rewrites(of: Labelled, name: str, built: Mechanism, epsilons: Sequence[float]) -> list[Sequence[str]]:
     """The rewrites of all texts at every budget."""
-    epsilons, count = list(of.budgets[name]), len(of.texts)
+    count = len(of.texts)
     streams = [Noise.named(count, "learning", of.name, name, epsilon) for epsilon in epsilons]
     return [each.texts for each in rewrite_all(built, Job(of.texts, np.arange(count), epsilons, streams))]
 
@@ -203,9 +201,9 @@ def table(of: Labelled, private: Sequence[str]) -> Iterator[str]:
     yield from rows(of, "clean texts", "–", of.texts, private)
     for name, settings in SETTINGS.items():
         begun = time.process_time()
-        for (epsilon, called), texts in zip(
-            of.budgets[name].items(), rewrites(of, name, mechanism(name, settings)), strict=True
-        ):
+        built = mechanism(name, settings)
+        budgets = _budgets(of, built)
+        for (epsilon, called), texts in zip(budgets.items(), rewrites(of, name, built, list(budgets)), strict=True):
             shown = f"{epsilon:,g} ({called})" if called else f"{epsilon:,g}"
             yield from rows(of, name, shown, texts, private)
         print(f"{of.name}, {name}: {time.process_time() - begun:.0f} s of processor time", file=sys.stderr, flush=True)
