@@ -173,4 +173,4 @@ def test_impossible_questions_are_refused() -> None:
 def test_a_delta_that_lets_an_example_be_published_is_named() -> None:
     schedule = Poisson(100, 10, 1)
     assert caveat(schedule, 0.009) is None
-    assert "publish one of them" in str(caveat(schedule, 0.01))
+    assert "allows one text to be published outright" in str(caveat(schedule, 0.01))

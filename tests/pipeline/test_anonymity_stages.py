@@ -401,7 +401,8 @@ def test_a_check_refuses_what_does_not_fit_auxiliaries_that_are_yet_to_be_made(
     write(raw)
     with pytest.raises(UserError, match=rf"^mechanisms\.{mechanism}\.settings: .*{complaint}"):
         check(read())
-    raw["cells"][f"songs-{mechanism}"]["settings"] = {} if mechanism == "idt" else {"attribute": "mood"}
+    for each in (raw["mechanisms"][mechanism], raw["cells"][f"songs-{mechanism}"]):
+        each |= {"settings": {} if mechanism == "idt" else {"attribute": "mood"}, "epsilons": None}
     write(raw)
     assert check(read()) == []
     assert not Path("data").exists()

@@ -27,10 +27,14 @@ GRID = (0.1, 0.5, 1, 10, 50, 100, 250, 750, 1000, 2500)
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run of the profile, with a local file of reviews in place of Trustpilot."""
-    texts = [f"the delivery was {word} and late" for word in ("good", "bad", "slow", "dear")]
-    pl.DataFrame({"text": texts, "gender": ["F", "M"] * 2, "split": "train"}).write_parquet(
-        tmp_path / "reviews.parquet"
-    )
+    words = ("good", "bad", "slow", "dear")
+    rows = [
+        (f"the delivery was {word}, {split} {number}", "FM"[number % 2], rating, split)
+        for split in ("train", "test")
+        for number in range(4)
+        for word, rating in zip(words, (5, 1, 2, 4), strict=True)
+    ]
+    pl.DataFrame(rows, ["text", "gender", "rating", "split"], orient="row").write_parquet(tmp_path / "reviews.parquet")
     monkeypatch.chdir(ROOT)
     copy(ROOT / "profiles/paper.yaml", tmp_path / "params.yaml")
     params = yaml.safe_load((tmp_path / "params.yaml").read_text())
@@ -83,6 +87,7 @@ def test_it_says_what_it_would_fetch(folder: Path) -> None:
         "roberta-base@e2da8e2",
         "google/flan-t5-base@7bcac57",
         "facebook/bart-base@aadd2ab",
+        "microsoft/deberta-v3-base@8ccc9b6",
         "Qwen/Qwen3-8B@b968826",
         "sentence-transformers/all-mpnet-base-v2@12e86a3",
     ):
@@ -90,12 +95,12 @@ def test_it_says_what_it_would_fetch(folder: Path) -> None:
 
 
 def test_dvc_plans_every_stage(folder: Path, warm: Warm) -> None:
-    """147 stages. Without --force DVC looks for a stage's inputs in its cache first, and fails where none were made."""
+    """175 stages. Without --force DVC looks for a stage's inputs in its cache first, and fails where none were made."""
     make_project(folder)
     code, said = warm.run(("dvc", "repro", "--dry", "--force"), folder, OUTSIDE)
     assert code == 0, said
     planned = [line for line in said.splitlines() if line.startswith("Running stage")]
-    assert len(planned) == 147
+    assert len(planned) == 175
     assert "Running stage 'attack@trustpilot-dp_st':" in planned
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import shutil
 import socket
 import sys
 import threading
@@ -532,7 +533,7 @@ def test_history_without_an_audit_and_of_an_unknown_mechanism(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("params.yaml").touch()
+    shutil.copy(ROOT / "params.yaml", ".")
     assert "`epsilometer accept` and re-audits write it" in call(capsys, "history")[2]
     Path("baseline").mkdir()
     history.FILE.write_text(

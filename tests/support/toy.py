@@ -18,6 +18,7 @@ import yaml
 from epsilometer.pipeline import composing
 from epsilometer.pipeline.composing import fragments
 from epsilometer.pipeline.params import read
+from epsilometer.project import times
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 from tests.support.warm import Warm
@@ -143,10 +144,10 @@ class Toy:
         return said
 
     def results(self) -> dict[str, bytes]:
-        """The bytes of every file that the stages made, and of DVC's record of them."""
+        """The bytes of every file that the stages made, and of DVC's record of them; not what they took."""
         paths = [self.folder / "dvc.lock", *(self.folder / "data").rglob("*")]
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for path in paths
-            if path.is_file() and not path.name.startswith(".")
+            if path.is_file() and not path.name.startswith(".") and not path.is_relative_to(self.folder / times.FOLDER)
         }
