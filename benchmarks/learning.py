@@ -11,9 +11,9 @@ Mechanisms are as shipped, on the embedded models; DP-BART clips at .5, DP-ST wr
 DP-Paraphrase 24 tokens. Each text is rewritten once at a budget. Budgets are the paper's, and on requests those at
 which laws lose .5, 1, 2 and 4 nats, averaged over pairs of the texts (30 at most) that have as many words as the first,
 and the largest at which delta at 4 nats is at most .01, as on the leaderboard; where a law takes draws, neither 4 nats
-nor a delta. Sentences of SST-2 and reviews are read of at most 40 words, at 250 and 1,000 alone; 1 and 2 stars are bad, 4 and 5 good, others are
-left out, as are reviews without a gender or an age group (under 35, 50 and over). Without files the texts are
-requests that the project makes, and no page is written.
+nor a delta. Sentences of SST-2 and reviews are read of at most 40 words, at 250 and 1,000 alone; 1 and 2 stars are bad,
+4 and 5 good, others are left out, as are reviews without a gender or an age group (under 35, 50 and over). Without
+files the texts are requests that the project makes, and no page is written.
 
 usage: python -m benchmarks.learning [--snips FILE] [--sst2 FILE] [--trustpilot FILE] [--clothing FILE] [--texts N]
 """
