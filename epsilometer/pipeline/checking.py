@@ -23,6 +23,7 @@ from epsilometer.project.corpora import corpus
 from epsilometer.project.sections import Dataset
 from epsilometer.runtime import checksums
 from epsilometer.studies.anonymity import checking as anonymity
+from epsilometer.studies.leaderboard import building as leaderboard
 from epsilometer.studies.texts.adversaries import attacks
 
 _WHOLE = 1000  # texts of a generator; of one that has more,
@@ -60,6 +61,8 @@ def check(params: Params) -> list[Download]:
     _check_resources(params)
     for cell in (*params.cells.values(), *params.downstream.values(), *params.anonymity.values()):
         anonymity.check_auxiliaries(params, cell, cells.build(params, cell), f"mechanisms.{cell.mechanism}.settings")
+    for name in params.leaderboard_cells:
+        leaderboard.build(params, name)
     for name, exemplars in params.exemplars.items():
         build_mechanism("exemplars", exemplars.settings, "", f"exemplars.{name}.settings")
     anonymity.check(params)

@@ -13,6 +13,7 @@ import pytest
 from epsilometer.auditing.ceilings.ceiling import share_of_possible
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.pipeline.checking import check
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages import prepare
 from epsilometer.project import origin
@@ -85,7 +86,7 @@ class Mine:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("leaderboard")
-    (folder / "synthetic.py").symlink_to(ROOT / "epsilometer/corpora/synthetic.py")
+    shutil.copy(ROOT / "epsilometer/corpora/synthetic.py", folder)
     (folder / "mine.py").write_text(MINE)
     (folder / "never.py").write_text("def rewrite(text, rng):\n    return text\n")
     (folder / "params.yaml").write_text(PARAMS.replace("MECHANISMS", str(ROOT / "epsilometer/mechanisms")))
@@ -230,3 +231,5 @@ def test_more_exemplars_than_public_texts_and_no_budget_are_refused(project: Pat
             leaderboard_cells.main("requests-many-1")
         with pytest.raises(UserError, match="never takes no privacy budget"):
             leaderboard_cells.main("requests-never-1")
+        with pytest.raises(UserError, match="never takes no privacy budget"):
+            check(read())

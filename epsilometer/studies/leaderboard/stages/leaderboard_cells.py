@@ -6,8 +6,8 @@ import polars as pl
 
 from epsilometer.auditing.claims.verdicts import refuse_public
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
-from epsilometer.core.mechanism import build_mechanism, has_budget, is_control
+from epsilometer.core.mechanism import is_control
+from epsilometer.studies.leaderboard.building import build
 from epsilometer.studies.leaderboard.measuring import Comparison, Parts
 from epsilometer.studies.leaderboard.params import read as read_params
 from epsilometer.studies.leaderboard.tables import FIGURES, ROWS, figures_path, rows_path
@@ -17,15 +17,13 @@ def main(name: str) -> None:
     """Write data/leaderboard/<cell>.parquet and data/leaderboard/<cell>.figures.parquet."""
     params = read_params()
     cell = params.leaderboard_cells[name]
-    built = build_mechanism(str(params.code(cell)), cell.settings, cell.resource, f"leaderboard.{name}.settings")
-    if not has_budget(built) or cell.epsilons is None:
-        raise UserError(f"{cell.mechanism} takes no privacy budget, so none has a loss of {cell.loss:g}; leave it out")
+    built = build(params, name)
     parts = Parts.read(cell.dataset)
     refuse_public(built, parts.rewritten.texts)
     stream = (params.audit.seed, params.audit.round, "leaderboard", cell.dataset, cell.mechanism)
     of_cell = {"dataset": cell.dataset, "mechanism": cell.mechanism, "control": is_control(built), "loss": cell.loss}
     rows, figures = [], []
-    for row, shown in Comparison(parts, built, stream).rows(cell.loss, (min(cell.epsilons), max(cell.epsilons))):
+    for row, shown in Comparison(parts, built, stream).rows(cell.loss, (min(cell.budgets), max(cell.budgets))):
         rows.append(of_cell | row)
         figures += shown
     tables.write(pl.DataFrame(rows, schema=dict(ROWS)), rows_path(name), ROWS)

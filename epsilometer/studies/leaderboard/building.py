@@ -1,0 +1,23 @@
+"""The mechanism of a leaderboard's cell."""
+
+from __future__ import annotations
+
+from epsilometer.core.attack import Checked
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Mechanism, build_mechanism, has_budget
+from epsilometer.studies.leaderboard.params import LeaderboardParams
+
+
+def build(params: LeaderboardParams, name: str) -> Mechanism:
+    """The mechanism of a cell, told whether the texts of its data set are public.
+
+    Raises UserError for one without a privacy budget, and where it must not see these texts.
+    """
+    cell = params.leaderboard_cells[name]
+    place = f"leaderboard.mechanisms.{cell.mechanism}"
+    built = build_mechanism(str(params.code(cell)), cell.settings, cell.resource, f"{place}.settings")
+    if not has_budget(built):
+        raise UserError(f"{place} takes no privacy budget, so none has a loss of {cell.loss:g} nats; leave it out")
+    if isinstance(built, Checked):
+        built.check(params.datasets[cell.dataset].public)
+    return built
