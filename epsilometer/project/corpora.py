@@ -9,6 +9,7 @@ import polars as pl
 
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import absent
+from epsilometer.corpora.chunks import chunked
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.parts import GROUP, PUBLIC, groups, hashed, resplit
 from epsilometer.corpora.reading import Corpus, GeneratorRequest, check_sides, prepare, read
@@ -24,16 +25,19 @@ def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus
     """
     dataset = params.datasets[name]
     columns = tuple(dict.fromkeys((*dataset.labels, *dataset.group, *dataset.sides)))
+    joined_by = dataset.chunks.of if dataset.chunks else ()
     raw = read(
         params.path(dataset.source),
         text=dataset.text,
-        labels=columns,
+        labels=tuple(dict.fromkeys((*columns, *joined_by))),
         split=dataset.split,
         rows=dataset.rows,
         layout=Layout(**dataset.layout.model_dump()),
         request=GeneratorRequest(params.audit.seed, count or dataset.count, dataset.part),
     )
     check_sides(raw, dataset.sides, f"datasets.{name}")
+    if dataset.chunks:
+        raw = chunked(raw, dataset.chunks.texts, tuple(dict.fromkeys(("split", *dataset.labels, *joined_by))))
     texts = prepare(raw, columns)
     for label, merged in dataset.merge.items():
         texts = replace(texts, table=_merged(texts.table, label, merged, f"datasets.{name}.merge"))

@@ -95,6 +95,15 @@ class SetTrials(Section):
     count: PositiveInt = Field(100, description="How many sets are drawn; each gets one trial.")
 
 
+class Chunks(Section):
+    """How texts are joined to longer ones, as the sentences of an essay."""
+
+    texts: Annotated[int, Field(ge=2)] = Field(description="How many texts make one; the last may be of fewer.")
+    of: tuple[str, ...] = Field(
+        (), description="The columns in which joined texts agree, beside their labels and their split."
+    )
+
+
 class Dataset(Section):
     """A data set to audit."""
 
@@ -108,6 +117,9 @@ class Dataset(Section):
         False,
         description="Whether the two columns of `text` are the sides of a pair, as a question and an answer: under "
         "`downstream` each is rewritten by itself, and classifiers read both. Audits take the joined text for one.",
+    )
+    chunks: Chunks | None = Field(
+        None, description="Joins texts in their order; a chunk has the group of its first text."
     )
     labels: tuple[str, ...] = Field((), description="The columns of labels.")
     split: str | None = Field("split", description="The column that names each row's split.")
@@ -158,6 +170,8 @@ class Dataset(Section):
     def _pair_of_two(self) -> Dataset:
         if self.pair and (isinstance(self.text, str) or len({*self.text}) != 2):
             raise ValueError("pair: text must name two columns, one for each side, as in `text: [text_a, text_b]`")
+        if self.pair and self.chunks is not None:
+            raise ValueError("chunks: pairs cannot be joined; leave out chunks, or pair")
         return self
 
     @model_validator(mode="after")

@@ -78,3 +78,46 @@ def test_a_pair_without_one_of_its_sides_is_refused(answers: list[str | None], m
 def test_a_pair_has_two_columns(text: Any, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="text must name two columns, one for each side"):
         pairs(tmp_path, ["yes"], text=text)
+
+
+def chunks(folder: Path, **changes: Any) -> pl.DataFrame:
+    """Sentences of two essays on one topic, of which the second has an empty one, and one on another, by twos."""
+    rows = {
+        "text": ["a one", "a two", "b one", "a three", " ", "b two", "c one", "a four"],
+        "essay": ["a", "a", "b", "a", "b", "b", "c", "a"],
+        "topic": ["sea"] * 6 + ["sky", "sea"],
+        "split": ["train"] * 7 + ["test"],
+    }
+    pl.DataFrame(rows).write_parquet(folder / "sentences.parquet")
+    content = yaml.safe_load((ROOT / "params.yaml").read_text())
+    own = {"source": str(folder / "sentences.parquet"), "labels": ["topic"], "group": ["essay"]}
+    content["datasets"]["reviews"] = own | {"chunks": {"texts": 2, "of": ["essay"]}} | changes
+    (folder / "params.yaml").write_text(yaml.safe_dump(content))
+    return corpus(read(folder / "params.yaml"), "reviews").table
+
+
+def test_chunks_are_of_one_essay_topic_and_split(tmp_path: Path) -> None:
+    table = chunks(tmp_path)
+    assert table["text"].to_list() == ["a one a two", "b one b two", "a three", "c one", "a four"]
+    assert table["essay"].to_list() == ["a", "b", "a", "c", "a"]
+    assert table["topic"].to_list() == ["sea", "sea", "sea", "sky", "sea"]
+    assert table["split"].to_list() == ["train"] * 4 + ["test"]
+    assert table["words"].to_list() == [4, 4, 2, 2, 2]
+
+
+def test_chunks_of_no_column_agree_in_labels_and_split_alone(tmp_path: Path) -> None:
+    joined = chunks(tmp_path, chunks={"texts": 3})["text"].to_list()
+    assert joined == ["a one a two b one", "a three b two", "c one", "a four"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"chunks": {"texts": 1}}, "chunks.texts"),
+        ({"chunks": {"texts": 2, "of": ["page"]}}, "page"),
+        ({"text": ["text", "essay"], "pair": True}, "pairs cannot be joined"),
+    ],
+)
+def test_what_cannot_be_joined_is_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=said):
+        chunks(tmp_path, **changes)
