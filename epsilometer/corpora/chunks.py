@@ -10,8 +10,8 @@ import polars as pl
 def chunked(table: pl.DataFrame, size: int, agreeing: Sequence[str]) -> pl.DataFrame:
     """The texts in chunks of so many that agree in these columns, in their order; the last may be of fewer.
 
-    table: column `text`, whose blank rows are left out. Every other column has the value of a chunk's first text. Chunks
-    stand in the order of their first texts.
+    table: column `text`, whose blank rows are left out. Every other column has the value of a chunk's first text.
+    Chunks stand in the order of their first texts.
     """
     worded = table.filter(pl.col("text").str.strip_chars() != "")
     number = pl.int_range(pl.len()).over(agreeing) // size

@@ -61,7 +61,7 @@ class FineTuning:
 
     precision: "float32", "bfloat16" or "auto"; can change a result. epochs: passes over the examples; of several the
     one with the least loss on validation texts is restored. decay: of the weights; 0 makes AdamW the Adam of Kingma and
-    Ba.
+    Ba. layers: how many of the last ones are trained, with what pools them and the head; None: all weights.
     """
 
     model: str
@@ -71,6 +71,7 @@ class FineTuning:
     precision: str = "float32"
     epochs: int = 1
     decay: float = 0.01
+    layers: int | None = None
 
 
 class Classifier(Protocol):

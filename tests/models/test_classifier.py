@@ -18,7 +18,7 @@ from epsilometer.models.classifiers import regression
 from epsilometer.models.classifiers.by_kind import load, train
 from epsilometer.models.classifiers.linear import Linear
 from epsilometer.models.classifiers.pairs import features, single
-from epsilometer.models.classifiers.transformer import fine_tune
+from epsilometer.models.classifiers.transformer import Transformer, fine_tune
 from epsilometer.models.logits import GRID
 from epsilometer.models.memory import Memory
 from epsilometer.text.words import words
@@ -84,6 +84,21 @@ def test_a_classifier_is_kept(classifier: Classifier, tmp_path: Path) -> None:
     assert (again.probabilities(texts) == classifier.probabilities(texts)).all()  # saving rounds the weights of both
 
 
+def test_the_last_layers_alone_are_trained(tiny: FineTuning, tmp_path: Path) -> None:
+    words = ["film", "the", "a", "was", "very", "song", "slow", "good", "bad", "plot"]
+    settings = replace(tiny, model=str(save_word_bert(tmp_path, words, num_hidden_layers=2)), layers=1)
+    trained = fine_tune(corpus(40, 0), ["bad", "good"], settings, STREAM).network.state_dict()
+    before = Transformer(tmp_path, ["bad", "good"], settings).network.base_model.state_dict()
+    changed = {name for name, weight in before.items() if (trained[f"bert.{name}"] != weight).any()}
+    assert any(name.startswith("encoder.layer.1.") for name in changed)
+    assert all(name.startswith(("encoder.layer.1.", "pooler.")) for name in changed)
+
+
+def test_more_layers_than_there_are_cannot_be_trained(tiny: FineTuning) -> None:
+    with pytest.raises(UserError, match="layers must be at most 1, as many as"):
+        fine_tune(corpus(40, 0), ["bad", "good"], replace(tiny, layers=2), STREAM)
+
+
 def test_rows_are_halved_where_memory_runs_out(tiny: FineTuning, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on CUDA, computed on the processor: of other rows only last bits may differ, which the grid absorbs mostly."""
     classifier = fine_tune(corpus(40, 0), ["bad", "good"], tiny, STREAM)
@@ -126,8 +141,6 @@ def test_the_linear_kind_is_tf_idf_times_weights_by_hand() -> None:
 
 def test_the_best_of_several_epochs_by_validation_loss_is_restored(tiny: FineTuning) -> None:
     """Labels that are the same words' opposite in training make the loss on validation texts rise after an epoch."""
-    from epsilometer.models.classifiers.transformer import fine_tune
-
     examples, validation = corpus(64, 0), corpus(40, 1)
     wrong = Examples(validation.texts, ["bad" if label == "good" else "good" for label in validation.labels])
     settings = replace(tiny, epochs=4, decay=0.0)

@@ -115,6 +115,8 @@ class Transformer:
         import torch
         from transformers import get_linear_schedule_with_warmup
 
+        if self.settings.layers is not None:
+            self._freeze_all_but(self.settings.layers)
         wanted, pieces = self._numbers(examples), self.pieces(examples.texts)
         steps = self.settings.epochs * -(-len(pieces) // self.settings.batch)
         weights = [weight for weight in self.network.parameters() if weight.requires_grad]
@@ -141,6 +143,19 @@ class Transformer:
                     best = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
         if best:
             self.network.load_state_dict(best)
+
+    def _freeze_all_but(self, last: int) -> None:
+        """Train so many of the last layers alone, what pools them, and the head."""
+        from torch.nn import ModuleList
+
+        body = self.network.base_model
+        layers = max((part for part in body.modules() if isinstance(part, ModuleList)), key=len)
+        if last > len(layers):
+            raise UserError(f"layers must be at most {len(layers)}, as many as {self.settings.model!r} has, got {last}")
+        body.requires_grad_(False)
+        for part in (*layers[-last:], getattr(body, "pooler", None)):
+            if part is not None:
+                part.requires_grad_(True)
 
     def _loss(self, examples: Examples) -> float:
         """The mean cross-entropy on examples, in float64."""

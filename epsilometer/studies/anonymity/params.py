@@ -35,6 +35,9 @@ class FineTuning(Section):
     )
     epochs: PositiveInt = Field(1, description="Passes over the training texts.")
     decay: Annotated[float, Field(ge=0)] = Field(0.01, description="The weight decay.")
+    layers: PositiveInt | None = Field(
+        None, description="How many of the last layers are trained, with the head; null is the whole model."
+    )
 
 
 class Labels(Section):
