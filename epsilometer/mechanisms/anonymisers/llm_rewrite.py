@@ -1,9 +1,9 @@
 """A language model is told to rewrite a text as if by someone else, and to keep what it is about (IDT, table E.2).
 
-The request names the classes of the private labels, to be hidden, and of the useful labels, to be kept. Our classes are
-the auxiliaries' predictions; the paper's are the true ones. `prompt` is the name of a prompt of the paper, or a prompt
-of your own, with {hidden} for "the gender of the author different from male", {values} for "male" alone, {kept} for
-"the rating of the text as good", {kept_values} for "good".
+The request names the classes of the private labels, to be hidden, and of the useful labels, to be kept: the true ones
+where they are told (`with_truths`), as the paper's are, else the auxiliaries' predictions. `prompt` is the name of a
+prompt of the paper, or a prompt of your own, with {hidden} for "the gender of the author different from male", {values}
+for "male" alone, {kept} for "the rating of the text as good", {kept_values} for "good".
 
 Departures: the paper's prompts ask for no form, and the small models' answers "require intensive parsing to extract the
 adversarial sentence, if any" (appendix F). Here a form is requested, and an answer in another form is not used as a
@@ -14,7 +14,7 @@ the provider of the model reads the text, and a model may leave words in that gi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pydantic import field_validator
@@ -29,6 +29,7 @@ from epsilometer.mechanisms.anonymisers.shared.language_model import (
     listed,
     read_rewrite,
 )
+from epsilometer.mechanisms.anonymisers.shared.truths import WithTruths
 from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
 from epsilometer.models.assistant import Question
 from epsilometer.models.ledger import Ledger
@@ -45,7 +46,7 @@ PROMPTS = {  # quoted from the paper, except the first, which is ours, for any t
 
 
 @component
-class LLMRewrite(LanguageModelMechanism):
+class LLMRewrite(WithTruths, LanguageModelMechanism):
     """prompt: a name in PROMPTS, or a prompt of your own with {hidden} or {values} in it."""
 
     prompt: str = "any"
@@ -62,12 +63,9 @@ class LLMRewrite(LanguageModelMechanism):
         labels = (*self.auxiliaries.attributes, *self.auxiliaries.tasks)
         kind = self.auxiliaries.kinds[0]
         ledger = Ledger({label: self.auxiliaries.classifiers[label][kind] for label in labels}, len(texts))
-        predicted = {}
-        for label in labels:
-            numbers = ledger.probabilities(label, texts, range(len(texts))).argmax(axis=1)
-            predicted[label] = [ledger.classes(label)[number] for number in numbers]
+        classes = {label: self._classes(label, texts, ledger) for label in labels}
         questions = [
-            Question(self._instruction({label: predicted[label][i] for label in labels}), text)
+            Question(self._instruction({label: classes[label][i] for label in labels}), text)
             for i, text in enumerate(texts)
         ]
         answers = self.assistant.ask(questions, read_rewrite, noise)
@@ -77,6 +75,20 @@ class LLMRewrite(LanguageModelMechanism):
             for answer, text in zip(answers, texts, strict=True)
         ]
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.array(ledger.questions)))
+
+    def classes_of(self) -> Mapping[str, Sequence[str]]:
+        """Returns the classes that the auxiliaries know, by label."""
+        classes: Mapping[str, Sequence[str]] = self.auxiliaries.about["classes"]
+        return classes
+
+    def _classes(self, label: str, texts: Sequence[str], ledger: Ledger) -> list[str]:
+        """Returns [n]: each text's class, the true one where it is told."""
+        classes = {i: self.truths[text][label] for i, text in enumerate(texts) if label in self.truths.get(text, {})}
+        rest = [i for i in range(len(texts)) if i not in classes]
+        if rest:
+            numbers = ledger.probabilities(label, [texts[i] for i in rest], rest).argmax(axis=1)
+            classes |= {i: ledger.classes(label)[number] for i, number in zip(rest, numbers, strict=True)}
+        return [classes[i] for i in range(len(texts))]
 
     def _instruction(self, classes: dict[str, str]) -> str:
         """Returns the request for a text whose labels have these classes."""

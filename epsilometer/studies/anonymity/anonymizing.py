@@ -88,7 +88,7 @@ def with_truths(mechanism: Mechanism, texts: Sequence[str], labels: Mapping[str,
     if not isinstance(mechanism, TakesTruths):
         raise UserError(
             "this mechanism asks no classifiers of an attribute, so that true labels do not change what it does; leave "
-            "them out, or take idt, textfooler, textbugger or bae"
+            "them out, or take idt, textfooler, textbugger, bae or llm_rewrite"
         )
     truths: dict[str, dict[str, str]] = {}
     for label, classes in labels.items():

@@ -112,7 +112,7 @@ def takes_truths(mechanism: Mechanism, wanted: bool | None = None) -> bool:
     if wanted:
         raise UserError(
             "true_labels: this mechanism asks no classifiers of an attribute, so that true labels do not change what "
-            "it does; leave the setting out, or take idt, textfooler, textbugger or bae"
+            "it does; leave the setting out, or take idt, textfooler, textbugger, bae or llm_rewrite"
         )
     return False
 

@@ -96,6 +96,18 @@ def test_the_request_names_the_classes_that_auxiliaries_predict(auxiliaries: Pat
     ]
 
 
+def test_the_request_names_the_true_classes_where_they_are_told(auxiliaries: Path, server: Server) -> None:
+    server.reply = lambda message: json.dumps({"text": message.replace("she", "they")})
+    mechanism = LLMRewrite(**remote(auxiliaries))
+    mechanism.check(public=True)
+    rewrites = rewrite(mechanism.with_truths({"she sang good": {"gender": "M"}}), TEXTS[:2])
+    assert [body["messages"][0]["content"].split(", ")[0][-1] for _, _, body in server.requests] == ["M", "M"]
+    assert rewrites.outcomes is not None
+    assert rewrites.outcomes.asked.tolist() == [1, 2], "of the mood alone, and of both"
+    with pytest.raises(UserError, match="'X' is no class of gender"):
+        mechanism.with_truths({"she sang good": {"gender": "X"}})
+
+
 @pytest.mark.parametrize("name", [name for name in PROMPTS if name != "any"])
 def test_published_requests_are_filled_in(auxiliaries: Path, server: Server, name: str) -> None:
     rewrite(LLMRewrite(**remote(auxiliaries), prompt=name), TEXTS[:1])
