@@ -151,10 +151,11 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
         groups = [members[places[i] : places[i + 1]] for i in range(len(rows))]
         log_laws = laws.log_probabilities(rows, epsilons)
         for out, uniform, log_p in zip(outputs, uniforms, log_laws, strict=True):
-            cdf = np.cumsum(np.exp(log_p), axis=1)
-            cdf /= cdf[:, -1:]
-            for row, units in zip(cdf, groups, strict=True):
-                out[units] = np.searchsorted(row, uniform[units], side="right")
+            for part in in_cache(log_p):
+                cdf = np.cumsum(np.exp(log_p[part]), axis=1)
+                cdf /= cdf[:, -1:]
+                for row, units in zip(cdf, groups[part], strict=True):
+                    out[units] = np.searchsorted(row, uniform[units], side="right")
     return [Ragged(np.minimum(out, laws.outputs - 1), wanted.offsets) for out in outputs]
 
 
