@@ -1,7 +1,8 @@
 """Public exemplars at one nat: what is learnt from them and kept of texts, and four tries to do better.
 
 Private texts of SNIPS are released under a pure epsilon of at most 4 for whole texts; their labels are released in the
-clear. Each split draws the public part, the private texts and the audited sets anew. Loss, worth and ceiling are of the
+clear. Each split draws the public part of SNIPS, the private texts and the audited sets anew; texts of SST-2 and of the
+corpus are drawn once, and all splits are tested on the same texts. Loss, worth and ceiling are of the
 same pairs: the 45 of each of some sets of ten private texts, drawn at random. The epsilon is the one at which the
 average loss is one nat, or 4 where that is less. The control `coin` releases the text itself with probability
 tanh(1/2), else the best public text: it has the most, and nobody would use it.
@@ -378,7 +379,7 @@ def page(rows: dict[tuple[str, str], list[dict[str, float]]]) -> str:
         f"{SPLITS} splits: {PUBLIC:,} public and {PRIVATE:,} private texts, {SETS} sets of {SIZE}; {EXEMPLARS} "
         "exemplars. Means with 99 % intervals of Student's t over splits, on the file's test texts; two splits share "
         f"{PRIVATE / POOL:.0%} of the private texts, for which the variance is corrected (Nadeau and Bengio 2003). "
-        "Losses are in nats, by the law; the share of the possible is 0 for the best public text of the same kind "
+        "Losses are in nats, by the law; the share of the possible is 0 for the best public text of SNIPS "
         "given to everybody, 1 at the ceiling."
     )
     goal = (

@@ -1,10 +1,11 @@
 """The two budgets of a mechanism at an average loss, and what it loses there.
 
-The first has exactly that average loss over the pairs that are compared. The second is the largest with at most that
-loss and a delta at 4 nats of at most .01: an average loss alone is won by publishing a share of the texts verbatim (the
-mechanism `coin`). By a mechanism's law where it has one, by that of its latents, which bound the text's loss from
-above, or by attacks: a search by attacks uses the same draws at every budget, and rests on the loss that their hits
-show, without an interval, which the text's loss may exceed.
+The first has that average loss over the pairs that are compared. The second is the largest with at most that loss and a
+delta at 4 nats of at most .01: an average loss alone is won by publishing a share of the texts verbatim (the mechanism
+`coin`). Both are found by bisection, as if losses rose with budgets: where one falls in between, of several crossings
+one is found. By a mechanism's law where it has one, by that of its latents, which bound the text's loss from above, or
+by attacks: a search by attacks uses the same draws at every budget, and rests on the loss that their hits show, without
+an interval, which the text's loss may exceed.
 """
 
 from __future__ import annotations
@@ -176,12 +177,11 @@ def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Bud
     met = meet(lambda epsilon: losses.at(epsilon).average, target, *ends, width=losses.width, watch=_unwatched)
     if met.status in (OUTSIDE, FALLING) or met.best is None:
         return _none(met, losses, target, ends)
-    best = losses.at(met.best)
-    if best.average[0] <= target * losses.width:
+    best, below, above = (losses.at(epsilon) for epsilon in (met.best, met.low, met.high))
+    if best.average[0] <= target * losses.width and best.average[1] >= target / losses.width:
         first = Budget(AVERAGE, met.best, best)
         return [first, _with_little_tail(losses, first, target, ends[0])]
-    below = losses.at(met.low)
-    why = f"its loss jumps from {below.average[1]:.3g} to {best.average[0]:.3g} nats"
+    why = f"its loss jumps from {below.average[1]:.3g} to {above.average[0]:.3g} nats"
     beneath = Budget(AVERAGE, met.low, below, why)
     return [Budget(AVERAGE, met.best, best, why), _with_little_tail(losses, beneath, target, ends[0])]
 
@@ -189,7 +189,7 @@ def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Bud
 def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
     """No budget has that loss: the largest one where all lose less, and none where all lose more."""
     if met.low > 0 and met.status == OUTSIDE:
-        why = f"it loses less than {target:g} nats at every budget searched"
+        why = f"at the largest budget searched it loses less than {target:g} nats"
         largest = Budget(AVERAGE, ends[1], losses.at(ends[1]), why)
         return [largest, _with_little_tail(losses, largest, target, ends[0])]
     least = losses.at(ends[0]).average[0]

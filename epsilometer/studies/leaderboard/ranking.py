@@ -1,10 +1,10 @@
 """Which of several mechanisms is better, where that can be told: paired tests over splits.
 
-Splits share no text, so the differences of two mechanisms over five splits are five independent draws, given the pool
-of texts that splits are drawn from. A pair is ordered where a two-sided paired t test of its five differences rejects
-"equally good" at 5 % for all pairs of a class together (Holm 1979): with probability .95 no order is stated between
-mechanisms that are equally good, as far as differences are normal. The rank of a mechanism is one more than the number
-of those that are surely better, so that several may share a rank.
+Splits are disjoint, so the differences of two mechanisms over five splits are five independent draws of a population of
+texts, at budgets that are taken as given. A pair is ordered where a two-sided paired t test of its five differences
+rejects "equally good" at 5 % for all pairs of a class together (Holm 1979): with probability .95 no order is stated
+between mechanisms that are equally good, as far as differences are normal. The rank of a mechanism is one more than the
+number of those that are surely better: different ranks alone order nobody.
 """
 
 from __future__ import annotations

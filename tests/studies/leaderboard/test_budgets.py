@@ -100,13 +100,14 @@ def test_no_budget_within_the_tail_is_stated_where_more_than_the_loss_is_lost_th
 
 @dataclass(frozen=True)
 class Jump:
-    """A loss that jumps from .5 to 1.2 nats at epsilon 3, without a tail."""
+    """A loss that jumps from .5 to 1.2 nats at an epsilon, without a tail."""
 
+    step: float = 3.0
     by: str = BY_LAW
     width: float = 1.01
 
     def at(self, epsilon: float) -> Lost:
-        average = 0.5 if epsilon < 3 else 1.2
+        average = 0.5 if epsilon < self.step else 1.2
         return Lost((average, average), (0.0, 0.0))
 
 
@@ -115,3 +116,8 @@ def test_where_the_loss_jumps_past_the_target_the_second_budget_lies_below_it() 
         assert "jumps from 0.5 to 1.2 nats" in budget.reason
         assert budget.lost.average[0] == (1.2 if budget.kind == AVERAGE else 0.5)
         assert budget.epsilon == pytest.approx(3, rel=0.02)
+
+
+@pytest.mark.parametrize("step", [2.003, 3.0, 4.44, 5.02])
+def test_a_jump_is_seen_from_either_side(step: float) -> None:
+    assert all("jumps from 0.5 to 1.2 nats" in budget.reason for budget in budgets(Jump(step), 1.0, (0.1, 30.0)))

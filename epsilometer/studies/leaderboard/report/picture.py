@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from epsilometer.auditing.ceilings.frontier import success_of
-from epsilometer.auditing.ceilings.share import NATS
+from epsilometer.auditing.ceilings.share import BY_LAW, NATS
 from epsilometer.report.figures import MUTED, Figure, by_name, specify, styles
 from epsilometer.studies.leaderboard.learning import WORDS
 from epsilometer.studies.leaderboard.plain import CLEAN, PUBLIC_ONLY
@@ -45,7 +45,7 @@ def figure(board: Board) -> Figure:
     )
     words = (
         f"Mean cosine and macro F1 against the average loss for {len(names)} mechanisms on {board.dataset}, beside "
-        "what is impossible (shaded), clean texts and public texts alone."
+        "what is impossible (shaded), clean texts and public texts alone. Hollow: a loss that is not known by law."
     )
     chart = alt.hconcat(*(alt.layer(*layers).properties(**_SIZE) for layers in ([shaded, *worth], taught)))
     return Figure(f"leaderboard-{board.dataset}", words, specify(chart, datasets))
@@ -57,6 +57,7 @@ def _points(board: Board, lengths: str) -> Points:
         {
             "mechanism": row["mechanism"],
             "average": row["average"],
+            "by_law": row["by"] == BY_LAW,
             "kept": row["cosine"],
             "taught": float(np.mean(board.values(row, "task", WORDS) or [0])),
         }
@@ -83,10 +84,13 @@ def _layers(column: str, title: str, colour: alt.Color, shape: alt.Shape) -> lis
     x = alt.X("average:Q", title="average loss, nats", scale=alt.Scale(domain=[0, _MOST], nice=False))
     y, value = (alt.Y(f"{name}:Q", title=title, scale=alt.Scale(domain=[0, 1])) for name in (column, "value"))
     level = alt.Chart(alt.NamedData(f"levels {column}"))
-    marks = alt.Chart(alt.NamedData("points")).mark_point(filled=True, size=70)
+    points = alt.Chart(alt.NamedData("points"))
+    by_law = points.transform_filter("datum.by_law").mark_point(filled=True, size=70)
+    else_known = points.transform_filter("!datum.by_law").mark_point(size=60)
     named = level.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11)
     return [
         level.mark_rule(color=MUTED, strokeDash=[3, 3]).encode(value),
         named.encode(value, x=alt.value("width"), text="what:N"),
-        marks.encode(x, y, color=colour, shape=shape),
+        by_law.encode(x, y, color=colour, shape=shape),
+        else_known.encode(x, y, color=colour, shape=shape),
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from scipy.stats import ttest_1samp
+
 from epsilometer.report.table import NONE
 from epsilometer.report.wording import as_number, budget, mean_interval, tail_words
 from epsilometer.studies.leaderboard.learning import SENTENCES, WORDS
@@ -12,9 +14,9 @@ from epsilometer.studies.leaderboard.plain import SENTENCE
 from epsilometer.studies.leaderboard.report.standing import Board, exceeds
 from epsilometer.studies.leaderboard.tables import SIZES, SPLITS, TAIL
 
-_ENDS = {"law": "", "latents": "≤ ", "attacks": "≈ "}  # what a loss is known by; hits are counted without an interval
-_SHARES = {"law": "", "latents": "≥ ", "attacks": "≈ "}
-_TURNED = _SHARES | {"latents": "≤ "}  # where less is kept than by one sentence for all
+_ENDS = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # what a loss is known by; hits are counted without an interval
+_SHARES = {"law": "", "latents": "≥ ", "attacks": "≲ "}
+_TURNED = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # where less is kept than by one sentence for all
 _BY = {"law": "law", "latents": "law of latents", "attacks": "attacks"}
 _LEARNERS = {WORDS: "words", SENTENCES: "head"}
 _TOLD = ("mechanism", "loss")  # what the reader of any table looks for
@@ -30,11 +32,20 @@ def standing(board: Board, lengths: str) -> list[dict[str, str]]:
 
 def _standing(board: Board, row: Row) -> dict[str, str]:
     above = row["above"] and f"above {', '.join(row['above'])}"
-    less = "keeps less than one sentence for all" if (row["share"] or 0) < 0 else None
+    less = "keeps less than one sentence for all" if _keeps_less(board, row) else None
     more = "loses more than was asked for" if exceeds(row) else None
     rank = NONE if row["rank"] is None else str(row["rank"])
     begin = {**_named(row), "claim": row["claim_class"] or NONE, "rank": rank}
     return {**begin, **_worth(board, row), "remark": "; ".join(filter(None, (row["reason"], above, less, more)))}
+
+
+def _keeps_less(board: Board, row: Row) -> bool:
+    """Whether a row's cosine is surely below that of one sentence for all: at 99 %, by its values over the splits."""
+    values = board.values(row, "cosine")
+    if values is None:
+        return False
+    test = ttest_1samp(values, board.one_text(row["lengths"]), alternative="less")
+    return bool(test.pvalue <= 0.005)
 
 
 def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
@@ -46,8 +57,7 @@ def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
         row = {"mechanism": f"{name} ({texts:,} texts)"} | dict.fromkeys(("loss", "claim", "rank"), NONE)
         row |= dict.fromkeys(("epsilon", "average", "delta at 4", "cosine", "ceiling", "share"), "")
         if name == SENTENCE:
-            one_text = board.frontiers.filter(lengths=lengths)["one_text"][0]
-            row |= {"cosine": f"{one_text:.3f}", "share": "0"}
+            row |= {"cosine": f"{board.one_text(lengths):.3f}", "share": "0"}
         f1 = {f"F1 {_LEARNERS[each['learner']]}": mean_interval(each["values"]) for each in group.to_dicts()}
         yield {**row, **f1, "remark": ""}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.ceilings.share import BY_ATTACKS
+from epsilometer.auditing.ceilings.share import BY_ATTACKS, BY_LAW
 from epsilometer.core.tables import Schema
 from epsilometer.project.origin import Origin, read
 from epsilometer.report.results import Results
@@ -17,6 +17,7 @@ from epsilometer.studies.leaderboard.learning import WORDS
 from epsilometer.studies.leaderboard.params import LeaderboardCell, LeaderboardParams
 from epsilometer.studies.leaderboard.ranking import ranks, surely_above
 from epsilometer.studies.leaderboard.tables import (
+    ANY,
     FIGURES,
     FRONTIERS,
     PLAIN,
@@ -69,6 +70,10 @@ class Board:
         some = some.filter(pl.col("learner").eq_missing(pl.lit(learner, pl.String))).sort("texts")
         return some["values"][size].to_list() if len(some) > size else None
 
+    def one_text(self, lengths: str) -> float:
+        """The cosine that one sentence for all keeps on sets of such lengths."""
+        return float(self.frontiers.filter(lengths=lengths)["one_text"][0])
+
 
 def boards(results: Results[LeaderboardParams]) -> list[Board]:
     """A board a data set whose parts are there, in the order of params.yaml."""
@@ -83,7 +88,8 @@ def _part(dataset: str, name: str) -> Path:
 def _board(results: Results[LeaderboardParams], dataset: str) -> Board:
     cells = {name: cell for name, cell in results.params.leaderboard_cells.items() if cell.dataset == dataset}
     done = [name for name in cells if results.has(rows_path(name)) and results.has(figures_path(name))]
-    rows = results.tables([rows_path(name) for name in done], ROWS)
+    unseen = (pl.col("lengths") == ANY) & (pl.col("by") == BY_ATTACKS)  # the attacks do not use the length
+    rows = results.tables([rows_path(name) for name in done], ROWS).filter(~unseen.fill_null(False))
     figures = pl.concat(
         [pl.DataFrame(schema={**FIGURES, **_CELL}), *(_of_cell(results, name, cells[name]) for name in done)]
     )
@@ -109,11 +115,11 @@ def _of_cell(results: Results[LeaderboardParams], name: str, cell: LeaderboardCe
 def ranked(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
     """The rows with `rank`, `above` and `teaches_more`: within a class of claims, by worth at the second budget.
 
-    Controls have no rank, as an average loss is won by publishing some of the texts; nor have rows whose loss is known
-    by attacks alone, as it may be larger, or exceeds what was asked for, nor a mechanism alone in its class, which
-    nothing could have put second.
+    Controls have no rank, as an average loss is won by publishing some of the texts; nor have rows whose loss is not
+    known by law: by attacks it may be larger, by latents smaller, at a smaller budget than the one allowed; nor rows
+    that lose more than was asked for, nor a mechanism alone in its class, which nothing could have put second.
     """
-    eligible = pl.col("epsilon").is_not_null() & ~pl.col("control") & (pl.col("by") != BY_ATTACKS)
+    eligible = pl.col("epsilon").is_not_null() & ~pl.col("control") & (pl.col("by") == BY_LAW)
     eligible &= pl.col("average") <= _ALLOWANCE * pl.col("loss")
     standing: list[dict[str, Any]] = []
     for of_class, group in rows.filter(eligible, budget=TAIL).group_by(_CLASS, maintain_order=True):

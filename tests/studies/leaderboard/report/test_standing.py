@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from epsilometer.auditing.ceilings.share import BY_ATTACKS, BY_LAW
+from epsilometer.auditing.ceilings.share import BY_ATTACKS, BY_LATENTS, BY_LAW
 from epsilometer.studies.leaderboard.learning import WORDS
 from epsilometer.studies.leaderboard.report.standing import ranked
 from epsilometer.studies.leaderboard.tables import ANY, FIGURES, ROWS, TAIL
@@ -40,6 +40,11 @@ def test_a_mechanism_surely_better_than_another_of_its_class_is_first() -> None:
 def test_a_mechanism_that_loses_more_than_was_asked_for_has_no_rank() -> None:
     rows = standing(average=1.2, worse=("pure", BY_LAW), better=("pure", BY_LAW), third=("pure", BY_LAW))
     assert [rows[name]["rank"] for name in ("better", "third", "worse")] == [None, 1, 2]
+
+
+def test_bounds_by_latents_rank_nobody() -> None:
+    rows = standing(worse=("approximate", BY_LATENTS), better=("approximate", BY_LATENTS))
+    assert [row["rank"] for row in rows.values()] == [None, None]
 
 
 def test_nobody_is_first_of_one() -> None:
