@@ -1,4 +1,4 @@
-"""How many rewritten texts a classifier needs: learning curves over all texts of a data set, at the leaderboard's budgets.
+"""How many rewritten texts a classifier needs: learning curves over all texts, at the leaderboard's budgets.
 
 As `benchmarks.learning`, for mechanisms that rewrite fast: a row a mechanism, budget and classifier; macro F1 of
 the task, learnt from so many rewritten texts, a mean over five folds, four of which are learnt from and the fifth
