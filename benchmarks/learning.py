@@ -66,11 +66,12 @@ class Labelled(NamedTuple):
     labels: Mapping[str, list[str]]
     nats: bool = False
     """Whether budgets are those at which so much is lost, too."""
+    shares: tuple[int, ...] = SHARES
 
     @property
     def sizes(self) -> list[int]:
         """How many texts are learnt from."""
-        return [len(self.texts) * (FOLDS - 1) // FOLDS // share for share in SHARES]
+        return [len(self.texts) * (FOLDS - 1) // FOLDS // share for share in self.shares]
 
     @property
     def folds(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:

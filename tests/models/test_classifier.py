@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples, FineTuning
-from epsilometer.models.classifiers import regression
+from epsilometer.models.classifiers import encoder, regression
 from epsilometer.models.classifiers.by_kind import load, train
 from epsilometer.models.classifiers.linear import Linear
 from epsilometer.models.classifiers.pairs import features, single
@@ -220,6 +220,16 @@ def test_features_of_a_pair_by_hand() -> None:
     np.testing.assert_allclose(sparse.toarray(), wanted)
     assert single([("a", "b"), ("c", "d")]) == ["a", "c", "b", "d"]
     assert single(["a", "b"]) == ["a", "b"]
+
+
+def test_releases_that_repeat_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counted:
+        def encode(self, texts: Sequence[str]) -> np.ndarray:
+            assert len({*texts}) == len(texts)
+            return np.array([[len(text), 1] for text in texts], np.float32)
+
+    monkeypatch.setattr(encoder, "_encoder", Counted)
+    assert encoder.features(["again", "once", "again"]).tolist() == [[5, 1], [4, 1], [5, 1]]
 
 
 def test_a_transformer_reads_both_sides_of_a_pair(tiny: FineTuning) -> None:

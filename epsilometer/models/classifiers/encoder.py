@@ -76,8 +76,9 @@ def features(texts: Sequence[Text]) -> NDArray[np.float64]:
 @lru_cache(_LISTS)
 def _vectors(texts: tuple[str, ...]) -> NDArray[np.float64]:
     """The vectors of texts [n, d]. The last lists are kept: many classifiers are tested on one."""
-    vectors: NDArray[np.float64] = _encoder().encode(texts).astype(np.float64)
-    return vectors
+    distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # releases of few texts repeat
+    vectors: NDArray[np.float64] = _encoder().encode([*distinct]).astype(np.float64)
+    return vectors[[distinct[text] for text in texts]]
 
 
 @cache

@@ -1,0 +1,130 @@
+"""How many rewritten texts a classifier needs: learning curves over all texts, at the leaderboard's budgets.
+
+As `benchmarks.learning`, for mechanisms that rewrite fast: a row a mechanism, budget and classifier; macro F1 of
+the task, learnt from so many rewritten texts, a mean over five folds, four of which are learnt from and the fifth
+tested, with a 99 % interval of Student's t behind it. Budgets are those of the leaderboard's finished cells for texts
+of equal length, from runs/leaderboard: at which .5, 1, 2 and 4 nats are lost on average, and the largest at which a
+nat or less is lost and delta at 4 nats is at most .01. Texts are those of the split to learn from that are not in the
+leaderboard's public part, from which exemplars are chosen. Labels are released in the clear.
+
+Without a file the texts are requests that the project makes, and no page is written.
+
+usage: python -m benchmarks.curves [--snips FILE]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+import yaml
+
+from benchmarks.learning import FOLDS, Labelled, rewrites, rows
+from benchmarks.shared.pages import RESULTS, ROOT, head
+from epsilometer.auditing.text_audit import mechanism, on_public
+from epsilometer.core import tables
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.corpora import synthetic
+from epsilometer.corpora.parts import hashed
+from epsilometer.corpora.reading import read
+from epsilometer.studies.leaderboard.tables import EQUAL, ROWS, rows_path
+
+PAGE = RESULTS / "teda_curves.md"
+BOARD = ROOT / "runs/leaderboard"
+PROFILE = ROOT / "profiles/leaderboard.yaml"
+CHEAP = (
+    "exemplars", "exemplars_levels", "exemplars_distance", "exemplars_sets", "tem", "exponential", "diffractor", "mvc",
+    "dp_mlm",
+)  # fmt: skip
+SHARES = (64, 16, 4, 1)
+TAIL = 1.0  # nats, of the cell whose second budget is shown
+
+
+def budgets(dataset: str, name: str) -> dict[float, str]:
+    """A mechanism's budgets on the leaderboard, and what each is called; {} where no cell of it has run."""
+    called = {}
+    for nats in (0.5, 1.0, 2.0, 4.0):
+        path = BOARD / rows_path(f"{dataset}-{name}-{nats:g}".replace(".", "_"))
+        if not path.is_file():
+            continue
+        cell = tables.read(path, ROWS).filter(pl.col("lengths") == EQUAL, pl.col("epsilon").is_not_null())
+        for epsilon, budget, average in cell.select("epsilon", "budget", "average").iter_rows():
+            if budget == "average":
+                called[epsilon] = f"{average:.2g} nats"
+            elif nats == TAIL:
+                called.setdefault(epsilon, "delta at 4 of 0.01")
+    return dict(sorted(called.items()))
+
+
+def divided(table: pl.DataFrame, share: float, name: str) -> tuple[Labelled, list[str]]:
+    """The texts of the split to learn from with their intents, and a public part, by the leaderboard's hash."""
+    places = hashed(table)
+    private = table.filter(pl.Series(places >= share), split="train")
+    texts, labels = private["text"].to_list(), private["intent"].cast(pl.String).to_list()
+    of = Labelled(name, texts, {"intent": labels}, shares=SHARES)
+    return of, table.filter(pl.Series(places < share))["text"].to_list()
+
+
+def built(name: str, entry: Mapping[str, Any], public: Path) -> Mechanism:
+    """A mechanism of the leaderboard's profile, on the embedded resources or the public texts."""
+    kind = Path(entry.get("file", name)).stem
+    settings = entry.get("settings", {})
+    return mechanism(kind, on_public(kind, settings, public) if entry["resource"] == "public" else settings)
+
+
+def table(of: Labelled, public: Sequence[str]) -> Iterator[str]:
+    """The lines of a data set's table."""
+    entries = yaml.safe_load(PROFILE.read_text())["leaderboard"]["mechanisms"]
+    columns = " | ".join(f"{size:,}, clean | {size:,}, rewritten" for size in of.sizes)
+    yield from ("", f"## {of.name}", "", f"{len(of.texts):,} texts, each of which is tested once.", "")
+    yield f"| mechanism | epsilon | label | classifier | {columns} |"
+    yield "|---" * (4 + 2 * len(of.sizes)) + "|"
+    yield from rows(of, "clean texts", "–", of.texts, ())
+    with TemporaryDirectory() as folder:
+        listed = Path(folder) / "public.parquet"
+        pl.DataFrame({"text": public}).write_parquet(listed)
+        for name in CHEAP:
+            begun, called = time.process_time(), budgets(of.name, name)
+            if not called:
+                continue
+            made = built(name, entries[name], listed)
+            for (epsilon, said), texts in zip(called.items(), rewrites(of, name, made, list(called)), strict=True):
+                yield from rows(of, name, f"{epsilon:.3g} ({said})", texts, ())
+            print(f"{name}: {time.process_time() - begun:.0f} s of processor time", file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the table, and write docs/results/teda_curves.md of a file of texts."""
+    parser = ArgumentParser(prog="python -m benchmarks.curves", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--snips", metavar="FILE", type=Path, help="public requests, with a column `intent`")
+    options = parser.parse_args(arguments)
+    sets = yaml.safe_load(PROFILE.read_text())["datasets"]
+    if options.snips is None:
+        requests = synthetic.generate("queries", 600, 0)
+        of, public = divided(requests, sets["requests"]["public_part"], "requests")
+    else:
+        of, public = divided(read(options.snips, labels=["intent"]), sets["snips"]["public_part"], "snips")
+    begun = time.process_time()
+    lines = list(table(of, public))
+    minutes = (time.process_time() - begun) / 60
+    lines = (
+        head(
+            "Learning curves at the leaderboard's budgets",
+            "curves --snips FILE",
+            f"Macro F1 over {FOLDS} folds. {minutes:,.0f} minutes of processor time.",
+        )
+        + lines
+    )
+    print(*lines, sep="\n")
+    if options.snips:
+        tables.write_text("\n".join(lines) + "\n", PAGE)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
