@@ -485,6 +485,7 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "export RAY": "needs several machines; tests/runtime/test_scaling.py has two processes",
     "git ": "changes the repository; tests/pipeline/test_profiles.py keeps results in one of its own",
     "make leaderboard": "hours, as its cells",
+    "make profile": "before the cell above; tests/pipeline/test_profiles.py makes folders of runs",
     "make test": "runs this test",
     "pip install": "needs a network; tests/test_wheel.py installs the wheel in an empty environment",
     "ray start": "as its environment",
