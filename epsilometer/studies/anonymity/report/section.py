@@ -159,7 +159,8 @@ def success_tables(measured: pl.DataFrame) -> Iterator[Table]:
             f"Over the texts whose {attribute} and {task} the victim reads right: of {here[0]['texts']:,} test texts "
             f"{right}. F1: of {task} on all released texts; on clean ones {clean}."
         )
-        yield Table(f"{dataset}: {attribute} hidden, {task} kept", caption, records(here, columns))
+        asking = " | asked of the victim: {asked_victim:,.0f}" if any(row["asked_victim"] for row in here) else ""
+        yield Table(f"{dataset}: {attribute} hidden, {task} kept", caption, records(here, columns + asking))
 
 
 def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
@@ -222,7 +223,7 @@ def success_rows(measured: pl.DataFrame) -> list[dict[str, Any]]:
     """
     keys = [*CELL, "attribute", "task", "victim"]
     ends = [f"{name}{end}" for name in _SHARES for end in ("_low", "_high")]
-    means = ["words_changed", "tags_equal", "task_f1", "task_f1_clean", "asked"]
+    means = ["words_changed", "tags_equal", "task_f1", "task_f1_clean", "asked", "asked_victim"]
     rows = measured.sort("seed").group_by(keys, maintain_order=True).agg(
         pl.col(*_SHARES, *means).mean(), pl.col(*ends, "both_right", "texts").first(), seeds=pl.len()
     )  # fmt: skip
