@@ -93,8 +93,8 @@ def table(of: Labelled, public: Sequence[str]) -> Iterator[str]:
             begun, called = time.process_time(), budgets(of.name, name)
             if not called:
                 continue
-            made = built(name, entries[name], listed)
-            for (epsilon, said), texts in zip(called.items(), rewrites(of, name, made, list(called)), strict=True):
+            entered = built(name, entries[name], listed)
+            for (epsilon, said), texts in zip(called.items(), rewrites(of, name, entered, list(called)), strict=True):
                 yield from rows(of, name, f"{epsilon:.3g} ({said})", texts, ())
             print(f"{name}: {time.process_time() - begun:.0f} s of processor time", file=sys.stderr, flush=True)
 

@@ -211,10 +211,10 @@ def test_both_tables_stand_in_the_results_of_a_profile() -> None:
 
 
 def test_questions_to_the_victim_have_a_column_where_any_were_asked() -> None:
-    (unasked,) = anonymity.success_tables(measured())
-    assert "asked of the victim" not in unasked.columns
-    (asked,) = anonymity.success_tables(measured().with_columns(asked_victim=pl.lit(1234)))
-    assert asked.rows[0]["asked of the victim"] == "1,234"
+    (plain,) = anonymity.success_tables(measured())
+    assert "asked of the victim" not in plain.columns
+    (counted,) = anonymity.success_tables(measured().with_columns(asked_victim=pl.lit(1234)))
+    assert counted.rows[0]["asked of the victim"] == "1,234"
 
 
 def test_by_length_each_row_names_its_victim() -> None:
