@@ -3,8 +3,9 @@
 As `benchmarks.learning`, for mechanisms that rewrite fast: a row a mechanism, budget and classifier; macro F1 of
 the task, learnt from so many rewritten texts, a mean over five folds, four of which are learnt from and the fifth
 tested, with a 99 % interval of Student's t behind it. Budgets are those of the leaderboard's finished cells for texts
-of equal length, from runs/leaderboard: at which .5, 1, 2 and 4 nats are lost on average, and the largest at which a
-nat or less is lost and delta at 4 nats is at most .01. Texts are those of the split to learn from that are not in the
+of equal length, from runs/leaderboard: those at which .5, 1, 2 and 4 nats are lost on average, or the highest that is
+searched, each with what it loses, and the largest at which at most a nat is lost and delta at 4 nats is at most .01. Of
+MVC that is known by attacks alone, so it may lose more. Texts are those of the split to learn from that are not in the
 leaderboard's public part, from which exemplars are chosen. Labels are released in the clear.
 
 Without a file the texts are requests that the project makes, and no page is written.
@@ -33,7 +34,8 @@ from epsilometer.core.mechanism import Mechanism
 from epsilometer.corpora import synthetic
 from epsilometer.corpora.parts import hashed
 from epsilometer.corpora.reading import read
-from epsilometer.studies.leaderboard.tables import EQUAL, ROWS, rows_path
+from epsilometer.studies.leaderboard.params import cell_name
+from epsilometer.studies.leaderboard.tables import AVERAGE, EQUAL, ROWS, rows_path
 
 PAGE = RESULTS / "teda_curves.md"
 BOARD = ROOT / "runs/leaderboard"
@@ -50,12 +52,12 @@ def budgets(dataset: str, name: str) -> dict[float, str]:
     """A mechanism's budgets on the leaderboard, and what each is called; {} where no cell of it has run."""
     called = {}
     for nats in (0.5, 1.0, 2.0, 4.0):
-        path = BOARD / rows_path(f"{dataset}-{name}-{nats:g}".replace(".", "_"))
+        path = BOARD / rows_path(cell_name(dataset, name, nats))
         if not path.is_file():
             continue
         cell = tables.read(path, ROWS).filter(pl.col("lengths") == EQUAL, pl.col("epsilon").is_not_null())
         for epsilon, budget, average in cell.select("epsilon", "budget", "average").iter_rows():
-            if budget == "average":
+            if budget == AVERAGE:
                 called[epsilon] = f"{average:.2g} nats"
             elif nats == TAIL:
                 called.setdefault(epsilon, "delta at 4 of 0.01")

@@ -474,7 +474,7 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "epsilometer audit texts.txt --mechanism privrewrite --epsilons 20 --set endpoint": "needs an endpoint; "
     "tests/mechanisms/selection/test_privrewrite.py has a server",
     "epsilometer audit reviews.csv --mechanism mine.py --author": "needs authors; tests/cli/test_gate.py has some",
-    "epsilometer audit reviews.csv --rewrites rewritten.csv --author": "as the last",
+    "epsilometer audit reviews.csv --rewrites rewritten.csv --author": "likewise; tests/auditing/linking has some",
     "epsilometer bench": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
     "epsilometer claims": "above, with what it prints",
     "epsilometer dossier": "a finished audit: tests/studies/texts/report/test_dossier.py",

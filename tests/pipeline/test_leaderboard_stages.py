@@ -8,9 +8,11 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from epsilometer.auditing.ceilings.ceiling import share_of_possible
+from epsilometer.auditing.ceilings.share import BY_ATTACKS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.checking import check
@@ -223,6 +225,22 @@ def test_rows_name_the_commit_that_they_were_measured_by(project: Path) -> None:
         assert commits["exemplars"] == "–"
         assert commits["mine"] != "–"
         assert "origin is known: 1." in table.caption
+
+
+def test_what_attacks_find_is_shown_for_texts_of_equal_length_alone(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do not look at the length, by which texts of other lengths are told apart."""
+    table = Results.tables
+
+    def by_attacks(results: Results, paths: list[str], schema: dict) -> pl.DataFrame:
+        of_cells = table(results, paths, schema)
+        return of_cells.with_columns(by=pl.lit(BY_ATTACKS)) if "by" in of_cells.columns else of_cells
+
+    monkeypatch.setattr(Results, "tables", by_attacks)
+    with inside(project):
+        (board,) = boards(Results(read()))
+    assert board.rows["lengths"].unique().to_list() == ["equal"]
 
 
 def test_more_exemplars_than_public_texts_and_no_budget_are_refused(project: Path) -> None:
