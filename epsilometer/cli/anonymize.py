@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,17 +22,26 @@ from epsilometer.cli.options import (
 )
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError, printable
-from epsilometer.core.outcomes import MEANING
 from epsilometer.runtime.progress import note, warn
 from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from epsilometer.core.mechanism import Unread
+    from epsilometer.core.mechanism import Mechanism, Unread
+    from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan
 
 _MUCH = 0.5  # the share of words without a vector from which on it is warned of
 _SIGNS = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}  # as in git's word diff
+
+
+def _table(path: Path | None) -> Path | None:
+    """Returns the path of a table to write; a UserError says, before any work, if it cannot be."""
+    from epsilometer.corpora.files import TABLES, suffix
+
+    if path is not None and suffix(path) not in TABLES:
+        raise UserError(f"--out must end in one of {', '.join(TABLES)}, got {path.name}; name another file")
+    return writable(path)
 
 
 def anonymize(
@@ -58,7 +67,7 @@ def anonymize(
         Path | None, typer.Option(help="A file of word vectors to train with; the embedded ones by default.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write a table (.csv, .parquet, .jsonl) instead of lines.", callback=writable)
+        Path | None, typer.Option(help="Write a table (.csv, .parquet, .jsonl) instead of lines.", callback=_table)
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Name what gave an attribute away, and how sure each is.")
@@ -76,25 +85,34 @@ def anonymize(
     """
     from epsilometer.auditing.trials.unread import unread
     from epsilometer.core.mechanism import budgets
-    from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan
-    from epsilometer.models.classifier import FineTuning
-    from epsilometer.models.embedded import weights
-    from epsilometer.studies.anonymity import anonymizing
+    from epsilometer.studies.anonymity import anonymizing, meaning
 
-    plan = Plan("labelled", attribute, keep, kind, training=FineTuning(str(weights("deberta"))), seed=seed or 0)
+    plan = _plan(attribute, keep, kind, seed or 0)
     read = _texts(file, reading, attribute_column)
     texts, truths = read["text"].to_list(), _truths(read, attribute, attribute_value, attribute_column)
     with withheld(), ExitStack() as stack:
         folder = auxiliaries or Path(stack.enter_context(TemporaryDirectory()))
         built = anonymizing.over(folder, mechanism, read_settings(settings))
         (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
-        supplied = anonymizing.auxiliaries(folder, plan, labelled, vectors, column=reading.text[0])
+        asked_for = explain or meaning.reads(built, folder)
+        supplied = anonymizing.auxiliaries(folder, plan, labelled, vectors, columns=reading.text) if asked_for else None
+        _say_unused(built, mechanism, folder, keep, explain=explain)
         built = anonymizing.with_truths(built, texts, truths) if truths else built
         _say_unread(unread(built, texts))
         table = anonymizing.anonymize(texts, built, budget, seed)
         rewrites = table["rewrite"].to_list()
-        reasons = anonymizing.explanations(texts, rewrites, supplied) if explain else [{}] * len(texts)
+        reasons = anonymizing.explanations(texts, rewrites, supplied) if supplied and explain else [{}] * len(texts)
+        _say_outcomes(table, meaning.meanings(built, folder))
     _write(table, reasons, out, as_json)
+
+
+def _plan(attributes: Sequence[str], tasks: Sequence[str], kinds: Sequence[str], seed: int) -> Plan:
+    """What auxiliaries are trained for, where there are none yet."""
+    from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan
+    from epsilometer.models.classifier import FineTuning
+    from epsilometer.models.embedded import weights
+
+    return Plan("labelled", attributes, tasks, kinds, training=FineTuning(str(weights("deberta"))), seed=seed)
 
 
 def _truths(
@@ -114,6 +132,24 @@ def _truths(
     if columns:
         return {name: read[column].to_list() for name, column in zip(attributes, columns, strict=True)}
     return {name: [value] * len(read) for name, value in zip(attributes, values, strict=False)}
+
+
+def _say_unused(built: Mechanism, name: str, folder: Path, keep: Sequence[str], *, explain: bool) -> None:
+    """Which labels the mechanism does not look at. folder: of the auxiliaries; keep: the labels to keep."""
+    from epsilometer.studies.anonymity.meaning import keeps_labels, reads
+
+    if not reads(built, folder):
+        use = "are for --explain alone" if explain else "change nothing, and none are trained"
+        note(f"{name} asks no auxiliaries: the labels and --labelled {use}")
+    if keep and not keeps_labels(built, folder):
+        remedy = "--explain says" if explain else "--explain would say"
+        note(f"{name} does not look at --keep, and may lose {', '.join(keep)}; {remedy} what a classifier reads after")
+
+
+def _say_outcomes(table: pl.DataFrame, meanings: Mapping[str, str]) -> None:
+    """How many texts ended how, and what that means."""
+    for status, count in table["status"].drop_nulls().value_counts(sort=True).sort("status").rows():
+        note(f"{count:,} of {len(table):,} {status}: {meanings[status]}")
 
 
 def _say_unread(counts: Unread) -> None:
@@ -148,12 +184,10 @@ def _texts(source: str, reading: TextOptions, columns: Sequence[str]) -> pl.Data
 def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | None, as_json: bool) -> None:
     """Write a table to a file; else print JSON, or each text with its changes marked as by git's word diff."""
     from epsilometer.corpora import files
-    from epsilometer.studies.anonymity.anonymizing import difference
+    from epsilometer.studies.anonymity.anonymizing import difference, with_explanations
 
-    for status, count in table["status"].drop_nulls().value_counts(sort=True).sort("status").rows():
-        note(f"{count:,} of {len(table):,} {status}: {MEANING[status]}")
     if out is not None:
-        files.write(table, out, files.suffix(out))
+        files.write(with_explanations(table, reasons), out, files.suffix(out))
         return
     rows = [{**row, **reason} for row, reason in zip(table.to_dicts(), reasons, strict=True)]
     if as_json:

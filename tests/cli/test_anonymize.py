@@ -11,6 +11,7 @@ import pytest
 
 from epsilometer.core.outcomes import MEANING
 from epsilometer.mechanisms.words.shared.embedded import vectors
+from epsilometer.studies.anonymity import anonymizing, meaning
 from epsilometer.studies.anonymity.anonymizing import over
 from tests.support.commands import call
 
@@ -69,10 +70,10 @@ def test_a_table_of_rewrites(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_auxiliaries_are_kept_and_read_again(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = (*ARGUMENTS, "--mechanism", "swap.py", "--auxiliaries", "aux")
+    arguments = (*ARGUMENTS, "--mechanism", "swap.py", "--explain", "--auxiliaries", "aux")
     assert call(capsys, *arguments)[0] == 0
     written = Path("aux/about.json").stat().st_mtime_ns
-    again = ("anonymize", "texts.txt", *ARGUMENTS[2:6], "--mechanism", "swap.py", "--auxiliaries", "aux")
+    again = ("anonymize", "texts.txt", *ARGUMENTS[2:6], "--mechanism", "swap.py", "--explain", "--auxiliaries", "aux")
     assert call(capsys, *again)[0] == 0
     assert Path("aux/about.json").stat().st_mtime_ns == written
     code, _, err = call(capsys, *again, "--keep", "rating")
@@ -81,11 +82,89 @@ def test_auxiliaries_are_kept_and_read_again(capsys: pytest.CaptureFixture[str])
     code, _, err = call(capsys, *arguments)
     assert code == 2
     assert "--vectors is for auxiliaries that are trained, and aux holds some" in err
-    file, *rest = ("texts.txt", "--attribute", "gender", "--mechanism", "swap.py", "--auxiliaries")
+    file, *rest = ("texts.txt", "--attribute", "gender", "--mechanism", "swap.py", "--explain", "--auxiliaries")
     assert call(capsys, "anonymize", file, *rest, "aux")[0] == 0  # needs no labelled texts
     code, _, err = call(capsys, "anonymize", file, *rest, "empty")
     assert code == 2
     assert "--labelled must be given" in err
+
+
+def test_explanations_are_columns_of_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (*ARGUMENTS, "--mechanism", "swap.py", "--explain")
+    assert call(capsys, *arguments, "--out", "out.csv")[0] == 0
+    rows = json.loads(call(capsys, *arguments, "--json")[1])
+    table = pl.read_csv("out.csv")
+    for name in ("gave_away", "probabilities"):
+        assert [json.loads(cell) for cell in table[name]] == [row[name] for row in rows]
+    assert "lovely" in json.loads(table["gave_away"][0])["gender"]["linear"]
+
+
+def test_a_table_of_unknown_form_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(anonymizing, "make", lambda *_: pytest.fail("trained"))
+    code, _, err = call(capsys, *ARGUMENTS, "--mechanism", "swap.py", "--explain", "--out", "out.xlsx")
+    assert code == 2
+    assert "--out must end in one of .parquet, .csv, .tsv, .jsonl, .ndjson, got out.xlsx" in err
+
+
+def test_no_auxiliaries_are_trained_for_a_mechanism_that_reads_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(anonymizing, "make", lambda *_: pytest.fail("trained"))
+    for arguments in (("anonymize", "texts.txt", "--attribute", "gender"), ARGUMENTS):
+        code, out, err = call(capsys, *arguments, "--mechanism", "swap.py")
+        assert code == 0
+        assert out.startswith("rewritten: a [-lovely-] {+solid+} shoe")
+        assert "swap.py asks no auxiliaries: the labels and --labelled change nothing, and none are trained" in err
+
+
+def test_auxiliaries_learn_from_every_column_of_the_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first column alone says nothing of gender."""
+    rows = [(f"a {thing}", f"{mark} {end}", gender) for thing in THINGS for mark, gender, end, _ in PHRASES]
+    table = pl.DataFrame(rows, schema=["title", "body", "gender"], orient="row")
+    table.write_csv("train.csv")
+    table.select("title", "body").head(1).write_csv("texts.csv")
+    options = ("--mechanism", "swap.py", "--explain", "--json", "--text", "title", "--text", "body")
+    code, out, _ = call(capsys, "anonymize", "texts.csv", *ARGUMENTS[2:], *options)
+    assert code == 0
+    (row,) = json.loads(out)
+    assert row["gave_away"]["gender"]["linear"]["lovely"] > 0
+    assert row["probabilities"]["gender"]["linear"]["F"]["before"] > 0.5
+
+
+def test_a_mechanism_that_does_not_look_at_what_is_to_be_kept_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{word} {np.cos(i / 2):.3f} {np.sin(i / 2):.3f}\n" for i, word in enumerate(VECTORS)]  # none is zero
+    Path("vectors.txt").write_text("".join(lines))
+    common = (*ARGUMENTS, "--mechanism", "textbugger", "--set", "similarity=free", "--seed", "0", "--keep", "rating")
+    code, out, err = call(capsys, *common, "--explain")
+    assert code == 0
+    assert "textbugger does not look at --keep, and may lose rating" in err
+    assert "found: the classifier that was asked errs; labels to keep are not looked at" in err
+    assert "labels to keep are kept" not in err
+    assert "rating, as linear reads it" in out, "it is explained all the same"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "keeps", "meaning_of_found"),
+    [
+        ("idt", {}, True, MEANING["found"]),
+        ("llm_rewrite", {"model": "m"}, True, "the model changed it; no classifier was asked"),
+        ("llm_adversarial", {"model": "m"}, False, "labels to keep are not looked at"),
+        ("textfooler", {}, False, "the classifier that was asked errs; labels to keep are not looked at"),
+        ("bae", {}, False, "the classifier that was asked errs; labels to keep are not looked at"),
+        ("presidio", {}, False, "none of the auxiliaries was asked whether it errs"),
+        ("swap.py", {}, False, "none of the auxiliaries was asked whether it errs"),
+    ],
+)
+def test_found_means_no_more_than_what_a_mechanism_asks(
+    name: str, settings: dict[str, str], keeps: bool, meaning_of_found: str, tmp_path: Path
+) -> None:
+    built = over(tmp_path, name, settings)
+    meanings = meaning.meanings(built, tmp_path)
+    assert meaning_of_found in meanings["found"]
+    assert {**meanings, "found": ""} == {**MEANING, "found": ""}
+    assert meaning.keeps_labels(built, tmp_path) is keeps
 
 
 SAYING = """
@@ -139,7 +218,7 @@ def test_a_mechanism_reads_what_it_reads_by_default(tmp_path: Path) -> None:
 def test_one_message_for_what_cannot_be_done(
     capsys: pytest.CaptureFixture[str], more: tuple[str, ...], said: str
 ) -> None:
-    code, out, err = call(capsys, *ARGUMENTS, "--mechanism", "swap.py", *more)
+    code, out, err = call(capsys, *ARGUMENTS, "--mechanism", "swap.py", "--explain", *more)
     assert (code, out) == (2, "")
     assert said in err
 

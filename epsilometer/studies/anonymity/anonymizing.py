@@ -6,6 +6,7 @@ Randomness comes from the operating system, as for a publication, or from a seed
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,12 @@ def over(folder: Path, name: str, settings: Mapping[str, Any]) -> Mechanism:
     return build_mechanism(name, settings, str(folder), f"the settings of {name}")
 
 
-def auxiliaries(folder: Path, plan: Plan, labelled: Path | None, vectors: Path | None, column: str) -> Auxiliaries:
+def auxiliaries(
+    folder: Path, plan: Plan, labelled: Path | None, vectors: Path | None, columns: Sequence[str]
+) -> Auxiliaries:
     """Those in a folder, or trained on distinct labelled texts and written there.
 
-    labelled: the file of these texts, in the column named; vectors: a file of word vectors, the embedded ones by
+    labelled: the file of these texts, in the columns named; vectors: a file of word vectors, the embedded ones by
     default. Raises UserError, in terms of the options of `epsilometer anonymize`, for what is missing.
     """
     labels = plan.labels
@@ -62,7 +65,7 @@ def auxiliaries(folder: Path, plan: Plan, labelled: Path | None, vectors: Path |
             "--labelled must be given, a table of texts with the labels, to train auxiliaries on; or name a folder "
             "that holds some as --auxiliaries"
         )
-    table = prepare(read(labelled, text=column, labels=labels, split=None), labels).table
+    table = prepare(read(labelled, text=columns, labels=labels, split=None), labels).table
     return make(folder, table, plan, WordVectors.load(vectors or embedded()))
 
 
@@ -119,6 +122,14 @@ def explanations(texts: Sequence[str], rewrites: Sequence[str], folder: Auxiliar
                 for row, scores in zip(rows, attributions(classifier, texts, method).scores, strict=True):
                     row["gave_away"].setdefault(label, {})[kind] = _largest(scores)
     return rows
+
+
+def with_explanations(table: pl.DataFrame, reasons: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Returns the table with a column for each part of the explanations, as JSON: words differ from row to row."""
+    return table.with_columns(
+        pl.Series(name, [json.dumps(of_text[name], ensure_ascii=False) for of_text in reasons], pl.String)
+        for name in dict.fromkeys(name for of_text in reasons for name in of_text)
+    )
 
 
 def _largest(scores: Mapping[str, float]) -> dict[str, float]:

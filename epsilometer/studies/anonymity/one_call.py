@@ -1,7 +1,8 @@
 """One call that takes texts and their rewrites, from any source, and returns what attackers infer.
 
 A language model, a product or a person may have rewritten the texts. Retrained attackers need rewrites to learn from:
-those of `training`, or otherwise those of half of the texts, which are then left out of the test.
+those of `training`, or otherwise those of half of the texts, which are then left out of the test. What learns from
+clean texts learns from all of `training`, whether they were rewritten or not.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import no_column
@@ -25,6 +28,7 @@ from epsilometer.studies.anonymity.success import edits
 from epsilometer.studies.anonymity.tables import ANONYMITY, ATTACKERS
 
 REWRITE = "rewrite"  # the column of training texts that holds what was released of them
+_FEWEST = 10  # rewritten training texts, where others are not: fewer may be chance matches, and teach little
 
 _OF_ATTACKER = [name for name in list(ATTACKERS)[list(ATTACKERS).index("label") :] if name != "hits"]
 _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not in ("attribute", "task", "victim")]
@@ -64,9 +68,10 @@ def anonymity(
 
     originals, rewrites: n texts each, in the same order; a text that was left as it was is its own rewrite. labels: by
     name, n each, None where a text has none: the attribute to hide, any to keep, and the group. training: other
-    labelled texts, columns `text`, the labels and, where they were rewritten in the same way, `rewrite`; classifiers
-    learn from them. Without their rewrites, or without training texts, attackers learn from a half of the rewrites,
-    drawn by group, and the other half is tested on.
+    labelled texts, columns `text`, the labels and, where they were rewritten in the same way, `rewrite`, null of those
+    that were not. Victims and `clean` learn from all of them, attackers who know the method from those with a rewrite.
+    Where these are but a few of them (fewer than 10, or none of some class), or without training texts, such attackers
+    learn from a half of the rewrites, drawn by group, and the other half is tested on.
     Returns a row an attacker, kind and seed, `strongest` and the detectors last: the columns of `schemas.ATTACKERS`
     from `label` on, without each trial's hit, and those of `schemas.ANONYMITY` about the victim of the same kind and
     seed (null where there is none). Losses are in nats; nothing is claimed of rewrites made elsewhere. Raises UserError
@@ -120,6 +125,8 @@ def _checked(
     for what, size in sizes.items():
         if size != len(originals):
             raise UserError(f"{what} must be as many as the originals, {len(originals)}, got {size}")
+    if not len(originals):
+        raise UserError("originals must hold at least one text, got none; give the texts and their rewrites")
     values = {name: [None if value is None else str(value) for value in labels[name]] for name in wanted}
     groups = None if group is None else lone_apart(values.pop(group), "test")
     return Released(list(originals), list(rewrites), values, groups=groups)
@@ -129,16 +136,19 @@ def _parts(
     texts: Released, training: pl.DataFrame | None, names: Sequence[str], design: AnonymityDesign
 ) -> tuple[dict[str, Examples], Released, Released]:
     """By label the clean examples, then the part whose rewrites attackers learn from, and the part that is tested."""
-    supplied = None if training is None else _training(training, names, design.group)
-    if supplied is not None:
-        check_apart(supplied[0], texts)
-    if supplied is not None and supplied[1]:
-        learned_from, test = supplied[0], texts
-    else:
+    supplied: Released | None = None
+    learned_from, test = None, texts
+    if training is not None:
+        supplied, rewritten = _training(training, names, design.group)
+        check_apart(supplied, texts)
+        for name in names:  # of all test texts, before a half of them is taken for short of rewrites
+            check_classes(texts, name, sorted({*supplied.with_labels(name).classes_of(name)}))
+        learned_from = _taught_by(supplied, rewritten, names[0])
+    if learned_from is None:
         half, other = halves(texts, design.attacking.noise("halves"))
         learned_from, test = texts.take(half), texts.take(other)
         note(f"attackers learn from {len(learned_from)} of the rewrites, and the other {len(test)} are tested on")
-    source = learned_from if supplied is None else supplied[0]
+    source = learned_from if supplied is None else supplied
     clean = {name: source.with_labels(name).clean(name) for name in names}
     attribute, *_ = names
     if {*design.attacking.attackers} - {STATIC, DETECTOR}:  # who learn the attribute from rewrites
@@ -146,15 +156,33 @@ def _parts(
     return clean, learned_from, test
 
 
-def _training(table: pl.DataFrame, names: Sequence[str], group: str | None) -> tuple[Released, bool]:
-    """The training texts, and whether their rewrites are known; those without a rewrite are then left out."""
+def _taught_by(supplied: Released, rewritten: NDArray[np.int64], attribute: str) -> Released | None:
+    """The training texts whose rewrites attackers learn from; None where too few have one, which is said.
+
+    rewritten: [m], the rows that have a rewrite.
+    """
+    learned_from = supplied.take(rewritten)
+    some, every = (part.with_labels(attribute).classes_of(attribute) for part in (learned_from, supplied))
+    if len(some) == len(every):
+        return learned_from
+    shares = f"{len(some)} of the {len(every)} labelled texts have a rewrite"
+    if len(some) >= _FEWEST and {*some} == {*every}:
+        note(f"{shares}: attackers learn from these {len(some)}, the classifiers of clean texts from all {len(every)}")
+        return learned_from
+    if some:
+        note(f"{shares}, too few to learn from: it takes {_FEWEST}, and some of every class of {attribute}")
+    return None
+
+
+def _training(table: pl.DataFrame, names: Sequence[str], group: str | None) -> tuple[Released, NDArray[np.int64]]:
+    """The training texts, and [m] the rows that have a rewrite; what is released of the others is not used."""
     for column in ("text", *names, *([group] if group else [])):
         if column not in table.columns:
             raise no_column("the table of training texts", "column", column, table.columns)
-    rewritten = REWRITE in table.columns and table[REWRITE].null_count() < len(table)
-    if rewritten:
-        table = table.filter(pl.col(REWRITE).is_not_null())
     columns = {name: table[name].cast(pl.String).to_list() for name in (*names, *([group] if group else []))}
     groups = lone_apart(columns.pop(group), "training") if group else None
     texts = table["text"].to_list()
-    return Released(texts, table[REWRITE].to_list() if rewritten else texts, columns, groups=groups), rewritten
+    rewrites = table[REWRITE].to_list() if REWRITE in table.columns else [None] * len(texts)
+    rewritten = np.flatnonzero(np.array([rewrite is not None for rewrite in rewrites], bool))
+    released = ["" if rewrite is None else rewrite for rewrite in rewrites]
+    return Released(texts, released, columns, groups=groups), rewritten

@@ -15,6 +15,7 @@ from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.parts import groups
 from epsilometer.models.classifier import Examples
+from epsilometer.text.words import words
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,9 @@ def check_classes(test: Released, label: str, classes: Sequence[str]) -> None:
 
 
 def check_apart(training: Released, test: Released) -> None:
-    """Raise UserError where a text (layout apart) or a group is in both parts."""
+    """Raise UserError where a text (case, layout and punctuation apart) or a group is in both parts."""
     for what, own, other in (
-        ("texts", map(layout_free, training.originals), map(layout_free, test.originals)),
+        ("texts", map(_compared, training.originals), map(_compared, test.originals)),
         ("groups", training.groups or (), test.groups or ()),
     ):
         if shared := len({*own} & {*other}):
@@ -122,6 +123,11 @@ def check_unseen(test_ids: Sequence[str], seen: Sequence[str], who: str) -> None
 def layout_free(text: str) -> str:
     """Returns the text without layout, as `corpora.reading.prepare` compares texts."""
     return " ".join(text.split())
+
+
+def _compared(text: str) -> str:
+    """The text's words, as `corpora.parts.groups` compares texts; one without a word is compared as it is written."""
+    return " ".join(words(text)) or layout_free(text)
 
 
 def lone_apart(groups: Sequence[str | None], part: str) -> list[str]:

@@ -26,6 +26,7 @@ from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, P
 from epsilometer.mechanisms.anonymisers.shared.guards import Antonyms, Similarity, names
 from epsilometer.mechanisms.anonymisers.shared.preparing import influential
 from epsilometer.mechanisms.anonymisers.shared.word_edits import in_case_of, spans
+from epsilometer.mechanisms.anonymisers.textfooler import TextFooler
 from epsilometer.models.classifier import FineTuning
 from epsilometer.models.classifiers.linear import Linear
 from epsilometer.models.locate import ENCODER, locate
@@ -473,7 +474,25 @@ def test_a_text_that_its_auxiliary_misreads_is_released_as_it_is(
     assert rewrites(rightly, some).texts == untold.texts
 
 
-def test_a_class_that_the_auxiliaries_do_not_know_is_refused(folder: Path) -> None:
-    with pytest.raises(UserError, match="'X' is no class of gender"):
-        IDT(resource=folder).with_truths({"a text": {"gender": "X"}})
-    assert IDT(resource=folder).with_truths({"a text": {"elsewhere": "X"}})
+@pytest.mark.parametrize("kind", [IDT, TextFooler])
+@pytest.mark.parametrize(
+    ("of_text", "message"),
+    [
+        ({"gender": "X"}, "'X' is no class of gender"),
+        ({"gender": 1}, "1 is no class of gender"),
+        ({"rating": "X"}, "'X' is no class of rating"),
+        ({"gendr": "F"}, "unknown label of the auxiliaries 'gendr'; did you mean 'gender'"),
+        ({"gendr": "F", "rating": "good"}, "unknown label of the auxiliaries 'gendr'"),
+        ("F", "must be given by text and label, .*, got 'F'"),
+    ],
+)
+def test_truths_that_the_auxiliaries_do_not_know_are_refused(
+    folder: Path, kind: type[IDT | TextFooler], of_text: Any, message: str
+) -> None:
+    classes = Auxiliaries(folder).about["classes"]
+    rightly = {label: names[0] for label, names in classes.items()}
+    beyond = {"another": {**rightly, "elsewhere": "X"}}  # as stages tell all labels of a data set
+    mechanism: Any = TextFooler(resource=folder, attribute="gender") if kind is TextFooler else IDT(resource=folder)
+    with pytest.raises(UserError, match=message):
+        mechanism.with_truths({"a text": of_text, "another": rightly})
+    assert mechanism.with_truths(beyond).truths == beyond

@@ -13,7 +13,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import LINEAR
 from epsilometer.studies.anonymity import one_call
-from epsilometer.studies.anonymity.attackers import ADAPTIVE, CLEAN, DETECTOR, RELABELLED, STATIC
+from epsilometer.studies.anonymity.attackers import ADAPTIVE, AUGMENTED, CLEAN, DETECTOR, RELABELLED, STATIC
 from epsilometer.studies.anonymity.measuring import Attacking
 from epsilometer.studies.anonymity.recorded import pairs, recorded_anonymity
 from epsilometer.studies.anonymity.released import Released, check_apart, halves
@@ -52,6 +52,40 @@ def test_rewrites_of_the_training_texts_teach_the_attackers() -> None:
         600,
     )
     assert by_attacker[ADAPTIVE]["texts"] == 200
+
+
+def rewritten_in_part(rows: int, **columns: list[str]) -> pl.DataFrame:
+    """The training texts, of which the first so many have a rewrite."""
+    table = training(with_rewrites=True).with_columns(pl.Series(name, values) for name, values in columns.items())
+    return table.with_columns(rewrite=pl.when(pl.int_range(pl.len()) < rows).then("rewrite"))
+
+
+def test_training_texts_without_a_rewrite_teach_who_learns_from_clean_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    by_attacker = measured(rewritten_in_part(12))
+    trained_on = {name: by_attacker[name]["trained_on"] for name in (CLEAN, STATIC, ADAPTIVE, AUGMENTED, DETECTOR)}
+    assert trained_on == {CLEAN: 300, STATIC: 300, ADAPTIVE: 12, AUGMENTED: 312, DETECTOR: 24}
+    assert (by_attacker[CLEAN]["accuracy"], by_attacker[ADAPTIVE]["texts"]) == (1, 200)
+    assert "12 of the 300 labelled texts have a rewrite: attackers learn from these 12" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        rewritten_in_part(1),
+        rewritten_in_part(9),
+        rewritten_in_part(12, gender=["m"] * 12 + [*OTHER.labels["gender"]][12:]),
+    ],
+    ids=["one", "few", "of one class"],
+)
+def test_too_few_rewritten_training_texts_leave_the_halves(
+    table: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_attacker = measured(table)
+    said = capsys.readouterr().err
+    rows = len(table) - table["rewrite"].null_count()
+    assert f"{rows} of the 300 labelled texts have a rewrite, too few to learn from" in said
+    assert "attackers learn from 100 of the rewrites, and the other 100 are tested on" in said
+    assert (by_attacker[CLEAN]["trained_on"], by_attacker[ADAPTIVE]["trained_on"]) == (300, 100)
 
 
 @pytest.mark.parametrize("table", [None, training(with_rewrites=False)])
@@ -112,6 +146,29 @@ def test_what_does_not_fit_together_is_refused() -> None:
         measured(same)
     with pytest.raises(UserError, match="rewrites must be as many as the originals, 200, got 199"):
         epsilometer.anonymity(TEST.originals, TEST.rewrites[1:], TEST.labels, attribute="gender", keep="rating")
+
+
+def test_training_texts_that_differ_from_test_texts_in_case_and_marks_alone_are_refused() -> None:
+    shouted = (
+        training(with_rewrites=True).head(4).with_columns(text=pl.Series(f"{t.upper()}!" for t in TEST.originals[:4]))
+    )
+    with pytest.raises(UserError, match="4 texts of the test part are among those that attackers learn from"):
+        measured(shouted)
+    apart = [check_apart(replace(TEST, originals=[mark]), replace(OTHER, originals=["?"])) for mark in ("!", "")]
+    assert apart == [None, None], "marks without a word are different texts"
+
+
+@pytest.mark.parametrize("table", [None, training(with_rewrites=True)])
+def test_no_texts_are_refused(table: pl.DataFrame | None) -> None:
+    with pytest.raises(UserError, match="originals must hold at least one text, got none"):
+        epsilometer.anonymity([], [], {"gender": []}, table, attribute="gender", design=DESIGN)
+
+
+@pytest.mark.parametrize("table", [training(with_rewrites=False), rewritten_in_part(12)], ids=["halves", "taught"])
+def test_a_class_that_test_texts_lack_is_not_blamed_on_rewrites(table: pl.DataFrame) -> None:
+    labels = {"gender": ["m"] * len(TEST)}
+    with pytest.raises(UserError, match="the test texts have none of class 'f'"):
+        epsilometer.anonymity(TEST.originals, TEST.rewrites, labels, table, attribute="gender", design=DESIGN)
 
 
 @pytest.mark.parametrize(

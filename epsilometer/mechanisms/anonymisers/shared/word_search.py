@@ -146,8 +146,8 @@ class WordSearch(WithTruths):
         return NearestWords(auxiliaries.vectors if auxiliaries.relations is None else auxiliaries.counter_fitted)
 
     def classes_of(self) -> Mapping[str, Sequence[str]]:
-        """Returns the classes that the asked classifier knows, of the label to hide."""
-        return {self._label(self.auxiliaries): self.classifier.classes}
+        """Returns the classes that the auxiliaries know, by label, and the asked classifier, of the label to hide."""
+        return {**self.auxiliaries.about["classes"], self._label(self.auxiliaries): self.classifier.classes}
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Nothing is claimed."""
