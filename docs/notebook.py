@@ -13,8 +13,8 @@ from typing import Any
 DOCS = Path(__file__).parent
 INSTALL = """import importlib.util
 
-if importlib.util.find_spec("epsilometer") is None:  # as on a hosted service
-    %pip install --quiet 'epsilometer[models]'"""
+if importlib.util.find_spec("epsilometer") is None:  # on a hosted service: clone the repository here first
+    %pip install --quiet './epsilometer[models]'"""
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.results.losses import Losses
 from epsilometer.auditing.text_audit import Attacks, Pool, attacked, chosen_attacks, embed, say_what_is_left_out
-from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.auditing.trials.unread import say_language
 from epsilometer.core.errors import UserError
@@ -173,8 +173,8 @@ def audit_recorded(
     if "epsilon" not in table.columns:
         note("the rewrites have no column epsilon, and are taken for those of one mechanism without a privacy budget")
         table = table.with_columns(epsilon=pl.lit(NO_BUDGET))
-    if trials is not None and trials < 1:
-        raise UserError(f"trials must be >= 1, got {trials}")
+    if trials is not None:
+        check_trials(trials)
     chosen, design = chosen_attacks(attacks), as_installed(design)
     say_what_is_left_out(chosen, None, explicit=attacks is not None)
     originals = table.select(text="original", split=pl.lit("train"))

@@ -48,7 +48,7 @@ from epsilometer.core.atomic import write_text
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
-from epsilometer.core.mechanism import budgets
+from epsilometer.core.mechanism import budgets, check_guarantees
 from epsilometer.core.sizes import MOST_TRIALS
 
 SCHEMA = "epsilometer/accepted/1"
@@ -134,6 +134,7 @@ def subject(
         check_epsilons([epsilon])
     built = as_mechanism(mechanism, settings, identified.texts)
     (at,) = budgets(built, None if epsilon is None else [epsilon], "epsilon")
+    check_guarantees(built, [at])
     chosen = chosen_attacks(attacks)
     applied = applicable(chosen, built)
     if attacks is not None and (idle := [name for name in chosen if name not in applied]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -51,6 +51,8 @@ from epsilometer.core.mechanism import (
     Rewrites,
     budgets,
     build_mechanism,
+    check_guarantees,
+    check_has_guarantee,
     releases,
 )
 from epsilometer.core.randomness import Noise
@@ -111,6 +113,7 @@ def audit(
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
     epsilons = [float(epsilon) for epsilon in budgets(made_by, epsilons)]  # 5 and 5.0 name one stream
     say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
+    check_guarantees(made_by, epsilons)
     worst = worst_cases(made_by, epsilons)
     sampled, embedded = draw(texts, trials, design)
     say(unread(made_by, texts))
@@ -127,10 +130,13 @@ def audit(
     return attacked(pool, sampled, by_epsilon, chosen, mechanism=made_by, design=design, worst=worst)
 
 
-def distinct(texts: Sequence[str]) -> list[str]:
+def distinct(texts: Iterable[str]) -> list[str]:
     """The texts without repeats, in order; refused when empty or not strings."""
     if isinstance(texts, str):
         raise UserError("texts must be a list of strings, got one string; pass [text, ...]")
+    if not isinstance(texts, Iterable):
+        raise UserError(f"texts must be a list of strings, got {described(texts)}; pass [text, ...]")
+    texts = list(texts)  # a generator is read once
     wrong = next((t for t in texts if not isinstance(t, str)), None)
     if wrong is not None or None in texts:
         raise UserError(f"every text must be a string, got {type(wrong).__name__}")
@@ -159,6 +165,7 @@ def _as_mechanism(named: Named, settings: Mapping[str, Any] | None, texts: Seque
     if settings:
         raise UserError("settings are for a mechanism given by name or path; build the object with them")
     if callable(getattr(named, "rewrite", None)) and not inspect.isclass(named):
+        check_has_guarantee(named, type(named).__name__)
         return cast(Mechanism, named)
     if callable(named) and not inspect.isclass(named):
         return FunctionMechanism(named)

@@ -37,13 +37,13 @@ from epsilometer.auditing.text_audit import (
     distinct,
     say_what_is_left_out,
 )
-from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
+from epsilometer.auditing.trials.design import STANDARD, Design, check_design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import SLOT, Attack, Context, Guesses, guesses_of
 from epsilometer.core.attack import sees as seen_by
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
-from epsilometer.core.mechanism import TEXT, UNITS, Mechanism, Rewrites, budgets
+from epsilometer.core.mechanism import TEXT, UNITS, Mechanism, Rewrites, budgets, check_guarantees
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import note
@@ -120,6 +120,7 @@ def audit_units(
     for the `strongest`, at alpha / m for m attacks that see what is released; `overall` as in `epsilometer.audit`.
     Raises UserError for values outside their range.
     """
+    check_design(design)
     texts = distinct(texts)
     if epsilons is not None:
         check_epsilons(epsilons)
@@ -127,6 +128,7 @@ def audit_units(
     say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
     _able(chosen, made_by, {TEXT, UNITS})  # refused before anything is rewritten
     at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
+    check_guarantees(made_by, at)
     worst = worst_cases(made_by, at)
     coins = Coins.flip(texts, trials, design.seed)
     streams = [Noise.named(trials, design.seed, "units", "rewrite", epsilon) for epsilon in at]

@@ -47,12 +47,12 @@ from epsilometer.auditing.text_audit import (
     say_what_is_left_out,
     seeing,
 )
-from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
+from epsilometer.auditing.trials.design import STANDARD, Design, check_design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import SLOT, Attack, Context, guesses_of
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
-from epsilometer.core.mechanism import Mechanism, budgets, law_of, releases
+from epsilometer.core.mechanism import Mechanism, budgets, check_guarantees, law_of, releases
 from epsilometer.core.randomness import Noise
 from epsilometer.text.words import words, write
 
@@ -145,6 +145,7 @@ def audit_worst(
     1 - alpha / 2), what the surest guesses prove, the claim for this pair, its verdict, and the `overall` one on the
     claim, as in `epsilometer.audit`. Raises UserError for values outside their range.
     """
+    check_design(design)
     texts = distinct(texts)
     if epsilons is not None:
         check_epsilons(epsilons)
@@ -164,6 +165,7 @@ def audit_worst(
             say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
         at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
         if group is groups[0]:
+            check_guarantees(made_by, at)
             worst = worst_cases(made_by, at)  # whatever these texts show
         able = seeing(applicable(chosen, made_by), made_by, "released")
         if pairwise(made_by) and law_of(made_by) in releases(made_by):

@@ -232,6 +232,7 @@ def audit(
     keep (rs_all, of the texts that both classify right), and what attackers who learned from rewrites infer.
     """
     out.check()
+    reading.files.check(source.file, source.rewrites, labels.labelled)
     others = (labels.attribute, linking.wanted, game.units, game.worst, game.identifiers, probing.probe_failures)
     if out.out and (any(others) or source.rewrites):
         raise UserError(

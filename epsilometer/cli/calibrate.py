@@ -26,6 +26,13 @@ from epsilometer.runtime.withholding import withheld
 
 BUDGET, MEASURE = 20_000, "sampled"
 
+Mechanisms = Annotated[
+    list[str],
+    typer.Option(
+        help="With FILE: shipped names or .py files (required); else mechanisms of params.yaml, all by default."
+    ),
+]
+
 
 @dataclass(frozen=True)
 class SearchOptions:
@@ -39,7 +46,8 @@ class SearchOptions:
     low: Annotated[float | None, typer.Option(help="Smallest epsilon searched; that of params.yaml else.")] = None
     high: Annotated[float | None, typer.Option(help="Largest epsilon searched; that of params.yaml else.")] = None
     width: Annotated[
-        float | None, typer.Option(help="Stop when the interval's ends are within this ratio; 1.25, exactly 1.01.")
+        float | None,
+        typer.Option(help="Stop when high / low is at most this: 1.25 by default, 1.01 for exact measures."),
     ] = None
     budget: Annotated[int, typer.Option(help="Most rewrites a mechanism and data set.")] = BUDGET
     measure: Annotated[
@@ -62,7 +70,7 @@ def calibrate(
         float, typer.Option(help="The loss to meet, in nats; of --measure delta a probability, of rouge_l a mean.")
     ],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The data sets of params.yaml else.")] = None,
-    mechanism: Annotated[list[str], typer.Option(help="Mechanisms of params.yaml; all of them else.")] = [],  # noqa: B006
+    mechanism: Mechanisms = [],  # noqa: B006
     dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml; all of them else.")] = [],  # noqa: B006
     training: Annotated[
         list[str],

@@ -47,6 +47,7 @@ def canaries(
     from epsilometer.corpora import files
     from epsilometer.studies.training.planting import CanaryRequest, plant
 
+    laid_out.check(file)
     layout = laid_out.layout
     out = out or file.with_name(f"{file.name.split('.')[0]}.planted{files.suffix(file)}")
     key = key or file.with_name(f"{file.name.split('.')[0]}.key.csv")

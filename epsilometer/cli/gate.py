@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,6 +61,7 @@ class Texts(Rewriting):
         if cell is not None and (self.file or self.attacks or self.settings or self.public):
             raise UserError("--cell brings its texts, attacks and settings; leave out FILE, --attacks, --set, --public")
         self.check_needs()
+        self.reading.files.check(self.file)
         if cell is None and self.file is None:
             raise UserError("give a FILE of texts (only --cell needs none)")
 
@@ -105,6 +106,11 @@ class GateLimits:
         typer.Option(help="The largest loss, in nats, by linking people to rewrites (--facts, --author)."),
     ] = None
     budget: Annotated[int, typer.Option(help="Most rewrites; with --accept how many.")] = 20_000
+
+    def check(self, baseline: Path | None) -> None:
+        """Refuse an increase over nothing."""
+        if self.max_increase != GateLimits.max_increase and baseline is None:
+            raise UserError("--max-increase is over what was accepted; give --baseline, or leave it out")
 
     @property
     def rules(self) -> Rules:
@@ -197,6 +203,7 @@ def gate(
     from epsilometer.report import gate as formats
 
     if accept:
+        _check_accepting(replace(limits, budget=GateLimits.budget), inference, linking)
         _accept(texts, epsilon, limits.budget, baseline=None if cell else baseline)
         return
     forms = (written.json_file, written.markdown, written.junit, written.sarif, written.html)
@@ -204,6 +211,7 @@ def gate(
     with told_if_dry(limits.budget), files.of(texts.label or cell or "nothing", epsilon):
         texts.check(cell)
         inference.check(limits, linking, cell)
+        limits.check(baseline)
         out.check()
         rules = limits.rules  # refused before any model loads
         with withheld():
@@ -231,6 +239,18 @@ def schema(of: Annotated[str, typer.Argument(help="gate or dossier.")] = "gate")
     else:
         raise UserError(f"there are schemas of gate and of dossier, got {of!r}")
     print(json.dumps(schema(), indent=1), flush=True)
+
+
+def _check_accepting(*judging: GateLimits | Inference | LinkingOptions) -> None:
+    """Refuse what is for judging beside --accept, which measures."""
+    idle = [
+        f"--{part.name.replace('_', '-')}"
+        for options in judging
+        for part in fields(options)
+        if getattr(options, part.name) != part.default
+    ]
+    if idle:
+        raise UserError(f"--accept measures and judges nothing; leave out {', '.join(idle)}")
 
 
 def _accept(texts: Texts, epsilon: float | None, budget: int, *, baseline: Path | None) -> None:

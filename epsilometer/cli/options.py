@@ -219,6 +219,20 @@ class FileOptions:
     )
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8"
 
+    def check(self, *read: str | Path | None) -> None:
+        """Refuse what has no effect on any of the files that are read."""
+        options = {"--separator": self.separator, "--no-quotes": self.no_quotes, "--no-header": self.no_header}
+        idle = [name for name, value in options.items() if value not in (None, False)]
+        if not idle:
+            return
+        from epsilometer.corpora.files import DELIMITED, suffix
+
+        if not any(suffix(Path(file)) in DELIMITED for file in read if file is not None):
+            raise UserError(
+                f"{', '.join(idle)} {'is' if len(idle) == 1 else 'are'} for {' and '.join(DELIMITED)} files; leave "
+                f"{'it' if len(idle) == 1 else 'them'} out"
+            )
+
     @property
     def layout(self) -> Layout:
         """The same for readers. Raises UserError for what no file can have."""
@@ -239,6 +253,7 @@ class TextOptions:
 
     def distinct(self, source: str | Path) -> list[str]:
         """Returns the distinct texts of a file or folder; what is left out is said."""
+        self.files.check(source)
         texts: list[str] = self.table(source)["text"].to_list()
         return texts
 
@@ -284,6 +299,8 @@ class LinkingOptions:
             raise UserError("give --facts or --author: people are known by claims or by their other texts")
         if self.linkers and not (self.facts or self.author):
             raise UserError("--linkers link people of whom something is known; give --facts or --author")
+        if self.among != LinkingOptions.among and not (self.facts or self.author):
+            raise UserError("--among says among how many rewrites people are linked; give --facts or --author")
         return bool(self.facts or self.author)
 
     @property

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from epsilometer.core.errors import printable
+from epsilometer.core.json_text import for_json
 from epsilometer.core.rounding import written
 
 
@@ -15,7 +15,7 @@ def show(result: Any, as_json: bool, columns: Sequence[str] | None = None) -> No
     """Print JSON, or an aligned table of rows; only these columns of each row where they are named."""
     if as_json:
         rows = result if columns is None else [{name: row[name] for name in columns} for row in result]
-        print(json.dumps(_finite(rows), indent=1), flush=True)
+        print(json.dumps(for_json(rows), indent=1), flush=True)
     else:
         print(printable(_table(result, columns)), flush=True)
 
@@ -25,15 +25,6 @@ def shown(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} = {part}" for key, part in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: what is unbounded becomes null."""
-    if isinstance(value, Mapping):
-        return {key: _finite(v) for key, v in value.items()}
-    if isinstance(value, list):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None) -> str:

@@ -132,7 +132,8 @@ def check_epsilons(epsilons: Sequence[float], place: str = "epsilons") -> None:
         raise UserError(f"{place} is empty; give at least one epsilon > 0")
     for i, epsilon in enumerate(value):
         if not (isinstance(epsilon, Real) and math.isfinite(epsilon) and float(epsilon) > 0):
-            raise UserError(f"epsilon must be a finite number > 0, got {epsilon} ({place}[{i}])")
+            shown = repr(epsilon) if isinstance(epsilon, str) else epsilon
+            raise UserError(f"epsilon must be a finite number > 0, got {shown} ({place}[{i}])")
         if not EPSILONS[0] <= float(epsilon) <= EPSILONS[1]:
             raise UserError(
                 f"epsilon must be from {EPSILONS[0]:g} to {EPSILONS[1]:g}, beyond which neither 64-bit numbers nor a "

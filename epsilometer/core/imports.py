@@ -116,10 +116,19 @@ def _statements(file: Path) -> Iterator[tuple[list[str], Path | None]]:
     if name not in statements:
         try:
             statements[name] = earlier[name] if name in earlier else list(_parsed(written))
-        except (SyntaxError, ValueError) as error:
-            raise UserError(f"{file.name} is not Python that can be read ({error})") from error
+        except SyntaxError as error:
+            place = f"{_shown(file)}, line {error.lineno}" if error.lineno else _shown(file)
+            raise UserError(f"{place}: {error.msg}; correct the code") from error
+        except ValueError as error:
+            raise UserError(f"{_shown(file)} is not Python that can be read ({error}); correct it") from error
     for names, level in statements[name]:
         yield names, file.parents[level - 1] if level else None
+
+
+def _shown(file: Path) -> str:
+    """The path of a file, from the current folder where it lies in there."""
+    here = Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
 
 def _parsed(written: bytes) -> Iterator[tuple[list[str], int]]:

@@ -1,8 +1,13 @@
-"""JSON that somebody else wrote: whatever is wrong with it is a ValueError, which says so without quoting it."""
+"""JSON that somebody else wrote: whatever is wrong with it is a ValueError, which says so without quoting it.
+
+And what we write, which may be infinite.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -16,3 +21,14 @@ def load(text: str | bytes) -> Any:
         raise
     except ValueError:
         raise ValueError("a number in it has thousands of digits") from None
+
+
+def for_json(value: Any) -> Any:
+    """Returns a value as JSON can hold it, which has no infinity: "Infinity" and "-Infinity", and null for NaN."""
+    if isinstance(value, Mapping):
+        return {key: for_json(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [for_json(part) for part in value]
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

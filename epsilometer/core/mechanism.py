@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.between import Between
-from epsilometer.core.component import build, find
+from epsilometer.core.component import build, described, find
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import NO_BUDGET, Guarantee, check_epsilons
+from epsilometer.core.guarantees import NO_BUDGET, Guarantee, at_budget, check_epsilons
 from epsilometer.core.laws import Laws
 from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.ragged import Ragged
@@ -415,6 +415,25 @@ def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, setting: str
     return [NO_BUDGET]
 
 
+def check_has_guarantee(mechanism: object, name: str) -> None:
+    """Raises UserError where a mechanism of this name lacks the method that says what it claims."""
+    if not callable(getattr(mechanism, "guarantee", None)):
+        raise UserError(
+            f"{name} has no method guarantee; give it one, guarantee(epsilon), that returns a Guarantee, or None "
+            "without a claim (docs/your-own-mechanism.md)"
+        )
+
+
+def check_guarantees(mechanism: Mechanism, epsilons: Sequence[float]) -> None:
+    """Raises UserError where what a mechanism claims at one of these budgets is neither a Guarantee nor None."""
+    for epsilon in epsilons:
+        claim: object = mechanism.guarantee(epsilon)
+        if not isinstance(claim, Guarantee | None):
+            raise UserError(
+                f"guarantee returns {described(claim)}{at_budget(epsilon)}; return a Guarantee, or None without a claim"
+            )
+
+
 class FunctionMechanism:
     """A plain function as a mechanism without a claim: `rewrite(text, epsilon, rng) -> str`, or `rewrite(text, rng)`.
 
@@ -482,4 +501,5 @@ def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None
         return FunctionMechanism(definition)
     reads = resource is not None and "resource" in inspect.signature(definition).parameters
     mechanism: Mechanism = build(definition, {"resource": resource, **settings} if reads else settings, setting)
+    check_has_guarantee(mechanism, name)
     return mechanism

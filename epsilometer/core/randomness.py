@@ -111,7 +111,7 @@ class Noise:
     def named(cls, trials: NDArray[np.integer] | int, *name: str | int | float) -> Noise:
         """The stream with this name, for instance (seed, round, "rewrite", dataset, mechanism, epsilon)."""
         digest = hashlib.blake2b(json.dumps(name).encode(), digest_size=8).digest()
-        numbers = np.arange(trials) if isinstance(trials, int) else np.array(trials, np.int64)
+        numbers = np.arange(trials) if isinstance(trials, int | np.integer) else np.array(trials, np.int64)
         return cls(numbers, (int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:], "big")))
 
     @classmethod

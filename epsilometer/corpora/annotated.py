@@ -40,5 +40,7 @@ def read(path: Path) -> pl.DataFrame:
             rows.append(form.row(document))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             said = f"{type(error).__name__}: {error}"
-            raise UserError(f"{path}: document {number} is not in {_NEEDS[form]}: {said}") from None
+            raise UserError(
+                f"{path}: document {number} is not in {_NEEDS[form]}: {said}; for a list of records use .jsonl"
+            ) from None
     return pl.DataFrame(rows, schema=dict(form.SCHEMA), orient="row")

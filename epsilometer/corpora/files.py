@@ -276,6 +276,7 @@ def _lines(path: Path, layout: Layout) -> pl.DataFrame:
 
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
+DELIMITED = tuple(_SEPARATORS)  # what has fields, which a layout separates
 _READERS: dict[str, Callable[[Path, Layout], pl.DataFrame]] = {
     ".parquet": _parquet,
     ".csv": _delimited,

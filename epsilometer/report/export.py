@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from epsilometer.auditing.results.losses import presented
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.json_text import for_json
 
 _MARKUP = {".md": "github", ".tex": "latex_booktabs"}
 FORMATS = (".csv", ".json", *_MARKUP)
@@ -92,13 +94,13 @@ def write(table: pl.DataFrame, path: Path, suffix: str | None = None, columns: S
 def rendered(table: pl.DataFrame, suffix: str, columns: Sequence[str] | None = None) -> str:
     """Returns a table as CSV, JSON, Markdown or LaTeX (booktabs): the format that this suffix stands for.
 
-    columns: all by default. Numbers have all their digits in CSV and JSON, where an infinite one is `inf` and null; in
-    Markdown and LaTeX as `core.rounding.written`. What is missing is empty. Columns of lists are in JSON alone.
+    columns: all by default. Numbers have all their digits in CSV and JSON, where an infinite one is `inf` and
+    "Infinity"; in Markdown and LaTeX as `core.rounding.written`. What is missing is empty. Columns of lists are in JSON
+    alone.
     """
     wanted = table.select(table.columns if columns is None else columns)
     if suffix == ".json":
-        finite = pl.when(pl.selectors.float().is_finite()).then(pl.selectors.float())
-        return wanted.with_columns(finite).write_json() + "\n"
+        return json.dumps(for_json(wanted.to_dicts()), ensure_ascii=False) + "\n"
     flat = wanted.select(~pl.selectors.nested())
     return flat.write_csv() if suffix == ".csv" else markup(table, suffix, flat.columns)
 

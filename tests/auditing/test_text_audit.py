@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,16 +25,19 @@ from epsilometer.auditing.claims.verdicts import (
     verdict,
 )
 from epsilometer.auditing.estimation.successes import success_bound
+from epsilometer.auditing.gate import subject
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.text_audit import Pool
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.auditing.units import audit_units
+from epsilometer.auditing.worst_pair import audit_worst
 from epsilometer.core.attack import Attack, Context
 from epsilometer.core.component import IDENTIFICATION, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 from tests.support.broken.halved import Halved
@@ -186,13 +190,37 @@ class ReturnsAList:
     def rewrite(self, texts: list[str], epsilon: float, noise: object) -> list[str]:
         return texts
 
+    def guarantee(self, epsilon: float) -> None:
+        return None
+
+
+class ClaimsANumber(Identity):
+    """A mechanism whose guarantee forgets to say what its epsilon belongs to."""
+
+    def guarantee(self, epsilon: float) -> float:  # type: ignore[override]
+        return epsilon
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        raise AssertionError("the claim is looked at before anything is rewritten")
+
+
+class ClaimsNothing:
+    """A mechanism that forgets to say that it claims nothing."""
+
+    def rewrite(self, texts: list[str], epsilon: float, noise: object) -> None:
+        raise AssertionError("the claim is looked at before anything is rewritten")
+
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"epsilons": [0]}, "epsilon must be a finite number > 0"),
         ({"epsilons": []}, "epsilons is empty"),
+        ({"epsilons": ["5"]}, r"epsilon must be a finite number > 0, got '5' \(epsilons\[0\]\)"),
         ({"trials": 0}, "trials must be >= 1"),
+        ({"trials": 10.5}, "trials must be a whole number, got 10.5"),
+        ({"trials": "10"}, "trials must be a whole number, got '10'"),
+        ({"mechanism": ClaimsNothing()}, "ClaimsNothing has no method guarantee; give it one"),
         ({"candidates": 1}, "candidates"),
         ({"candidates": 31}, r"number of distinct texts \(30\), got 31"),
         ({"alpha": 1}, "alpha must be in"),
@@ -201,6 +229,8 @@ class ReturnsAList:
         ({"attacks": [LexicalAttack(), LexicalAttack()]}, "two attacks are named 'LexicalAttack'"),
         ({"texts": []}, "there are no texts"),
         ({"texts": "one string"}, "list of strings"),
+        ({"texts": 5}, "texts must be a list of strings, got 5"),
+        ({"texts": (text for text in ("a", 5))}, "every text must be a string, got int"),
         ({"texts": ["a", None]}, "every text must be a string, got NoneType"),
         ({"mechanism": 3}, "mechanism must be a name, .* got 3; shipped: .*tem"),
         ({"mechanism": Identity}, "got the class Identity"),
@@ -228,6 +258,25 @@ def test_bad_input_is_refused_before_a_model_loads(change: dict, message: str, m
         epsilometer.audit(**{k: v for k, v in arguments.items() if k not in design}, design=Design(**design))
 
 
+def test_a_claim_that_is_none_is_refused_before_anything_is_rewritten() -> None:
+    """By whatever would read it: `Identity` has no budget, so a claim of it is a NaN."""
+    for measure in (
+        epsilometer.audit, audit_units, audit_worst, subject, partial(epsilometer.compare, second="constant"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match="guarantee returns nan; return a Guarantee, or None without a claim"):
+            measure(TEXTS, ClaimsANumber(), design=Design(temperature=0))
+
+
+def test_a_design_is_a_design_and_texts_may_come_one_by_one() -> None:
+    for measure in (epsilometer.audit, audit_units, audit_worst, subject, epsilometer.surviving_identifiers):
+        with pytest.raises(UserError, match=r"design must be a Design, got dict; write epsilometer\.Design\("):
+            measure(TEXTS, Identity(), design={"temperature": 0})
+    table = epsilometer.audit(
+        (text for text in TEXTS), Identity(), attacks=["lexical"], trials=np.int64(50), design=Design(temperature=0)
+    )
+    assert table["trials"].to_list() == [50]
+
+
 def test_a_users_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def rewrite(text, epsilon, rng):\n    return text.upper() if rng.random() < 0.5 else ''\n")
@@ -245,7 +294,7 @@ def test_a_users_file(tmp_path: Path) -> None:
             design=Design(temperature=0),
         )
     file.write_text("1 +")
-    with pytest.raises(UserError, match=r"is not Python that can be read \(invalid syntax"):
+    with pytest.raises(UserError, match=r"mine\.py, line 1: invalid syntax; correct the code"):
         epsilometer.auditing.text_audit.mechanism(str(file))
 
 

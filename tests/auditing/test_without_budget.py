@@ -117,7 +117,7 @@ def test_mechanisms_without_a_budget_are_compared_by_themselves() -> None:
     with pytest.raises(UserError, match=r'compared at one epsilon, as \("tem", 11\), got 1 values'):
         epsilometer.compare(TEXTS, ("constant",), mask, **options)  # type: ignore[arg-type]
     with pytest.raises(
-        UserError, match=r"the epsilon of .* must be given, since this mechanism takes a privacy budget"
+        UserError, match=r'same needs an epsilon; write same=EPSILON, or in Python a pair, \("same", EP'
     ):
         epsilometer.compare(TEXTS, same, mask, **options)
 

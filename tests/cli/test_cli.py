@@ -80,7 +80,7 @@ def test_audit_at_several_epsilons(capsys: pytest.CaptureFixture[str], texts: Pa
         (1.0, "lexical"), (1.0, "length"), (1.0, "strongest"),
     ]  # fmt: skip
     assert rows[0]["loss"] == rows[0]["ceiling"] > 3
-    assert rows[0]["upper"] is None  # JSON has no infinity
+    assert rows[0]["upper"] == "Infinity"  # a string, as JSON has no infinity, and null is what was not computed
     assert 0 < rows[1]["loss"] < rows[0]["loss"]  # three words each, but not as many characters
     notes = err.splitlines()
     assert notes[:2] == ["note: 1 texts without a word dropped", "note: 1 duplicate texts merged"]
@@ -229,6 +229,18 @@ def test_rewrite_releases_public_texts_like_others(
     assert "1 of the texts are among the public texts" in " ".join(err.split())
 
 
+SILENT = """
+class Mine:
+    def rewrite(self, texts, epsilon, noise):
+        raise ValueError("its claim is looked at before anything is rewritten")
+"""
+MISTAKEN = {
+    "one.txt": "play a song\nplay a song\n",
+    "records.json": '[{"text": "play a song"}, {"text": "stop it"}]',
+    "syntax.py": "import re\ndef rewrite(text, epsilon, rng)\n    return text\n",
+    "silent.py": SILENT,
+    "number.py": f"{SILENT}\n    def guarantee(self, epsilon):\n        return epsilon\n",
+}
 MISTAKES = {
     "": "give one of --mechanism, --command, --endpoint and --rewrites",
     "texts.csv --mechanism identity --command cat": "give one of",
@@ -257,6 +269,15 @@ MISTAKES = {
     "texts.csv --rewrites texts.csv --attribute gender --keep rating --kinds deep": "unknown kind of classifier 'deep'",
     "texts.csv --rewrites texts.csv --keep rating": "--keep, --labelled, --group and --kinds are for --attribute",
     "--epsilon 1": "No such option: --epsilon",
+    "texts.csv --text query --mechanism identity --among 5": "--among says among how many rewrites people are linked",
+    "texts.txt --mechanism identity --separator ;": "--separator is for .csv and .tsv files; leave it out",
+    "texts.txt --mechanism identity --no-header --no-quotes": "--no-quotes, --no-header are for .csv and .tsv files",
+    "--rewrites rewrites.jsonl --no-header": "--no-header is for .csv and .tsv files",
+    "one.txt --mechanism identity": "there is 1 distinct text, and trials need at least 2 distinct ones; give more",
+    "records.json --mechanism identity": "for a list of records use .jsonl",
+    "texts.csv --text query --mechanism silent.py --epsilons 1": "silent.py has no method guarantee; give it one",
+    "texts.csv --text query --mechanism number.py --epsilons 1": "guarantee returns 1.0 at epsilon 1; return a Guar",
+    "texts.csv --text query --mechanism syntax.py --epsilons 1": "syntax.py, line 2: expected ':'; correct the code",
     "--candidates two": "--candidates must be a whole number, or all, got 'two'",
 }
 
@@ -266,6 +287,8 @@ def test_a_mistake_ends_with_one_message(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, texts: Path, arguments: str
 ) -> None:
     monkeypatch.chdir(texts.parent)
+    for name, content in MISTAKEN.items():
+        Path(name).write_text(content)
     code, out, err = call(capsys, "audit", *arguments.split())
     assert code == 2
     assert out == ""
@@ -644,7 +667,7 @@ def test_report_prints_estimates_and_place(
     report = json.loads(out)
     assert code == 0
     assert report["report"] == str(tmp_path / "reports/audit.html")
-    assert report["estimates"] == [row | {"upper": None, "overall": "not testable", "overall_by": None}]
+    assert report["estimates"] == [row | {"upper": "Infinity", "overall": "not testable", "overall_by": None}]
     _, out, _ = call(capsys, "report")
     assert "0.25" in out
     assert "not testable" in out

@@ -50,7 +50,7 @@ def test_vectors_of_ones_own_and_python_says_the_same(capsys: pytest.CaptureFixt
     code, out, err = call(capsys, "exact", "texts.txt", *arguments)
     rows = {row["pairs"]: row for row in json.loads(out)}
     assert code == 0
-    assert rows["all"]["worst"] is None  # infinite: texts of three and of four words
+    assert rows["all"]["worst"] == "Infinity"  # texts of three and of four words
     assert 0 < rows["equal length"]["average"] < rows["equal length"]["relative_epsilon"]
     assert "of the words are outside the mechanism's vocabulary" in err
     table = epsilometer.exact_loss(TEXTS, "tem", [8], {"resource": "vectors.txt"}, design=Design(temperature=0))

@@ -118,6 +118,24 @@ def test_a_baseline_of_other_attacks_is_refused(project, capsys, accepted: str, 
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--max-loss", "3", "--max-increase", "0.5"), "--max-increase is over what was accepted; give --baseline"),
+        (("--accept", "--baseline", "a.json", "--max-loss", "1"), "judges nothing; leave out --max-loss"),
+        (
+            ("--accept", "--baseline", "a.json", "--max-increase", "1", "--facts", "claims"),
+            "judges nothing; leave out --max-increase, --facts",
+        ),
+        (("--max-loss", "1", "--separator", ";"), "--separator is for .csv and .tsv files; leave it out"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(project, capsys, words: tuple[str, ...], said: str) -> None:
+    assert gate(*words) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not Path("a.json").exists()
+
+
 def test_an_attack_without_a_limit_leaves_it_open(project, capsys) -> None:
     """The baseline was right every time, so its interval has no upper end, and no increase can be told."""
     command = ("--baseline", "accepted.json", "--json", "g.json")
@@ -429,6 +447,7 @@ def test_limits_on_an_attribute_and_on_linking(project, capsys) -> None:
         (("--facts", "claims"), "limited by --max-linking-loss"),
         (("--facts", "claims", "--author", "author", "--max-linking-loss", "1"), "give --facts or --author"),
         (("--linkers", "bm25", "--max-loss", "1"), "--linkers link people of whom something is known"),
+        (("--among", "5", "--max-loss", "1"), "--among says among how many rewrites people are linked"),
         (("--attribute", "age", "--max-attribute-loss", "1"), "age"),
         (("--facts", "claims", "--max-linking-loss", "0"), "max_linking_loss, in nats, must be > 0"),
         (("--facts", "claims", "--max-linking-loss", ".01"), "a loss of 0.01 nats by linking takes"),

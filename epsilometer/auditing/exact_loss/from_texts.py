@@ -13,12 +13,12 @@ from epsilometer.auditing.exact_loss.losses import FULL
 from epsilometer.auditing.exact_loss.measuring import ExactTables, applies, measure, pairwise
 from epsilometer.auditing.exact_loss.pairs import FURTHEST, Pairs, all_of, furthest_pairs, of_trials
 from epsilometer.auditing.text_audit import Named, as_mechanism, distinct, embed
-from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_design, check_trials
 from epsilometer.auditing.trials.sampling import sample
 from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, check_epsilons, stored
-from epsilometer.core.mechanism import HasLaws, Mechanism, budgets
+from epsilometer.core.mechanism import HasLaws, Mechanism, budgets, check_guarantees
 from epsilometer.runtime.progress import note
 
 TRIALS = 2000
@@ -84,6 +84,7 @@ def exact_pairs(
     if not isinstance(built, HasLaws):
         raise UserError("pairs are compared by their laws; give the mechanism `laws` (docs/your-own-mechanism.md)")
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
+    check_guarantees(built, at)
     tables = every_pair(cast(Mechanism, built), texts, at)
     return pl.concat(
         [
@@ -102,6 +103,8 @@ def measured(
     design: Design = STANDARD,
 ) -> ExactTables:
     """Returns both tables, of `exact_loss` and of `exact_curves`, from one computation."""
+    check_trials(trials)
+    check_design(design)
     texts = distinct(texts)
     if epsilons is not None:
         check_epsilons(epsilons)
@@ -112,6 +115,7 @@ def measured(
             "(docs/your-own-mechanism.md), or audit it"
         )
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
+    check_guarantees(built, at)
     say(unread(built, texts))
     say_language(texts, {MECHANISM: built})
     most = trials if pairwise(built) else max(trials, FULL.draws)  # a draw is between the pair of another trial

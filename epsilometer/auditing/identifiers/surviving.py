@@ -29,7 +29,7 @@ from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.identifiers import planting
 from epsilometer.auditing.schemas import SURVIVING
 from epsilometer.auditing.text_audit import Named, as_mechanism, distinct
-from epsilometer.auditing.trials.design import STANDARD, Design, check_trials
+from epsilometer.auditing.trials.design import STANDARD, Design, check_design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.worth.intervals import share_interval
 from epsilometer.auditing.worth.leakage import Identifier, by_entity, recorded, survives
@@ -150,6 +150,7 @@ def surviving_identifiers(
     and for a kind that is not there.
     """
     check_trials(trials)
+    check_design(design)
     if epsilons is not None:
         check_epsilons(epsilons)
     identified = Identified.of(texts)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Literal
 
+from epsilometer.core.component import described
 from epsilometer.core.errors import UserError
 from epsilometer.core.extras import installed
 from epsilometer.core.sizes import MOST_TRIALS
@@ -69,14 +71,28 @@ STANDARD = Design()
 
 def check_trials(trials: int) -> None:
     """Raises UserError for a number of trials that cannot be run."""
+    value: object = trials
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise UserError(f"trials must be a whole number, got {value!r}; the default is 2,000")
     if trials < 1:
         raise UserError(f"trials must be >= 1, got {trials}")
     if trials > MOST_TRIALS:
         raise UserError(f"trials must be at most {MOST_TRIALS:,}, got {trials:,}; the default is 2,000")
 
 
+def check_design(design: Design) -> None:
+    """Raises UserError for what is no design."""
+    value: object = design
+    if not isinstance(value, Design):
+        raise UserError(f"design must be a Design, got {described(value)}; write epsilometer.Design(temperature=0)")
+
+
 def as_installed(design: Design) -> Design:
-    """Returns the design, at temperature 0 if no sentence encoder is installed, with a note on standard error."""
+    """Returns the design, at temperature 0 if no sentence encoder is installed, with a note on standard error.
+
+    Raises UserError for what is no design.
+    """
+    check_design(design)
     if not design.temperature or design.candidates == "all" or installed("models"):
         return design
     note(

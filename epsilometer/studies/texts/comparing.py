@@ -19,7 +19,7 @@ from epsilometer.auditing.results.comparison import judged, lone_rows, paired_ro
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
 from epsilometer.auditing.text_audit import Named
-from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_design
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.auditing.trials.unread import say_language
@@ -27,7 +27,7 @@ from epsilometer.core import tables
 from epsilometer.core.attack import Attack, Context, guesses_of
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, budget_name
-from epsilometer.core.mechanism import Mechanism, budgets
+from epsilometer.core.mechanism import Mechanism, budgets, check_guarantees, has_budget
 from epsilometer.core.randomness import Noise
 from epsilometer.project.paths import inside
 from epsilometer.studies.texts.params import TextsParams, read
@@ -120,9 +120,11 @@ def compare_texts(
     name: str = "texts",
 ) -> list[dict[str, Any]]:
     """The same on texts of one's own: both rewrite the same sources of the same trials; `name`: of the texts."""
+    check_design(design)
     texts, attacks, k = api.distinct(texts), api.chosen_attacks(None), design.k
     named = [(api.label(mechanism), epsilon) for mechanism, epsilon in (first, second)]
-    sides = [_budgeted(api.as_mechanism(mechanism, None, texts), epsilon) for mechanism, epsilon in (first, second)]
+    mechanisms = [api.as_mechanism(mechanism, None, texts) for mechanism, _ in (first, second)]
+    sides = [_budgeted(mechanism, *of) for mechanism, of in zip(mechanisms, named, strict=True)]
     say_language(texts, {**attacks, **{label: built for (built, _), (label, _) in zip(sides, named, strict=True)}})
     sampled, embedded = api.draw(texts, trials, as_installed(design))
     guessed = [_guessed(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
@@ -131,9 +133,12 @@ def compare_texts(
     return rows + _alone(name, guessed, names, k, alpha=design.alpha)
 
 
-def _budgeted(mechanism: Mechanism, epsilon: float | None) -> tuple[Mechanism, float]:
-    """A mechanism and its budget."""
-    (at,) = budgets(mechanism, None if epsilon is None else [epsilon], f"the epsilon of {api.label(mechanism)}")
+def _budgeted(mechanism: Mechanism, name: str, epsilon: float | None) -> tuple[Mechanism, float]:
+    """A mechanism and its budget. name: of the mechanism, as the user gave it."""
+    if epsilon is None and has_budget(mechanism):
+        raise UserError(f'{name} needs an epsilon; write {name}=EPSILON, or in Python a pair, ("{name}", EPSILON)')
+    (at,) = budgets(mechanism, None if epsilon is None else [epsilon], f"the epsilon of {name}")
+    check_guarantees(mechanism, [at])
     return mechanism, float(at)
 
 

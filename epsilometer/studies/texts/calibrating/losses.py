@@ -34,7 +34,7 @@ from epsilometer.auditing.calibration.search import search as find_epsilon
 from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.text_audit import Named
-from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.auditing.trials.design import STANDARD, Design, check_design
 from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
@@ -174,6 +174,7 @@ def calibrate_texts(
     """The row of one mechanism on texts that are no part of a parameter file; `name`: of the texts."""
     if search.measure == ATTRIBUTE:
         raise UserError("the attribute loss is of a project's labelled data sets; leave out the texts, or the measure")
+    check_design(design)
     goal, texts = search.goal(target), api.distinct(texts)
     built = api.as_mechanism(mechanism, settings, texts)
     label = api.label(mechanism)
