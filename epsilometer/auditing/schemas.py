@@ -52,6 +52,7 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "validated": pl.Boolean,  # whether the attack was validated for so many candidates
     "worst_output": pl.Float64,  # the pure loss that its surest guesses prove (`abstention`); null without scores
     "delta_at_4_low": pl.Float64,  # what its surest guesses prove of delta at 4 nats (`tail`); null: not testable
+    "delta_at_4_high": pl.Float64,  # the most that these guesses come to, which bounds no other attack
     "fpr": pl.Float64,  # the false positive rate of the next three, which are null for an attack without scores
     "tpr": pl.Float64,  # how often the source is affirmed at that rate (`roc`)
     "tpr_low": pl.Float64,

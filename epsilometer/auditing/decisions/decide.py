@@ -12,7 +12,9 @@ limit is called within with probability at most alpha / 2: let b be the first th
 beyond. To err at any budget, b must be called within, for which the upper end of l at b must fail (a fixed sequence of
 tests; Maurer, Hothorn and Lehmacher 1995). That several limits must all be kept costs nothing, and neither does the
 number of budgets. Several mechanisms or data sets each have this probability. Laws are believed as stated: a test of
-their fit that refuses one takes it away, and cannot prove one. *Beyond* errs with alpha / 2 for each limit and budget.
+their fit that refuses one takes it away, and cannot prove one. Of identifiers it holds where no text that was not
+audited has many more of them than those that were. *Beyond* errs with alpha / 2 for each lower end, of which a limit
+has two at most at each budget: by attacks, and by a law at half of its alpha.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ DOES_NOT_APPLY = "does not apply"
 ALL = "all"
 _LARGER = "a smaller budget is not within"
 _AS_MUCH = "the smaller budgets"
-_WHY_NOT = {IDENTIFIERS: "no identifier stands in the audited texts", ATTRIBUTE: "no attribute is named"}
+_WHY_NOT = {
+    IDENTIFIERS: "none is recorded in the audited texts, and none has a pattern; names were not looked for",
+    ATTRIBUTE: "no attribute is named",
+}
 
 
 def decide(limits: Limits, tables: Tables, attributes: Mapping[str, Sequence[str]], alpha: float) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
 from epsilometer.auditing.decisions.limits import ATTRIBUTE, DELTA, IDENTIFIERS, LOSS, Limits
 from epsilometer.auditing.estimation.betting import fewest_alike
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at, success_bound
-from epsilometer.auditing.estimation.tail import TAIL, fewest_trials
+from epsilometer.auditing.estimation.tail import TAIL, fewest_trials, fewest_without
 from epsilometer.auditing.exact_loss.rows import ALL, ALPHA
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.worth import leakage
@@ -42,7 +42,8 @@ class LimitEvidence:
     """What is known of a limit of a cell.
 
     low, high: between what it lies, and what says so; None where nothing is known. shown: of a black box, whether its
-    trials show that none of the attacks exceeds the limit. why, needed, settles: as in the schema `DECISIONS`.
+    trials show that the strongest attack, or the surest guesses, do not exceed the limit. why, needed, settles: as in
+    the schema `DECISIONS`.
     """
 
     limit: str
@@ -159,17 +160,18 @@ def of_loss(cell: AuditedCell, allowed: float) -> LimitEvidence:
         lows += [(law["all_low"], LAW)] if law["released"] else []
     if (claim := cell.claimed()) is not None:
         ends.append((loss_at(success_bound(claim[0], best["candidates"], claim[1]), best["candidates"]), CLAIM))
-    low, high = max(lows, default=None), min(ends, default=None)
+    known = partial(LimitEvidence, LOSS, allowed, max(lows, default=None), min(ends, default=None))
+    if (both := known()).exceeds or both.stays:
+        return both
     if law is not None:
-        both = LimitEvidence(LOSS, allowed, low, high)
-        return both if both.exceeds or both.stays else LimitEvidence(LOSS, allowed, low, high, **_pairs(law, allowed))
+        return known(**_pairs(law, allowed))
     if best["ceiling"] <= allowed:
         why = f"an adversary who is always right would show {best['ceiling']:.2f} nats"
-        return LimitEvidence(LOSS, allowed, low, why=why, **_trials(best, allowed, 1.0))
-    if best["upper"] <= allowed or best["loss"] > allowed:
-        return LimitEvidence(LOSS, allowed, low, shown=True, **cell.no_law)
+        return known(why=why, **_trials(best, allowed, 1.0))
+    if best["upper"] <= allowed:
+        return known(shown=True, **cell.no_law)
     why = "the strongest attack may lie on either side"
-    return LimitEvidence(LOSS, allowed, low, why=why, **_trials(best, allowed, best["success_rate"]))
+    return known(why=why, **_trials(best, allowed, best["success_rate"]))
 
 
 def of_tail(cell: AuditedCell, allowed: float) -> LimitEvidence:
@@ -192,7 +194,11 @@ def of_tail(cell: AuditedCell, allowed: float) -> LimitEvidence:
     if best["trials"] < (needed := fewest_trials(allowed, best["candidates"], cell.alpha)):
         why = "no guess of so few trials could show it"
         return LimitEvidence(DELTA, allowed, low, why=why, needed=_counted(needed), settles=_TRIALS)
-    return LimitEvidence(DELTA, allowed, low, shown=True, **cell.no_law)
+    if (most := best["delta_at_4_high"]) is not None and most <= allowed:
+        return LimitEvidence(DELTA, allowed, low, shown=True, **cell.no_law)
+    why, needed = "the surest guesses may lie on either side", fewest_without(allowed, cell.alpha)
+    more = _counted(needed) if best["trials"] < needed else None
+    return LimitEvidence(DELTA, allowed, low, why=why, needed=more, settles=_TRIALS)
 
 
 def of_kind(
@@ -215,17 +221,21 @@ def of_kind(
 
 
 def of_attribute(cell: AuditedCell, label: str, allowed: float) -> LimitEvidence:
-    """The loss of an attribute, which a law bounds from above alone."""
-    limit, ends = f"{ATTRIBUTE}: {label}", []
-    if cell.lawful is not None and (row := cell.attributes.get(label)) is not None:
+    """The loss of an attribute, which a law bounds from above alone: attackers decide nothing here."""
+    limit, ends, row = f"{ATTRIBUTE}: {label}", [], cell.attributes.get(label)
+    if cell.lawful is not None and row is not None:
         ends.append((row["upper"], _by(cell.lawful)))
     if (claim := cell.claimed()) is not None:
         ends.append((loss_at(success_bound(claim[0], 2, claim[1]), 2), CLAIM))
     both = LimitEvidence(limit, allowed, high=min(ends, default=None))
     if both.stays:
         return both
-    why = "a law bounds it from above alone" if ends else cell.no_law["why"]
-    settles = "attackers who infer it, which can show that it is exceeded, or a smaller budget"
+    if ends:
+        why, settles = "a law bounds it from above alone", "a smaller budget"
+    elif cell.lawful is None:
+        why, settles = cell.no_law["why"], cell.no_law["settles"]
+    else:
+        why, settles = "by the law it was not computed", None
     return LimitEvidence(limit, allowed, high=both.high, why=why, settles=settles)
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from epsilometer.auditing.estimation.counting import counted
+from epsilometer.auditing.estimation.successes import clopper_pearson
 
 TAIL = 4.0  # nats: the level of `delta_at_4`
 WEIGHT = math.exp(TAIL)
@@ -55,11 +56,18 @@ class Scored:
 
 
 def lower_end(attacks: Sequence[Scored], candidates: int, alpha: float) -> float | None:
-    """The delta at 4 nats that the surest guesses of these attacks prove, at confidence 1 - alpha / 2.
+    """The delta at 4 nats that the surest guesses of these attacks prove: the first of `ends`."""
+    both = ends(attacks, candidates, alpha)
+    return None if both is None else both[0]
+
+
+def ends(attacks: Sequence[Scored], candidates: int, alpha: float) -> tuple[float, float] | None:
+    """Between what a - e^4 b / (k - 1) lies for the surest guesses of these attacks, each end at 1 - alpha / 2.
 
     attacks: on the same trials, whose order says nothing about their sources; which of them proves most is learnt on
-    the first half. 0 means no evidence, never private. None where it is not testable: no count of the second half's
-    trials could prove anything.
+    the first half. The lower end is one of delta at 4 nats, where 0 means no evidence, never private. The upper end is
+    of these guesses alone: it bounds no other attack, and no delta. None where it is not testable: no count of the
+    second half's trials could prove anything.
     """
     trials = len(attacks[0].right)
     first, second = slice(trials // 2), slice(trials // 2, trials)
@@ -69,7 +77,9 @@ def lower_end(attacks: Sequence[Scored], candidates: int, alpha: float) -> float
     learnt = [threshold(scored.part(first), candidates, alpha) for scored in attacks]
     chosen = max(range(len(attacks)), key=lambda i: learnt[i][1])
     hits, misses = attacks[chosen].part(second).beyond(learnt[chosen][0])
-    return max(0.0, float(_proved(np.array([hits]), np.array([misses]), left, candidates, alpha=alpha)[0]))
+    low = float(_proved(np.array([hits]), np.array([misses]), left, candidates, alpha=alpha)[0])
+    named, other = (clopper_pearson(count, left, alpha / 2) for count in (hits, misses))
+    return max(0.0, low), max(0.0, named[1] - WEIGHT * other[0] / (candidates - 1))
 
 
 def fewest_trials(delta: float, candidates: int, alpha: float) -> int:
@@ -86,6 +96,11 @@ def fewest_trials(delta: float, candidates: int, alpha: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return 2 * high - 1  # the second half has the odd one
+
+
+def fewest_without(delta: float, alpha: float) -> int:
+    """The fewest trials whose upper end (`ends`) can be this delta: of no sure guess at all."""
+    return 2 * math.ceil(math.log(alpha / 4) / math.log1p(-delta))
 
 
 def threshold(scored: Scored, candidates: int, alpha: float) -> tuple[float, float]:

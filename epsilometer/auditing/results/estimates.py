@@ -33,7 +33,7 @@ from epsilometer.auditing.estimation.abstention import worst_output
 from epsilometer.auditing.estimation.posteriors import averaged, departure
 from epsilometer.auditing.estimation.roc import rate
 from epsilometer.auditing.estimation.successes import Estimate, Prior, estimate, strongest
-from epsilometer.auditing.estimation.tail import Scored, lower_end
+from epsilometer.auditing.estimation.tail import Scored, ends
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.trials.design import STANDARD
 from epsilometer.auditing.trials.sampling import Trials, matched
@@ -78,7 +78,7 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
     `strongest` is that of the attack with most successes among those that see only what is released, at level alpha / m
     for m such attacks; it is left out if there are none. `strongest_inside` is the same over all attacks. `best_attack`
     names the attack that was chosen. The `worst_output` of these rows is the largest of any of the m attacks, at the
-    same level; their `delta_at_4_low` is that of the attack which did best on the first half of the trials. prior: the
+    same level; their deltas at 4 nats are of the attack that did best on the first half of the trials. prior: the
     probabilities of the slots, as in `Design`; with a prior there is neither.
     """
     return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
@@ -103,7 +103,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
     def seen(of: str, among: tuple[str, ...], level: float) -> dict[str, Any]:
         return {
             "worst_output": _worst_output(attacked, among, alpha) if prior is None else None,
-            "delta_at_4_low": _tail(attacked, among, alpha) if prior is None else None,
+            **_tail(attacked, among, None if prior is not None else alpha),
             **_rates(attacked, of, level),
             **_by_law(attacked.guesses[of].posteriors, own[of], level, departed(of)),
             "equal_successes": int(np.count_nonzero(right[of] & equal)),
@@ -167,11 +167,12 @@ def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> flo
     return max(losses, default=None)
 
 
-def _tail(attacked: Attacked, among: Sequence[str], alpha: float) -> float | None:
-    """Returns the delta at 4 nats that the attack proves which did best on the first half of the trials."""
+def _tail(attacked: Attacked, among: Sequence[str], alpha: float | None) -> dict[str, float | None]:
+    """Between what delta at 4 nats lies by the attack that did best on the first half of the trials; alpha: if any."""
     trials, guesses = attacked.trials, [attacked.guesses[name] for name in among]
     scored = [Scored(guess.slots == trials.target, guess.scores) for guess in guesses]
-    return lower_end(scored, trials.candidates.shape[1], alpha)
+    both = None if alpha is None else ends(scored, trials.candidates.shape[1], alpha)
+    return dict(zip(("delta_at_4_low", "delta_at_4_high"), both or (None, None), strict=True))
 
 
 def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | None]:

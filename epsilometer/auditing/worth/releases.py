@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import polars as pl
 
-from epsilometer.auditing.worth.leakage import Identifier, survives
+from epsilometer.auditing.worth.leakage import Identifier, by_entity, survives
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema
 
@@ -40,14 +40,18 @@ class HasPublicReleases(Protocol):
 def standing(identifiers: Iterable[Sequence[Identifier]], releases: Sequence[str]) -> pl.DataFrame:
     """Returns a row a kind: how many identifiers there are, and how many stand in one of the releases.
 
-    identifiers: of each audited text.
+    identifiers: of each audited text. Mentions of one entity are one identifier, as in `leakage`: it stands where any
+    of them does.
     """
-    every = [identifier for some in identifiers for identifier in some]
+    every = [mentions for some in identifiers for mentions in by_entity(some)]
     there = [False] * len(every)
     for release in releases:
-        there = [seen or survives(each.text, release) for each, seen in zip(every, there, strict=True)]
+        there = [
+            seen or any(survives(mention.text, release) for mention in mentions)
+            for mentions, seen in zip(every, there, strict=True)
+        ]
     counts: dict[str, list[int]] = {}
-    for each, seen in zip(every, there, strict=True):
+    for (each, *_), seen in zip(every, there, strict=True):
         of_kind = counts.setdefault(each.kind, [0, 0, 0])
         of_kind[:] = [of_kind[0] + 1, of_kind[1] + each.recorded, of_kind[2] + seen]
     return pl.DataFrame(

@@ -31,11 +31,20 @@ CELL = {"dataset": "letters", "mechanism": "mine", "epsilon": 1.0}
 NO_VERDICT = pl.DataFrame(schema={"mechanism": pl.String, "epsilon": pl.Float64, "verdict": pl.String})
 
 
-def attacked(successes: int = 500, trials: int = 1000, tail: float | None = 0.0, **of: Any) -> dict[str, Any]:
-    """The strongest attack of a cell. tail: what its sure guesses prove of delta at 4 nats."""
+def attacked(
+    successes: int = 500, trials: int = 1000, tail: float | None = 0.0, most: float = 0.005, **of: Any
+) -> dict[str, Any]:
+    """The strongest attack of a cell. tail, most: between what its sure guesses prove delta at 4 nats to lie."""
     e = estimate(successes, trials)
     numbers = {name: getattr(e, name) for name in ("trials", "candidates", "successes", "success_rate")}
-    losses = {"loss": e.loss, "point": e.point, "upper": e.upper, "ceiling": e.ceiling, "delta_at_4_low": tail}
+    losses = {
+        "loss": e.loss,
+        "point": e.point,
+        "upper": e.upper,
+        "ceiling": e.ceiling,
+        "delta_at_4_low": tail,
+        "delta_at_4_high": most,
+    }
     rest = {"attack": STRONGEST, "released": True, "control": False, "departs": False}
     return CELL | numbers | losses | rest | of
 
@@ -125,6 +134,32 @@ def test_a_black_box_is_never_within_however_many_trials_it_has() -> None:
     assert said["identifiers: name"] == WITHIN, "what is counted is the thing itself"
     assert said[ALL] == said["loss"] == said["delta_at_4"] == NOT_EXCEEDED
     assert set(table.filter(limit="loss")["settles"]) == {"a law of what is released"}
+
+
+def test_a_tail_that_nothing_proves_is_not_shown_to_be_kept() -> None:
+    """The surest guesses may come to a fifth; and 1,000 trials without any such guess leave more than .01 open."""
+    sure = decided([attacked(trials=2000, tail=0.0, most=0.2)]).filter(limit="delta_at_4").to_dicts()[0]
+    assert (sure["decision"], sure["why"]) == (NOT_SHOWN, "the surest guesses may lie on either side")
+    assert (sure["needed"], sure["settles"]) == (None, "trials")
+    few = decided([attacked(tail=0.0, most=0.012)]).filter(limit="delta_at_4").to_dicts()[0]
+    assert (few["decision"], few["needed"]) == (NOT_SHOWN, 1200)
+
+
+def test_a_claim_bounds_the_loss_whatever_the_alpha_of_intervals() -> None:
+    claimed = law(0.1, 3.0, claimed_any=0.9, verdict=NOT_REFUTED)
+    row = decided([attacked()], [claimed], alpha=0.001).filter(limit="loss").to_dicts()[0]
+    assert (row["decision"], row["high_by"]) == (WITHIN, "claim")
+    open_ = decided([attacked()], [claimed | {"claimed_any": 1.75}], alpha=0.001).filter(limit="loss").to_dicts()[0]
+    assert open_["high"] == pytest.approx(1.75)
+
+
+def test_what_an_attribute_lacks_is_what_would_settle_it() -> None:
+    """Attackers decide nothing here, so none is asked for; and a law without a figure says nothing of alpha."""
+    hidden = {"letters": ["gender"]}
+    row = decided([attacked()], LAWFUL, hidden=hidden).filter(limit="attribute: gender").to_dicts()[0]
+    assert (row["decision"], row["why"], row["settles"]) == (NOT_SHOWN, "by the law it was not computed", None)
+    black = decided([attacked()], hidden=hidden).filter(limit="attribute: gender").to_dicts()[0]
+    assert black["settles"] == "a law of what is released"
 
 
 def test_the_coin_at_one_nat_is_beyond() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from epsilometer.auditing.estimation.successes import clopper_pearson
-from epsilometer.auditing.estimation.tail import Scored, difference, lower_end, threshold
+from epsilometer.auditing.estimation.tail import Scored, difference, ends, fewest_without, lower_end, threshold
 
 ALPHA = 0.01
 FALSE_ALARM = 1e-9
@@ -39,6 +39,19 @@ def test_the_bound_is_that_of_both_rates_on_the_second_half() -> None:
     assert threshold(Scored(right[:1000], scores[:1000]), 2, ALPHA)[0] == 1.0
     assert lower_end([Scored(right, scores)], 2, ALPHA) == max(0.0, low - math.exp(4) * high)
     assert difference(300, 1, 1000, 2) == pytest.approx(0.3 - math.exp(4) / 1000)
+
+
+def test_the_upper_end_is_of_the_guesses_that_were_chosen() -> None:
+    """By the same rates turned round: below their difference in at most alpha / 2 of 200 runs."""
+    share = 0.2
+    highs = [both[1] for seed in range(200) if (both := ends([coin(share, 2_000, seed)], 2, ALPHA)) is not None]
+    assert len(highs) == 200
+    assert sum(high < share for high in highs) <= stats.binom.isf(FALSE_ALARM, 200, ALPHA / 2)
+    right = np.arange(2_000) % 2 == 0
+    assert ends([Scored(right, np.ones(2_000))], 2, ALPHA) == (0, 0)
+    nobody = fewest_without(0.01, ALPHA)
+    assert ends([Scored(np.zeros(nobody, bool), None)], 2, ALPHA) == (0, 0)
+    assert clopper_pearson(0, nobody // 2, ALPHA / 2)[1] <= 0.01 < clopper_pearson(0, nobody // 2 - 1, ALPHA / 2)[1]
 
 
 def test_a_coin_is_seen_and_not_overstated() -> None:

@@ -24,6 +24,8 @@ def test_identifiers_of_all_texts_are_looked_for_in_all_releases() -> None:
     assert rows["name"] == {"kind": "name", "identifiers": 2, "recorded": 2, "standing": 1}
     assert rows["order number"] == {"kind": "order number", "identifiers": 1, "recorded": 0, "standing": 0}
     assert standing([[], []], PUBLIC).is_empty()
+    mentions = [[Identifier("name", "Ann Lee", True, "1"), Identifier("name", "A. Lee", True, "1")]]
+    assert standing(mentions, PUBLIC).select("identifiers", "standing").row(0) == (1, 1), "one entity, two mentions"
 
 
 @pytest.mark.parametrize("settings", [{}, {"law": "subset_selection", "size": 2}])
