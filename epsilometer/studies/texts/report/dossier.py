@@ -188,16 +188,6 @@ def blocks(of: Dossier) -> list[Block]:
         ]
         for limited in of.limits
     ]
-    named = [
-        [
-            f"{n.among:,}",
-            _of_100(n.guessing),
-            _of_100(n.at_least),
-            _of_100(n.at_most, "unknown"),
-            _of_100(n.at_most_compared, "unknown"),
-        ]
-        for n in of.named
-    ]
     return [
         Paragraph(" · ".join(of.source.values()), "note"),
         Paragraph(of.answer, _KIND.get(of.decision, "open")),
@@ -220,16 +210,12 @@ def blocks(of: Dossier) -> list[Block]:
             "that their limits do not divide by n.",
             "note",
         ),
-        Paragraph(
-            "Of 100 rewrites, for so many their source is named, among texts that differ as the audited ones do:"
-        ),
+        Paragraph("Of 100 rewrites, for so many their source is named, among texts that differ as the audited ones:"),
         Grid(
             ["among texts", "by guessing", "by our attacks, at least", "by anybody, at most", "on the pairs compared"],
-            named,
+            [*map(_row, of.named)],
         ),
-        Paragraph(
-            "The last column bounds anybody as well, without an interval for pairs that were not compared.", "note"
-        ),
+        Paragraph("The last column is for anybody too, without an interval for pairs not compared.", "note"),
         Heading("Singling out, linkability, inference (WP29, Opinion 05/2014)"),
         Grid(["risk", "asks", "here"], [[s.about, s.asks, s.here] for s in of.questions], (), (20, 46, 100)),
         Heading("Privacy hazards (NIST SP 800-226)"),
@@ -242,6 +228,11 @@ def blocks(of: Dossier) -> list[Block]:
         Paragraph("Another model, other data, other settings or other code: anything with another SHA-256 than these."),
         Grid(["of", "SHA-256"], [[each.of, each.sha256] for each in of.hashes], (), (40, 126)),
     ]
+
+
+def _row(named: Named) -> list[str]:
+    by_law = [_of_100(value, "unknown") for value in (named.at_most, named.at_most_compared)]
+    return [f"{named.among:,}", _of_100(named.guessing), _of_100(named.at_least), *by_law]
 
 
 def _how(of: Dossier) -> str:
@@ -325,7 +316,7 @@ def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> 
         return _Law(stated=len(tests) > 0, departs=departs)
     curve = _rows_of(results.exact_curves.filter(pairs=ALL), *of).sort("level")
     high = rows["all_high"][0] if results.params.audit.alpha >= ALPHA else None
-    return _Law(True, departs, high, curve["level"].to_list(), curve["delta_high"].to_list())
+    return _Law(True, departs, high, levels=curve["level"].to_list(), deltas=curve["delta_high"].to_list())
 
 
 def _answer(release: Release, whole: Mapping[str, Any]) -> str:
