@@ -122,7 +122,7 @@ def ranked_by_worth(text: str, won: set[str]) -> list[str]:
         for row in table.rows if worth else ():
             placed = any(number(row[column]) is not None for column in ranks)
             cell = next((cell for column, cell in row.items() if column.startswith("delta at 4")), "")
-            tail = number(cell)
+            tail = number(cell.rpartition(" to ")[2])
             allowed = tail is not None and tail <= TAIL_ALLOWED and not cell.startswith("≥")
             if placed and (row.get("mechanism", "").startswith(COIN) or not allowed):
                 wrong.append(f"{table.heading}: {row.get('mechanism')}")

@@ -59,26 +59,37 @@ def exactly(row: Mapping[str, Any]) -> str:
     return f"{shown} ± {rounded(row['error'] + away, 2, UP):,.2f}"
 
 
+def followed(exact: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
+    """The exact losses without those of cells whose rewrites depart from the law: they are not the code's."""
+    departed = estimates.filter("departs").select(CELL).unique()
+    return exact.join(departed, on=CELL, how="anti", nulls_equal=True, maintain_order="left")
+
+
 def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     """A row a data set, mechanism and epsilon: between what delta at 4 nats lies, `tail_low` and `tail`.
 
-    By the law of what is released, between the texts by which mechanisms are compared; `tail` alone by that of latents,
-    which bounds the text's; `tail_low` alone by attacks, over all trials. Null where nothing is known or testable.
+    By the law of what is released, over all pairs of the texts by which mechanisms are compared; `tail` alone by that
+    of latents, which bounds the text's; `tail_low` alone by attacks, over all trials, which is all that is left where
+    rewrites depart from the law. Null where nothing is known or testable.
     """
-    law = by_equal_length(exact).select(*CELL, "released", low="delta_at_4_low", tail="delta_at_4")
+    law = by_equal_length(followed(exact, estimates)).select(
+        *CELL, "released", low="all_delta_at_4_low", tail="all_delta_at_4"
+    )
     both = strongest(estimates).select(*CELL, "delta_at_4_low").join(law, on=CELL, how="left", nulls_equal=True)
-    low = pl.when("released").then("low").when(pl.col("released").is_null()).then("delta_at_4_low")
+    low = pl.when(pl.col("tail").is_null()).then("delta_at_4_low").when("released").then("low")
     return both.select(*CELL, tail_low=low, tail="tail")
 
 
 def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl.DataFrame:
     """As `strongest`, with the losses by which mechanisms are compared; exact: whether that is the exact average.
 
-    Where exact losses of a data set are known over pairs of equal length, all losses are over such pairs: `loss`,
-    `point` and `upper` are then the exact average, with its error, of what a law says about what is released, and
-    those of the trials whose candidates have equally many words elsewhere. Beside them `tail_low` and `tail` (`tails`).
+    Where exact losses of a data set are known over pairs of equal length, all losses are over such pairs. Of what a law
+    says about what is released, `point` is the exact average over the pairs compared, `loss` and `upper` the ends over
+    all pairs, by which it is decided; elsewhere all three are those of the trials whose candidates have equally many
+    words. A law that the rewrites depart from counts for nothing. Beside them `tail_low` and `tail` (`tails`).
     alpha: of the audit.
     """
+    exact = followed(exact, estimates)
     laws = {tuple(row[name] for name in CELL): row for row in by_equal_length(exact.filter("released")).to_dicts()}
     matched = set(exact.filter(pairs=EQUAL)["dataset"])
     tests = estimates.filter(pl.col("released"), ~pl.col("attack").is_in(CHOSEN)).group_by(CELL).len("tests")
@@ -86,12 +97,13 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
 
     def compared(row: dict[str, Any]) -> dict[str, Any]:
         law = laws.get(tuple(row[name] for name in CELL))
+        upper = math.inf if law is None or law["all_high"] is None else law["all_high"]
         if law is not None and law["method"].startswith(AT_LEAST):
             low = law["average_low"]
-            return {"loss": low, "point": low, "upper": law["average_high"], "ceiling": low, "exact": False}
+            return {"loss": low, "point": low, "upper": upper, "ceiling": low, "exact": False}
         if law is not None:
-            ends = {"loss": law["average_low"], "upper": law["average_high"]}
-            return {"point": law["average"], **ends, "ceiling": math.inf, "exact": True}
+            low = law["all_low"] or 0.0
+            return {"point": law["average"], "loss": low, "upper": upper, "ceiling": math.inf, "exact": True}
         if row["dataset"] in matched and row["equal_trials"]:
             of = (row["equal_successes"], row["equal_trials"], row["candidates"], alpha / row["tests"])
             estimated = estimate(*of)

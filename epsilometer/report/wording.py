@@ -14,6 +14,7 @@ from scipy.special import stdtrit
 from epsilometer.core.rounding import DOWN, NEAREST, NOT_TESTABLE, UP, rounded
 
 _NAMED = 6  # names in one sentence before the rest is counted
+_APART = 1.01  # times the lower end; what is nearer is one figure
 
 
 def nats(value: float, ceiling: float = math.inf, way: str = NEAREST) -> str:
@@ -102,11 +103,16 @@ def share_proved(part: float) -> str:
 
 
 def tail_words(low: float | None, high: float | None) -> str:
-    """What is known of delta at 4 nats: `0.18`, `≥ 0.12` by attacks, `≤ 0.3` by latents, `not testable`."""
+    """What is known of delta at 4 nats: `0.18`, `≥ 0.12` by attacks, `≤ 0.3` by latents, `not testable`.
+
+    Ends that lie apart are both said: `0.1 to 0.3`.
+    """
     if high is None:
         return NOT_TESTABLE if low is None else f"≥ {_digits(low, DOWN)}"
     if 0 < high < 1e-6:
         return "< 10⁻⁶"
+    if low is not None and high > _APART * low:
+        return f"{_digits(low, DOWN)} to {_digits(high, UP)}"
     return f"{'≤ ' if low is None else ''}{_digits(high, UP)}"
 
 

@@ -68,6 +68,13 @@ _EXACT_TOOLTIP = [
 ]  # fmt: skip
 
 
+_BY_LAW = (
+    " The first row has losses by the mechanisms' laws, between texts of equal length: its bands are the numerical "
+    "error of the average, and the median to 95 % of pairs; its dots are hollow where the law is of what is not "
+    "released."
+)
+
+
 def section(results: TextResults) -> Section:
     """The curves of every data set; their files have a legend each, the page one for all of them."""
     estimates, exact = results.estimates, by_equal_length(results.exact)
@@ -81,9 +88,9 @@ def section(results: TextResults) -> Section:
         "between mechanisms; horizontal positions cannot**: one mechanism spends its ε on each word, another on a "
         "whole text or per unit of distance, as its claim says.",
         f"Line: the proven loss (a lower bound at confidence {confidence(results.params.audit.alpha)}); dots: plug-in "
-        "value, hollow where the attack sees what is not released; band: up to the upper end of the interval; dashes: "
-        "the most that so many trials can show."
-        + (" The first row has losses by the mechanisms' laws, between texts of equal length." if len(exact) else ""),
+        "value, hollow where the attack sees what is not released or was not validated for so many candidates; band: "
+        "up to the upper end of the interval; dashes: the most that so many trials can show."
+        + (_BY_LAW if len(exact) else ""),
     )
     cells = [(cell.dataset, cell.mechanism) for cell in results.params.cells.values()]
     order = pl.DataFrame(cells, schema=CELL[:2], orient="row").unique(maintain_order=True).with_row_index("order")

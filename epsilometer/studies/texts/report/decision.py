@@ -8,7 +8,7 @@ no sentence: they are not to be used. Losses are in nats.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,17 @@ from epsilometer.auditing.schemas import DECISIONS
 from epsilometer.core.rounding import DOWN, UP, beside
 from epsilometer.report.section import NEXT, Section
 from epsilometer.report.table import NONE, Table, by_budget
-from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed, plural, share
+from epsilometer.report.wording import (
+    at_budget,
+    at_budgets,
+    at_most,
+    budget,
+    confidence,
+    inflected,
+    listed,
+    plural,
+    share,
+)
 from epsilometer.studies.texts.report import known_loss
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import decisions_path
@@ -72,7 +82,7 @@ def section(results: TextResults) -> Section:
             *languages(results),
             *[f"**Next.** {step}" for step in steps(table, every)[1:]],
         ],
-        blocks=[*matrices(table), *reasons(table)],
+        blocks=[*matrices(table), *reasons(table, results.params.audit.alpha)],
         first_screen=[*first, *[(NEXT, step) for step in steps(table, every)[:1]]],
         alarm=bool(alarms),
     )
@@ -103,16 +113,27 @@ def sentence(answer: Answer) -> str:
         return "No mechanism but controls was audited."
     if answer.usable:
         return f"Yes, by {at_budgets(answer.usable, answer.audited)}: within every limit that applies.{_rest(answer)}"
-    if unread := answer.by.get(WITHIN):
-        return f"No: {at_budgets(unread, answer.audited)} is within, but hardly reads the texts."
+    unread = _unread(answer)
     if unexceeded := answer.by.get(NOT_EXCEEDED):
         return (
             f"Not shown, though no attack exceeded the limits for {at_budgets(unexceeded, answer.audited)}."
-            f"{_rest(answer)}"
+            f"{unread}{_rest(answer)}"
         )
     if unshown := answer.by.get(NOT_SHOWN):
-        return f"Not yet. Not shown to be within: {at_budgets(unshown, answer.audited)}.{_rest(answer)}"
+        return f"Not yet. Not shown to be within: {at_budgets(unshown, answer.audited)}.{unread}{_rest(answer)}"
+    if unread:
+        return f"No.{unread}{_rest(answer)}"
     return f"No: every budget of {listed(_names(answer.audited))} is beyond the limits."
+
+
+def _unread(answer: Answer) -> str:
+    """Who is within, and hardly reads the texts."""
+    cells = answer.by.get(WITHIN, ())
+    if not cells:
+        return ""
+    of = len(_names(cells))
+    are, read = inflected(of, "is", "are"), inflected(of, "reads", "read")
+    return f" {at_budgets(cells, answer.audited)} {are} within, but hardly {read} the texts."
 
 
 def _rest(answer: Answer) -> str:
@@ -126,9 +147,13 @@ def _rest(answer: Answer) -> str:
 def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
     """What to do next, with names."""
     said = []
-    released = [f"{each.dataset} by {at_budget(*_largest(each.usable))}" for each in every if each.usable]
+    usable = [each for each in every if each.usable]
+    released = [f"{each.dataset} by {at_budget(*_largest(each.usable))}" for each in usable]
     if released:
-        said.append(f"Release {listed(released)}; decide again when the mechanism, its model or the texts change.")
+        several = any(len(_names(each.usable)) > 1 for each in usable)
+        first = ", and of several mechanisms within the first by name" if several else ""
+        again = "decide again when the mechanism, its model or the texts change"
+        said.append(f"Release {listed(released)} (the largest budget within{first}); {again}.")
     nowhere = [each for each in every if each.audited and not each.usable]
     if nowhere:
         smallest = {name for each in nowhere for name, epsilon in each.audited if epsilon is not None}
@@ -214,7 +239,10 @@ def in_a_cell(cell: pl.DataFrame) -> str:
     word = {NOT_EXCEEDED: "not exceeded"}.get(whole["decision"], whole["decision"])
     at = "" if whole["epsilon"] is None else f"ε {budget(whole['epsilon'])}: "
     decisive = deciding(cell)
-    return f"{at}{word}{f' ({figure(decisive)})' if decisive else ''}"
+    if decisive is None:
+        why = f" ({whole['why']})" if _by_smaller(cell) else ""
+        return f"{at}{word}{why}"
+    return f"{at}{word} ({figure(decisive)})"
 
 
 def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
@@ -226,6 +254,11 @@ def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
     if word == WITHIN:
         return max(rows, key=lambda row: row["high"] / row["allowed"])
     return next((row for row in rows if row["high"] is not None or row["low"] is not None), None)
+
+
+def _by_smaller(cell: pl.DataFrame) -> bool:
+    """Whether a cell is not shown though none of its limits is open: a smaller budget is not within."""
+    return cell.filter(decision=NOT_SHOWN)["limit"].to_list() == [ALL]
 
 
 def figure(row: Mapping[str, Any]) -> str:
@@ -248,8 +281,8 @@ def limit_name(limit: str) -> str:
     return plural(of) if kind == IDENTIFIERS and of else _NAMES.get(limit, of or limit)
 
 
-def reasons(table: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set: the decision of each cell, and between what each limit's figure lies."""
+def reasons(table: pl.DataFrame, alpha: float) -> Iterator[Table]:
+    """A table a data set: the decision of each cell, and between what each limit's figure lies. alpha: of the audit."""
     for (dataset,), rows in table.group_by("dataset", maintain_order=True):
         shown = []
         for (mechanism, epsilon), cell in rows.group_by("mechanism", "epsilon", maintain_order=True):
@@ -260,7 +293,8 @@ def reasons(table: pl.DataFrame) -> Iterator[Table]:
             shown.append(row)
         yield Table(
             f"Decisions on {dataset}",
-            "Each figure lies between these ends; a dash where nothing is known.",
+            f"Each figure lies between these ends, each at {confidence(alpha, 2)}, not all at once; a dash where "
+            "nothing is known.",
             shown,
             folded=True,
         )
@@ -301,20 +335,25 @@ def violated(results: TextResults) -> list[str]:
     return [f"Distrust the claim of {at_budgets(broken.rows(), [])}: it or the code is wrong."]
 
 
-def chosen(table: pl.DataFrame) -> dict[str, tuple[str, float | None]]:
-    """The cell of each data set that a reader would use: the largest budget within, else what loses least."""
+def chosen(table: pl.DataFrame, unread: Container[tuple[str, str]] = ()) -> dict[str, tuple[str, float | None]]:
+    """The cell of each data set that a reader would use: the largest budget within, else what loses least.
+
+    unread: data sets with mechanisms that hardly read them, which are used only where there is nothing else.
+    """
     cells = {}
     for (dataset,), rows in table.filter(~pl.col("control")).group_by("dataset", maintain_order=True):
         losses = {
             (m, e): low for m, e, low in rows.filter(limit=LOSS).select("mechanism", "epsilon", "low").iter_rows()
         }
+        losses = {cell: low for cell, low in losses.items() if (dataset, cell[0]) not in unread} or losses
         within = rows.filter(limit=ALL, decision=WITHIN).select("mechanism", "epsilon").rows()
+        within = [cell for cell in within if cell in losses]
         cells[str(dataset)] = _largest(within) if within else min(losses, key=lambda cell: losses[cell])
     return cells
 
 
 def _largest(cells: Budgets) -> tuple[str, float | None]:
-    """The first mechanism at its largest budget."""
+    """The first mechanism by name, at its largest budget."""
     name = min(_names(cells))
     return max((cell for cell in cells if cell[0] == name), key=lambda cell: cell[1] or 0.0)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,13 +21,14 @@ from epsilometer.auditing.decisions.decide import BEYOND, DOES_NOT_APPLY, NOT_EX
 from epsilometer.auditing.decisions.limits import ATTRIBUTE, DELTA, IDENTIFIERS, LOSS
 from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.exact_loss.risk import largest_success
-from epsilometer.auditing.exact_loss.rows import ALL
-from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.exact_loss.rows import ALL, ALPHA
+from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.schemas import DECISIONS
 from epsilometer.core.component import IDENTIFICATION, names
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import at_budget
-from epsilometer.core.rounding import NOT_TESTABLE
+from epsilometer.core.rounding import DOWN, NOT_TESTABLE, UP, beside
+from epsilometer.report.rows import OPTIMAL
 from epsilometer.report.sheet import Block, Grid, Heading, Paragraph
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import decisions_path
@@ -77,7 +78,13 @@ class Named(_Model):
     among: int
     guessing: float
     at_least: float | None = Field(description="by the strongest attack, rounded down; null where it was not measured")
-    at_most: float | None = Field(description="by whoever tries, by the mechanism's law, rounded up; null without one")
+    at_most: float | None = Field(
+        description="by whoever tries, over all pairs of texts, by the mechanism's law, rounded up; null without one, "
+        "and among other numbers than the audit's"
+    )
+    at_most_compared: float | None = Field(
+        description="the same on the pairs of texts compared, without an interval for the others"
+    )
 
 
 class Said(_Model):
@@ -98,7 +105,7 @@ class Hash(_Model):
 class Dossier(_Model):
     """One release. `schema` changes with every change that a reader would notice."""
 
-    version: Literal["epsilometer/dossier/1"] = Field(alias="schema", default="epsilometer/dossier/1")
+    version: Literal["epsilometer/dossier/2"] = Field(alias="schema", default="epsilometer/dossier/2")
     source: dict[str, str] = Field(description="date, profile, commit, device, and the version of epsilometer")
     release: Release
     decision: str = Field(description="within, beyond, no attack of ours exceeded it, or not shown")
@@ -130,7 +137,9 @@ def dossier(
     own = results.table(decisions_path(), DECISIONS).filter(dataset=of.dataset, mechanism=of.mechanism)
     at = _budget(own, epsilon)
     rows = own.filter(pl.col("epsilon").eq_missing(pl.lit(at, pl.Float64))).to_dicts()
-    best = _row_of(results.estimates, of.dataset, of.mechanism, at, attack=STRONGEST)
+    tried = _rows_of(results.estimates, of.dataset, of.mechanism, at)
+    best = tried.row(by_predicate=pl.col("attack") == STRONGEST, named=True)
+    law = _law(results, tried, best)
     whole = next(row for row in rows if row["limit"] == WHOLE)
     limits = [Limited(**{name: row[name] for name in Limited.model_fields}) for row in rows if row["limit"] != WHOLE]
     verdict = next(
@@ -144,7 +153,7 @@ def dossier(
         texts=results.record(f"data/trials/{of.dataset}.json")["texts"],
         trials=best["trials"],
         candidates=best["candidates"],
-        attacks=sorted(set(results.params.attacks)),
+        attacks=sorted({*tried["attack"]} - {*CHOSEN}),
         strongest=best["best_attack"] or STRONGEST,
         alpha=results.params.audit.alpha,
     )
@@ -157,10 +166,10 @@ def dossier(
         budgets={_epsilon(row["epsilon"]): row["decision"] for row in own.filter(limit=WHOLE).to_dicts()},
         claim=best["claim"],
         claim_verdict=_claim(best["claim"], verdict),
-        named=_named(results, release, best),
+        named=_named(release, best, law),
         questions=_questions(limits),
-        hazards=_hazards(best, limits, _claim(best["claim"], verdict)),
-        not_tested=_not_tested(release, limits),
+        hazards=_hazards(best, limits, _claim(best["claim"], verdict), fit=law.fit),
+        not_tested=_not_tested(release, limits, lawful=law.stated),
         would_change=_would_change(limits),
         hashes=[Hash(of=name, sha256=value) for name, value in hashes.items()],
     )
@@ -173,13 +182,12 @@ def blocks(of: Dossier) -> list[Block]:
             limited.decision,
             limited.limit,
             _figure(limited.allowed),
-            _end(limited, limited.low, limited.low_by, _nothing(limited)),
-            _end(limited, limited.high, limited.high_by, "unknown"),
+            _end(limited.low, limited, DOWN) or _nothing(limited),
+            _end(limited.high, limited, UP) or "unknown",
             _open(limited),
         ]
         for limited in of.limits
     ]
-    named = [[f"{n.among:,}", _of_100(n.guessing), _of_100(n.at_least), _of_100(n.at_most)] for n in of.named]
     return [
         Paragraph(" · ".join(of.source.values()), "note"),
         Paragraph(of.answer, _KIND.get(of.decision, "open")),
@@ -197,12 +205,17 @@ def blocks(of: Dossier) -> list[Block]:
         Paragraph(
             "loss and attributes in nats: at 1 nat an adversary guesses rightly between two texts in 73 of 100 cases. "
             "delta_at_4: the probability of outputs beyond what odds of 55 to 1 account for; the share of texts given "
-            "away at such odds may be larger. identifiers: the share that stands in rewrites. All are of one text: a "
-            "person with n texts may lose n times as much.",
+            "away at such odds may be larger. identifiers: the share that stands in rewrites. All are of one text. Of "
+            "a person with n texts the loss is at most n times as much; delta_at_4 and attributes may grow faster, so "
+            "that their limits do not divide by n.",
             "note",
         ),
-        Paragraph("Of 100 rewrites, for so many their source is named, among texts that differ as those compared did:"),
-        Grid(["among texts", "by guessing", "by our attacks, at least", "by anybody, at most"], named),
+        Paragraph("Of 100 rewrites, for so many their source is named, among texts that differ as the audited ones:"),
+        Grid(
+            ["among texts", "by guessing", "by our attacks, at least", "by anybody, at most", "on the pairs compared"],
+            [*map(_row, of.named)],
+        ),
+        Paragraph("The last column is for anybody too, without an interval for pairs not compared.", "note"),
         Heading("Singling out, linkability, inference (WP29, Opinion 05/2014)"),
         Grid(["risk", "asks", "here"], [[s.about, s.asks, s.here] for s in of.questions], (), (20, 46, 100)),
         Heading("Privacy hazards (NIST SP 800-226)"),
@@ -215,6 +228,11 @@ def blocks(of: Dossier) -> list[Block]:
         Paragraph("Another model, other data, other settings or other code: anything with another SHA-256 than these."),
         Grid(["of", "SHA-256"], [[each.of, each.sha256] for each in of.hashes], (), (40, 126)),
     ]
+
+
+def _row(named: Named) -> list[str]:
+    by_law = [_of_100(value, "unknown") for value in (named.at_most, named.at_most_compared)]
+    return [f"{named.among:,}", _of_100(named.guessing), _of_100(named.at_least), *by_law]
 
 
 def _how(of: Dossier) -> str:
@@ -256,10 +274,49 @@ def _budget(own: pl.DataFrame, epsilon: float | None) -> float | None:
     return budget
 
 
-def _row_of(table: pl.DataFrame, dataset: str, mechanism: str, epsilon: float | None, **more: str) -> dict[str, Any]:
-    some = table.filter(dataset=dataset, mechanism=mechanism, **more)
-    row: dict[str, Any] = some.filter(pl.col("epsilon").eq_missing(pl.lit(epsilon, pl.Float64))).row(0, named=True)
-    return row
+def _rows_of(table: pl.DataFrame, dataset: str, mechanism: str, epsilon: float | None) -> pl.DataFrame:
+    some = table.filter(dataset=dataset, mechanism=mechanism)
+    return some.filter(pl.col("epsilon").eq_missing(pl.lit(epsilon, pl.Float64)))
+
+
+@dataclass(frozen=True)
+class _Law:
+    """What the stated law of a cell says of naming sources.
+
+    stated: whether there is one. departs: whether rewrites depart from it, None where that was not tested. high: the
+    upper end of the loss over all pairs, at ALPHA. levels, deltas: the curve of delta on the pairs compared. All of
+    them only where the law may be believed.
+    """
+
+    stated: bool
+    departs: bool | None
+    high: float | None = None
+    levels: Sequence[float] = ()
+    deltas: Sequence[float] = ()
+
+    @property
+    def fit(self) -> str:
+        """Whether the rewrites follow it, in a sentence."""
+        if not self.stated:
+            return "There is no stated law."
+        if self.departs is None:
+            return "Whether the rewrites follow the stated law was not tested."
+        return (
+            "The rewrites depart from the stated law." if self.departs else "No departure from the stated law was seen."
+        )
+
+
+def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> _Law:
+    """tried: rows of `ESTIMATES` of the cell, any of which may refute its law; best: that of the strongest attack."""
+    of = (best["dataset"], best["mechanism"], best["epsilon"])
+    rows = _rows_of(results.exact.filter(pairs=ALL), *of)
+    tests = tried["departs"].drop_nulls()
+    departs = bool(tests.any()) if len(tests) else None
+    if departs or rows.is_empty():
+        return _Law(stated=len(tests) > 0, departs=departs)
+    curve = _rows_of(results.exact_curves.filter(pairs=ALL), *of).sort("level")
+    high = rows["all_high"][0] if results.params.audit.alpha >= ALPHA else None
+    return _Law(True, departs, high, levels=curve["level"].to_list(), deltas=curve["delta_high"].to_list())
 
 
 def _answer(release: Release, whole: Mapping[str, Any]) -> str:
@@ -288,21 +345,22 @@ def _claim(claim: str, verdict: Mapping[str, Any]) -> str:
     return f"The claim is {verdict['verdict']}{by}{reason}."
 
 
-def _named(results: TextResults, release: Release, best: Mapping[str, Any]) -> list[Named]:
-    """Among 2, 10 and 1,000 texts; by attacks only among as many as were tried."""
-    curve = results.exact_curves.filter(dataset=release.dataset, mechanism=release.mechanism, pairs=ALL)
-    curve = curve.filter(pl.col("epsilon").eq_missing(pl.lit(release.epsilon, pl.Float64))).sort("level")
-    levels, deltas = curve["level"].to_list(), curve["delta_high"].to_list()
-    lawful = bool(levels) and not best["departs"]
+def _named(release: Release, best: Mapping[str, Any], law: _Law) -> list[Named]:
+    """Among 2, 10 and 1,000 texts; by attacks only among as many as were tried.
+
+    Over all pairs by the loss that is decided on, which is of as many as were tried, too.
+    """
     rows = []
     for among in sorted({*AMONG, release.candidates}):
-        tried = among == release.candidates and best["ceiling"] > 0
+        same = among == release.candidates
+        tried = same and best["ceiling"] > 0
         rows.append(
             Named(
                 among=among,
                 guessing=round(100 / among, 1),
                 at_least=_down(success_bound(best["loss"], among)) if tried else None,
-                at_most=_up(largest_success(levels, deltas, among)) if lawful else None,
+                at_most=_up(success_bound(law.high, among)) if same and law.high is not None else None,
+                at_most_compared=_up(largest_success(law.levels, law.deltas, among)) if law.levels else None,
             )
         )
     return rows
@@ -337,9 +395,8 @@ def _questions(limits: Sequence[Limited]) -> list[Said]:
     ]
 
 
-def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str) -> list[Said]:
+def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str, fit: str) -> list[Said]:
     by = {limited.limit: limited for limited in limits}
-    fit = "The rewrites depart from the stated law." if best["departs"] else "No departure from a stated law was seen."
     return [
         Said(about="Privacy parameter", asks="Is epsilon small, and of what?", here=f"{best['claim']}. {verdict}"),
         Said(
@@ -371,9 +428,10 @@ def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str) -
     ]
 
 
-def _not_tested(release: Release, limits: Sequence[Limited]) -> list[str]:
-    left = sorted({*names(IDENTIFICATION)} - {*release.attacks})
+def _not_tested(release: Release, limits: Sequence[Limited], *, lawful: bool) -> list[str]:
+    left = sorted({*names(IDENTIFICATION)} - {*release.attacks} - {OPTIMAL if not lawful else ""})
     return [
+        *([] if lawful else [f"The optimal adversary ({OPTIMAL}): no law is known."]),
         *([f"The attacks {', '.join(left)}."] if left else []),
         "Linking by facts or other texts of a person, and several rewrites of one text read together.",
         *(f"{limited.limit}: {limited.why}." for limited in limits if limited.decision == DOES_NOT_APPLY),
@@ -395,8 +453,9 @@ def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
 
 
-def _end(limited: Limited, value: float | None, by: str | None, nothing: str) -> str:
-    return nothing if value is None else f"{_beside(value, limited.allowed)} ({by})"
+def _end(value: float | None, limited: Limited, way: str) -> str:
+    by = limited.low_by if way == DOWN else limited.high_by
+    return "" if value is None else f"{_beside(value, limited.allowed, way)} ({by})"
 
 
 def _nothing(limited: Limited) -> str:
@@ -405,17 +464,19 @@ def _nothing(limited: Limited) -> str:
 
 
 def _range(limited: Limited) -> str:
-    low = "from 0" if limited.low is None else _beside(limited.low, limited.allowed)
-    return f"{low} to {'unknown' if limited.high is None else _beside(limited.high, limited.allowed)}"
+    low = "from 0" if limited.low is None else _beside(limited.low, limited.allowed, DOWN)
+    return f"{low} to {'unknown' if limited.high is None else _beside(limited.high, limited.allowed, UP)}"
 
 
-def _beside(value: float, allowed: float | None) -> str:
-    """The value with three digits, or as many as show on which side of what is allowed it lies."""
-    for digits in range(3, 17):
-        text = f"{value:.{digits}g}"
-        if allowed is None or np.sign(float(text) - allowed) == np.sign(value - allowed):
-            break
-    return text
+def _beside(value: float, allowed: float | None, way: str) -> str:
+    """An end with three digits of what is allowed, or as many as keep it on its side of that.
+
+    way: DOWN for a lower end, UP for an upper one, so that neither says more than was shown.
+    """
+    if allowed is None or not math.isfinite(value):
+        return f"{value:.3g}"
+    text = beside(value, allowed, way, max(0, 2 - math.floor(math.log10(allowed))))
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _open(limited: Limited) -> str:
@@ -433,8 +494,8 @@ def _of(limited: Limited) -> str:
     return limited.limit.partition(": ")[2]
 
 
-def _of_100(value: float | None) -> str:
-    return "not measured" if value is None else f"{value:g}"
+def _of_100(value: float | None, nothing: str = "not measured") -> str:
+    return nothing if value is None else f"{value:g}"
 
 
 def _up(share: float) -> float:

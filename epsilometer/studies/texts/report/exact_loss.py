@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
@@ -10,10 +11,11 @@ import polars as pl
 
 from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED, with_overall
 from epsilometer.auditing.estimation.posteriors import DEPARTS
+from epsilometer.auditing.estimation.successes import estimate, success_bound
 from epsilometer.auditing.exact_loss.risk import largest_success
 from epsilometer.auditing.exact_loss.rows import ALL, EQUAL
 from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
-from epsilometer.report.rows import CELL, by_equal_length, exactly
+from epsilometer.report.rows import CELL, by_equal_length, exactly, followed
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table, records
 from epsilometer.report.wording import (
@@ -40,7 +42,7 @@ def section(results: TextResults) -> Section | None:
     if exact.is_empty():
         return None
     control = pl.col("mechanism").is_in(estimates.filter("control")["mechanism"].unique().to_list())
-    curves = results.exact_curves.filter(~control)
+    curves = followed(results.exact_curves.filter(~control), estimates)
     explained = (
         "The exact loss is what a mechanism's law gives away to the best possible adversary, computed without trials, "
         "so that it has no ceiling. Average: over the pairs compared, each as likely as trials draw it; 95 % and "
@@ -98,23 +100,33 @@ def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
     """A row a cell and group of pairs, those of equal length first; first: where a new cell begins.
 
     sampled: the loss that the strongest attack proves on trials of this group, which sees what is released, or all
-    where the law is of something else; trials: how many. Both None where there are no such trials.
+    where the law is of something else; sampled_high: its upper end; trials: how many. All None where there are no such
+    trials.
     """
     sampled = {
-        (*row[:3], row[3] == STRONGEST): row[4:]
-        for row in estimates.filter(pl.col("attack").is_in([STRONGEST, STRONGEST_INSIDE]))
-        .select(*CELL, "attack", "loss", "trials", "equal_loss", "equal_trials")
-        .iter_rows()
+        (*(row[name] for name in CELL), row["attack"] == STRONGEST): row
+        for row in estimates.filter(pl.col("attack").is_in([STRONGEST, STRONGEST_INSIDE])).to_dicts()
     }
     shown_rows, before = [], None
     for row in exact.sort(*CELL, pl.col("pairs") != EQUAL).to_dicts():
         cell = (row["dataset"], row["mechanism"], row["epsilon"])
-        loss, trials, equal_loss, equal_trials = sampled.get((*cell, row["released"]), (None, None, None, None))
-        of_group = (equal_loss, equal_trials) if row["pairs"] == EQUAL else (loss, trials)
-        shown = {"first": cell != before, "sampled": of_group[0], "trials": of_group[1], "exactly": exactly(row)}
-        shown_rows.append({**row, **shown})
+        of_group = _sampled(sampled.get((*cell, row["released"])), equal=row["pairs"] == EQUAL)
+        shown_rows.append({**row, **of_group, "first": cell != before, "exactly": exactly(row)})
         before = cell
     return shown_rows
+
+
+def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
+    """What trials of a group prove: `sampled`, `sampled_high` and `trials`. best: of `ESTIMATES`, the strongest."""
+    if best is None or (equal and not best["equal_trials"]):
+        return {"sampled": None, "sampled_high": None, "trials": None}
+    if not equal:
+        return {"sampled": best["loss"], "sampled_high": best["upper"], "trials": best["trials"]}
+    alpha = 2 * success_bound(best["ceiling"], best["candidates"]) ** best["trials"]  # of the strongest of several
+    high = math.inf
+    if best["ceiling"] > 0:
+        high = estimate(best["equal_successes"], best["equal_trials"], best["candidates"], min(alpha, 0.5)).upper
+    return {"sampled": best["equal_loss"], "sampled_high": high, "trials": best["equal_trials"]}
 
 
 def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -133,17 +145,25 @@ def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def order_sentence(rows: list[dict[str, Any]]) -> str:
-    """What the exact losses change in the order of `ranked` cells."""
-    both = [(row["sampled_rank"], row["exact_rank"]) for row in rows if row["sampled_rank"] is not None]
-    pairs = [(a[0] - b[0], a[1] - b[1]) for a, b in combinations(both, 2)]
+    """Which of `ranked` cells the exact losses tell apart, or turn round, by intervals: points order by chance."""
+    both = [row for row in rows if row["sampled_rank"] is not None]
+    pairs = [
+        (_above(a, b, "sampled", "sampled_high"), _above(a, b, "all_low", "all_high")) for a, b in combinations(both, 2)
+    ]
     parted = sum(sampled == 0 != exact for sampled, exact in pairs)
     turned = sum(sampled * exact < 0 for sampled, exact in pairs)
     if not pairs:
         return ""
     return (
-        f"Of {len(pairs):,} pairs of cells the exact loss tells {parted:,} apart that look the same when sampled, and "
-        f"turns {turned:,} round."
+        f"Of {len(pairs):,} pairs of cells the exact loss tells {parted:,} apart that look the same when sampled, as "
+        f"their intervals overlap, and turns {turned:,} round."
     )
+
+
+def _above(a: Mapping[str, Any], b: Mapping[str, Any], low: str, high: str) -> int:
+    """1 where the interval of a lies above that of b, -1 where it lies below, else 0; an end that is null is open."""
+    ends = [(row[low] or 0.0, math.inf if row[high] is None else row[high]) for row in (a, b)]
+    return int(ends[0][0] > ends[1][1]) - int(ends[1][0] > ends[0][1])
 
 
 def ceiling_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
@@ -215,7 +235,7 @@ def texts(results: TextResults) -> dict[str, int]:
 def risks(curves: pl.DataFrame, texts: Mapping[str, int]) -> pl.DataFrame:
     """Columns RISKS: how often at most anybody names the source among CANDIDATES texts, and all (`exact_loss.risk`).
 
-    curves: schema `EXACT_CURVES`; texts: how many each data set has.
+    It is on the pairs compared. curves: schema `EXACT_CURVES`; texts: how many each data set has.
     """
     rows = []
     for (dataset, mechanism, epsilon, pairs), curve in curves.sort("level").group_by([*CELL, "pairs"]):
@@ -234,5 +254,8 @@ def risk_tables(risks: pl.DataFrame) -> Iterator[Table]:
         for (mechanism, epsilon), row in part.group_by("mechanism", "epsilon", maintain_order=True):
             chances = {f"among {k:,}": at_most(chance) for k, chance in row.select("candidates", "chance").iter_rows()}
             rows.append({"mechanism": str(mechanism), "epsilon": budget(epsilon), **chances})
-        caption = "How often at most anybody who sees a rewrite and knows the mechanism names its source among so many."
+        caption = (
+            "How often at most anybody who sees a rewrite and knows the mechanism names its source among so many, on "
+            "the pairs compared: among texts that differ as those did, without an interval for other pairs."
+        )
         yield Table(f"Who is named among the texts of {dataset}", caption, rows, page_only=True)

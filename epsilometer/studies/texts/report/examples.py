@@ -25,7 +25,9 @@ _WORDS = 4  # of a text that are named
 def section(results: TextResults) -> Section | None:
     """A table a public data set; absent without any."""
     tables = [
-        table for dataset, cell in chosen(decisions(results)).items() for table in of_dataset(results, dataset, cell)
+        table
+        for dataset, cell in chosen(decisions(results), results.unread).items()
+        for table in of_dataset(results, dataset, cell)
     ]
     explained = (
         "The sources that the strongest attack named most surely, each beside its rewrite and what the rewrite shares "

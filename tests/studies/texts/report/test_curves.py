@@ -14,7 +14,7 @@ from epsilometer.core.guarantees import EPSILONS
 from epsilometer.report.figures import svg
 from epsilometer.report.rows import by_equal_length
 from epsilometer.studies.texts.report import curves
-from tests.support.audited import HOSTILE, MECHANISMS, Row, bare, estimates, frame
+from tests.support.audited import HOSTILE, MECHANISMS, Row, audit, bare, estimates, frame
 from tests.support.exact_losses import losses
 
 
@@ -57,6 +57,13 @@ def test_a_mechanism_without_a_budget_is_a_line_across_the_panel() -> None:
     points = [row for name, rows in datasets.items() if name.startswith("points") for row in rows]
     assert {row["mechanism"] for row in points} == {"dp_bart", "mvc", HOSTILE}
     assert all(row["epsilon"] for row in points)
+
+
+def test_the_caption_says_what_bands_and_hollow_dots_are() -> None:
+    said = " ".join(curves.section(audit()).words)
+    assert "or was not validated for so many candidates" in said
+    assert "its bands are the numerical error of the average, and the median to 95 % of pairs" in said
+    assert "The first row" not in " ".join(curves.section(bare(estimates())).words)
 
 
 def test_curves_go_on_where_trials_end() -> None:

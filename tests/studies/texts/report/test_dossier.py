@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from epsilometer.auditing.schemas import DECISIONS, EXACT, EXACT_CURVES, LEAKAGE
 from epsilometer.auditing.worth.releases import STANDING
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.core.rounding import DOWN, UP
 from epsilometer.pipeline import composing, params
 from epsilometer.pipeline import dossier as files
 from epsilometer.project.paths import inside
@@ -22,6 +24,7 @@ from epsilometer.studies.texts.report import dossier as page
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.stages import decide
 from epsilometer.studies.texts.tables import curves_path, decisions_path, exact_path
+from tests.support.exact_losses import curves, losses
 from tests.support.small_audit import audited
 
 SECRET = "please play song"  # in all texts, and in most rewrites
@@ -107,6 +110,66 @@ def test_what_few_trials_could_not_show_is_not_testable(project: Path) -> None:
     assert html.count("not testable") == 2, "loss and delta; no attribute is attacked, and no identifier is there"
 
 
+def lawful(folder: Path, **departs: bool | None) -> page.Dossier:
+    """The dossier of a cell with a law of 1 nat, whose strongest attack is `lexical`; departs: by attack."""
+    law = losses({("songs", "mine", 0.0): -1.0}).filter(pairs="all").with_columns(epsilon=pl.lit(None, pl.Float64))
+    with inside(folder):
+        results = TextResults(params.read())
+        own = results.estimates.filter(mechanism="mine")
+        likely = own.filter(attack="lexical").with_columns(attack=pl.lit("likelihood"))
+        of = pl.col("attack").replace_strict(departs, default=None, return_dtype=pl.Boolean)
+        results.held["data/estimates.parquet"] = pl.concat([own, likely]).with_columns(departs=of)
+        results.held[str(exact_path("songs-mine"))] = law.with_columns(all_high=1.0, average_high=0.97)
+        curve = curves(law.with_columns(average=pl.lit(0.97)))
+        results.held[str(curves_path("songs-mine"))] = curve.with_columns(epsilon=pl.lit(None, pl.Float64))
+        return page.dossier(results, "songs-mine", None, source=SOURCE, hashes={})
+
+
+def implementation(dossier: page.Dossier) -> str:
+    return next(said.here for said in dossier.hazards if said.about == "Implementation")
+
+
+def test_a_law_that_any_attack_refutes_is_refuted(project: Path) -> None:
+    """The strongest attack may have no posteriors, and says nothing of the law."""
+    departed = lawful(project, likelihood=True, lexical=None)
+    assert departed.release.strongest == "lexical"
+    assert implementation(departed).startswith("The rewrites depart from the stated law.")
+    assert not [named for named in departed.named if named.at_most or named.at_most_compared]
+    followed = lawful(project, likelihood=False, lexical=None)
+    assert implementation(followed).startswith("No departure from the stated law was seen.")
+    assert all(named.at_most_compared for named in followed.named)
+    assert "was not tested" in implementation(lawful(project))
+    assert implementation(of(project)).startswith("There is no stated law.")
+
+
+def test_nobody_names_more_than_the_limit_says(project: Path) -> None:
+    """At 1 nat over all pairs 73.2 of 100; on the pairs compared, .97 nats, 72.6: that alone stands for more texts."""
+    by_number = {named.among: named for named in lawful(project, likelihood=False).named}
+    assert (by_number[2].at_most, by_number[2].at_most_compared) == (73.2, 72.6)
+    assert [by_number[among].at_most for among in (10, 1000)] == [None, None]
+    html = sheet.page("named", page.blocks(lawful(project, likelihood=False)))
+    assert "on the pairs compared" in html
+
+
+def test_attacks_are_those_that_the_cell_met(project: Path) -> None:
+    """A cell without a law meets no optimal adversary, whatever the project lists."""
+    with inside(project):
+        attacks = {"lexical": {}, "likelihood": {}, "embedding": {}}
+        results = TextResults(params.read().model_copy(update={"attacks": attacks}))
+        dossier = page.dossier(results, "songs-mine", None, source=SOURCE, hashes={})
+    assert dossier.release.attacks == ["lexical"]
+    assert dossier.not_tested[0] == "The optimal adversary (likelihood): no law is known."
+    assert "embedding" in dossier.not_tested[1]
+    assert "likelihood" not in dossier.not_tested[1]
+    assert lawful(project, likelihood=False).release.attacks == ["lexical", "likelihood"]
+
+
+def test_the_loss_alone_divides_by_the_texts_of_a_person(project: Path) -> None:
+    html = sheet.page("several", page.blocks(of(project)))
+    assert "Of a person with n texts the loss is at most n times as much" in html
+    assert "delta_at_4 and attributes may grow faster, so that their limits do not divide by n" in html
+
+
 def test_no_text_is_on_any_page_and_two_pages_are_enough(project: Path) -> None:
     dossier = of(project)
     blocks, title = page.blocks(dossier), page.title(dossier)
@@ -127,7 +190,7 @@ def test_no_text_is_on_any_page_and_two_pages_are_enough(project: Path) -> None:
 
 def test_the_twin_keeps_its_schema(project: Path) -> None:
     twin = json.loads(of(project).model_dump_json(by_alias=True))
-    assert twin["schema"] == "epsilometer/dossier/1"
+    assert twin["schema"] == "epsilometer/dossier/2"
     assert page.Dossier.model_validate(twin) == of(project)
     assert set(page.schema()["properties"]) == set(twin)
     with pytest.raises(ValueError, match="Extra inputs"):
@@ -135,7 +198,13 @@ def test_the_twin_keeps_its_schema(project: Path) -> None:
 
 
 def test_figures_show_on_which_side_of_a_limit_they_lie() -> None:
-    assert [page._beside(value, 1.0) for value in (0.9996, 1.0, 1.0004, 1.25)] == ["0.9996", "1", "1.0004", "1.25"]
+    values = (0.9996, 1.0, 1.0004, 1.25)
+    assert [page._beside(value, 1.0, UP) for value in values] == ["0.9996", "1", "1.01", "1.25"]
+    assert [page._beside(value, 1.0, DOWN) for value in values] == ["0.99", "1", "1.0004", "1.25"]
+    # Neither end says more than was shown.
+    assert (page._beside(0.73149, 1.0, UP), page._beside(0.73651, 1.0, DOWN)) == ("0.74", "0.73")
+    assert (page._beside(0.001234, 0.01, UP), page._beside(0.001234, 0.01, DOWN)) == ("0.0013", "0.0012")
+    assert (page._beside(math.inf, 1.0, UP), page._beside(0.5, None, UP)) == ("inf", "0.5")
     assert (page._up(0.7301), page._down(0.7309), page._up(0.5)) == (73.1, 73.0, 50.0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import polars as pl
+import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.estimation.successes import estimate
@@ -72,9 +73,38 @@ def test_the_order_of_mechanisms_by_trials_and_by_laws() -> None:
     order = ranked([*cells, {"released": False, "sampled": 9.0, "average": 99.0, "delta_at_4": 1.0}])
     assert [row["tail_rank"] for row in order] == [1, 1, 1, 4, None]
     assert [(row["sampled_rank"], row["exact_rank"]) for row in order] == [(1, 3), (1, 1), (3, 2), (4, 4), (None, None)]
-    assert order_sentence(order) == (
-        "Of 6 pairs of cells the exact loss tells 1 apart that look the same when sampled, and turns 1 round."
+
+
+def test_the_order_turns_where_intervals_lie_apart_alone() -> None:
+    """Of the first three the first is the largest when sampled, and the least by its law; the last two overlap."""
+    ends = [(5.0, 5.5, 8.9, 9.1), (5.2, 6.0, 29.0, 31.0), (2.0, 2.5, 12.0, None), (2.4, 2.6, 0.4, 0.6)]
+    names = ("sampled", "sampled_high", "all_low", "all_high")
+    cells = [dict(zip(names, row, strict=True)) | {"sampled_rank": 1} for row in ends]
+    # The first and the third: apart when sampled, and the other way by law. The first and the second, as the last two:
+    # alike when sampled, apart by law, unless an end is unknown.
+    assert order_sentence([*cells, {"sampled_rank": None}]) == (
+        "Of 6 pairs of cells the exact loss tells 2 apart that look the same when sampled, as their intervals overlap, "
+        "and turns 1 round."
     )
+    near = [cells[0] | {"sampled": 0.98, "sampled_high": 1.30}, cells[1] | {"sampled": 0.97, "sampled_high": 1.29}]
+    assert order_sentence(near).endswith("tells 1 apart that look the same when sampled, as their intervals overlap, "
+                                         "and turns 0 round.")  # fmt: skip
+    assert order_sentence(near[:1]) == ""
+    table = frame(SURE, ("queries", "tem", 5.0, "embedding", 700, None, NO_CLAIM), equal=(100, 70))
+    of_equal = rows(losses({("queries", "tem", 5.0): 1.0}), table)[0]
+    assert of_equal["sampled_high"] == pytest.approx(estimate(70, 100).upper)
+
+
+def test_who_is_named_is_not_said_by_a_law_that_is_refuted() -> None:
+    results = audit(estimates=estimates().with_columns(departs=pl.col("mechanism") == "mvc"))
+    tables = exact_loss.section(results).tables  # type: ignore[union-attr]
+    named = [table for table in tables if table.heading.startswith("Who is named")]
+    assert all(row["mechanism"] != "mvc" for table in named for row in table.rows)
+    (as_stated, *_) = [
+        table for table in exact_loss.section(audit()).tables if table.heading.startswith("Who is named")
+    ]  # type: ignore[union-attr]
+    assert "mvc" in {row["mechanism"] for row in as_stated.rows}
+    assert "on the pairs compared" in as_stated.caption
 
 
 def test_what_lengths_give_away_is_said_of_whom_it_concerns() -> None:

@@ -15,7 +15,7 @@ def test_the_surest_guesses_of_public_data_are_shown_with_what_gave_them_away() 
     section = examples.section(results)
     assert section is not None
     (table,) = section.tables
-    mechanism, epsilon = chosen(decisions(results))["queries"]
+    mechanism, epsilon = chosen(decisions(results), results.unread)["queries"]
     assert table.heading == f"queries · {mechanism} at ε = {epsilon:g}"
     assert not table.in_markdown, "it holds texts"
     rewrites = [row["text"] for row in table.rows[1::2]]

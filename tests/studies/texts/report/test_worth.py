@@ -86,7 +86,7 @@ def test_a_mechanism_that_publishes_some_texts_is_never_called_better() -> None:
     )
     laws = exact_of({("queries", "coin", 1.0): 1.0, ("queries", "tem", 8.0): 1.0})
     tails = pl.when(mechanism="coin").then(math.tanh(0.5)).otherwise(0.002)
-    laws = laws.with_columns(delta_at_4_low=tails, delta_at_4=tails)
+    laws = laws.with_columns(all_delta_at_4_low=tails, all_delta_at_4=tails)
     for exact, best in ((laws, ["tem"]), (NO_EXACT, [])):
         table = comparable(coin, exact, 0.01)
         points = tradeoff_points(table, similar, downstream().clear())
@@ -110,7 +110,34 @@ def test_what_is_known_of_the_tail_is_said_by_law_by_latents_and_by_attacks() ->
         ("a", 0.001, 0.002), ("b", None, 0.002), ("c", 0.25, None), ("d", None, None),
     ]  # fmt: skip
     words = [tail_words(low, high) for _, low, high in table.select("mechanism", "tail_low", "tail").rows()]
-    assert words == ["0.002", "≤ 0.002", "≥ 0.25", "not testable"]
+    assert words == ["0.001 to 0.002", "≤ 0.002", "≥ 0.25", "not testable"]
+
+
+def test_a_cell_is_within_by_what_it_is_decided_by() -> None:
+    """Over the pairs compared .97 nats and a delta of .0099 are within; over all pairs 1.03 and .037 are not."""
+    sampled = frame(("queries", "mvc", 0.5, "embedding", 731, None, NO_CLAIM))
+    law = exact_of({("queries", "mvc", 0.5): 0.97}).with_columns(delta_at_4_low=0.0098, delta_at_4=0.0099)
+    over_all = {"all_low": 0.91, "all_high": 1.03, "all_delta_at_4_low": 0.002, "all_delta_at_4": 0.037}
+    loss, tail = (law.with_columns(**{name: pl.lit(value) for name, value in over_all.items() if name.startswith(of)})
+                  for of in ("all_high", "all_delta"))  # fmt: skip
+    departed = sampled.with_columns(departs=pl.lit(True))
+    for of, exact, ringed in (
+        (sampled, law, True),
+        (sampled, loss, True),
+        (sampled, tail, False),
+        (departed, law, False),
+    ):
+        points = tradeoff_points(comparable(of, exact, 0.01), SIMILARITY, downstream().clear())
+        assert points["best"].to_list() == [ringed]
+        assert ("keeps most within" in tradeoff_sentence(points, 1.0)) == (exact is law and of is sampled)
+    assert comparable(sampled, law.with_columns(**over_all), 0.01).select("loss", "point", "upper").row(0) == (
+        0.91,
+        0.97,
+        1.03,
+    )
+    assert not comparable(departed, law, 0.01)["exact"].item()
+    unknown = law.with_columns(all_high=pl.lit(None, pl.Float64), all_delta_at_4=pl.lit(None, pl.Float64))
+    assert comparable(sampled, unknown, 0.01).select("upper", "tail").row(0) == (math.inf, None)
 
 
 def test_what_classifiers_learn_stands_beside_the_loss() -> None:
@@ -187,7 +214,12 @@ def test_levels_that_are_alike_share_a_name() -> None:
 
 
 def test_the_adaptive_attacker_is_compared_with_the_static_one() -> None:
-    assert "beats the static one in 1 of 3 cases" in attribute_sentence(downstream())
+    """By their intervals, 0.55 to 0.64 against 0.45 to 0.54: a lead that chance explains is none."""
+    said = attribute_sentence(downstream())
+    assert "beats the static one, by intervals that do not overlap, in 1 of 3 cases" in said
+    assert said.endswith("What a classifier of clean texts no longer tells is not gone for that.")
+    near = downstream().with_columns(low=pl.col("low") - 0.02, high=pl.col("high") + 0.02)
+    assert attribute_sentence(near).endswith("in 0 of 3 cases.")
     assert attribute_sentence(downstream().filter(role="task")) == ""
 
 
