@@ -160,18 +160,18 @@ def of_loss(cell: AuditedCell, allowed: float) -> LimitEvidence:
         lows += [(law["all_low"], LAW)] if law["released"] else []
     if (claim := cell.claimed()) is not None:
         ends.append((loss_at(success_bound(claim[0], best["candidates"], claim[1]), best["candidates"]), CLAIM))
-    known = partial(LimitEvidence, LOSS, allowed, max(lows, default=None), min(ends, default=None))
-    if (both := known()).exceeds or both.stays:
+    between = partial(LimitEvidence, LOSS, allowed, max(lows, default=None), min(ends, default=None))
+    if (both := between()).exceeds or both.stays:
         return both
     if law is not None:
-        return known(**_pairs(law, allowed))
+        return between(**_pairs(law, allowed))
     if best["ceiling"] <= allowed:
         why = f"an adversary who is always right would show {best['ceiling']:.2f} nats"
-        return known(why=why, **_trials(best, allowed, 1.0))
+        return between(why=why, **_trials(best, allowed, 1.0))
     if best["upper"] <= allowed:
-        return known(shown=True, **cell.no_law)
+        return between(shown=True, **cell.no_law)
     why = "the strongest attack may lie on either side"
-    return known(why=why, **_trials(best, allowed, best["success_rate"]))
+    return between(why=why, **_trials(best, allowed, best["success_rate"]))
 
 
 def of_tail(cell: AuditedCell, allowed: float) -> LimitEvidence:

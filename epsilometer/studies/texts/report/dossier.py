@@ -36,6 +36,7 @@ from epsilometer.studies.texts.tables import decisions_path
 AMONG = (2, 10, 1000)
 NOT_LEGAL = "This is a measurement, not a legal finding: whether data are anonymous in law is for its reader to decide."
 _KIND = {WITHIN: "good", BEYOND: "bad"}  # of a decision, on the page; else open
+_UNSEEN = "none is recorded or has a pattern, and names were not looked for"
 
 
 class _Model(BaseModel):
@@ -377,7 +378,7 @@ def _questions(limits: Sequence[Limited]) -> list[Said]:
             about="Singling out",
             asks="Can a rewrite be traced to one person's text?",
             here=f"Loss {_range(by[LOSS])} nats, {by[LOSS].decision}; given away by rare outputs: {_range(by[DELTA])}, "
-            f"{by[DELTA].decision}. Identifiers that stand in rewrites: {left or 'none stands in the audited texts'}.",
+            f"{by[DELTA].decision}. Identifiers that stand in rewrites: {left or _UNSEEN}.",
         ),
         Said(
             about="Linkability",
