@@ -38,8 +38,10 @@ import epsilometer.studies.texts.stages.estimate
 import epsilometer.studies.texts.stages.rewrite
 import epsilometer.studies.texts.stages.trials
 from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows.alert import EVENT, send_to
+from epsilometer.pipeline.measured import measure
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.project import code
 from epsilometer.reaudit import baseline, history, sources
@@ -425,6 +427,7 @@ def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pyte
     losses = [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
     assert losses == [row["loss"] for row in rows]
 
+    forget_hashes()
     path = Path("baseline/estimates.csv")
     written = pl.read_csv(path)
     assert written.columns[-2:] == ["delta", "candidates"]
@@ -439,6 +442,14 @@ def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pyte
     assert losses == [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
     shorten(path)
     assert losses == [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
+
+
+def forget_hashes() -> None:
+    """As in baselines of earlier versions."""
+    path = Path("baseline/about.json")
+    about = json.loads(path.read_text())
+    assert about.pop("files").keys() == {"estimates.csv", "hits.csv"}
+    path.write_text(json.dumps(about))
 
 
 def shorten(path: Path, columns: int = 1) -> None:
@@ -497,6 +508,50 @@ def test_an_audit_that_is_not_that_of_the_parameters_is_not_accepted(
     assert code == 2
     assert "not that of params.yaml" in err
     assert not Path("baseline").exists()
+
+
+@pytest.mark.parametrize("whole", range(4))
+def test_a_baseline_that_is_half_replaced_is_damaged(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, whole: int
+) -> None:
+    """Ended after so many of its three files. Both audits have the same rows; what differs are their hits."""
+    call(capsys, "accept")
+    first = baseline.read()
+    project.leak(0.95)
+    project.audit()
+    now, about = measure(read_params()), {name: first.about[name] for name in ("commit", "round", "audit")}
+    written: list[Path] = []
+
+    def ending(write: Any) -> Any:
+        def writing(content: Any, path: Path) -> None:
+            if len(written) == whole:
+                raise KeyboardInterrupt
+            written.append(path)
+            write(content, path)
+
+        return writing
+
+    for name in ("write_text", "write_json"):
+        monkeypatch.setattr(tables, name, ending(getattr(tables, name)))
+    with pytest.raises(KeyboardInterrupt) if whole < 3 else nullcontext():
+        baseline.accept(now, {}, about)
+    if whole in (0, 3):
+        assert baseline.read().about["sources"] == ({} if whole else first.about["sources"])
+    else:
+        with pytest.raises(UserError, match="is damaged"):
+            baseline.read()
+
+
+def test_what_could_not_be_read_again_replaces_no_baseline(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(capsys, "accept")
+    before = {path: path.read_bytes() for path in Path("baseline").iterdir()}
+    first = baseline.read()
+    about = {"commit": "", "round": 0, "audit": first.about["audit"] | {"alpha": 0.02}}
+    with pytest.raises(UserError, match=r"contradicts itself \(the loss of .* is not that of its successes\); bring"):
+        baseline.accept(first.measured, {}, about)
+    assert {path: path.read_bytes() for path in Path("baseline").iterdir()} == before
 
 
 def line(**changed: str) -> str:
