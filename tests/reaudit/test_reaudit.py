@@ -198,7 +198,7 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     assert more.is_completed()
     assert str(more.message).startswith("new: 2, no evidence of change: 2")
     assert "other on songs at epsilon 1, attack lexical: new" in str(more.message)
-    assert "- new (dataset-poems, mechanism-other)" in str(more.message)
+    assert "- new (dataset-poems, mechanism-other, cell-poems-mine, cell-songs-other)" in str(more.message)
 
     assert call(capsys, "accept")[0] == 0
     project.edit("  poems: {source: poems.txt, use: train, public: true}\n", "")
@@ -212,7 +212,7 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     assert [lost["dataset"] for lost in event["payload"]["gone"]] == ["poems"]
     json.dumps(event, allow_nan=False)
     assert "mine on poems at epsilon 1, attack lexical: gone" in str(less.message)
-    assert "- gone (dataset-poems)" in str(less.message)
+    assert "- gone (dataset-poems, cell-poems-mine)" in str(less.message)
     assert not Path("sources/dataset-poems.json").exists()
 
     check_history_of_six(capsys)
@@ -368,6 +368,32 @@ def test_the_baseline_of_another_audit(
     assert said in str(state.message)
     assert "epsilometer accept" in str(state.message)
     assert "round: 0" in Path("params.yaml").read_text(), "refused before anything was done"
+
+
+def test_what_any_cell_says_and_reads_is_a_source(project: Project) -> None:
+    """Of a mechanism's second cell too; the resource by content, unless a stage makes it."""
+    Path("own.txt").write_text("one")
+    project.edit("  songs: {", "  poems: {source: poems.txt, use: train, public: true}\n  songs: {")
+    second = "  poems-mine: {dataset: poems, mechanism: mine, file: mine.py, epsilons: [1], resource: own.txt}\n"
+    project.edit("attacks:", second + "attacks:")
+    before = sources.records(current(read_params()))
+    assert sources.changes(before, before) == []
+    Path("own.txt").write_text("other")
+    project.edit("resource: own.txt", "resource: own.txt, settings: {share: 2}")
+    project.edit("epsilons: [1, 2]", "epsilons: [1, 3]")
+    project.edit("vectors.txt}", "vectors.txt}, lists: 3")
+    now = sources.records(current(read_params()))
+    assert set(sources.changes(before, now)) == {
+        "setting epsilons: [1.0, 2.0] before, [1.0, 3.0] now (cell-songs-mine)",
+        "own.txt has changed (cell-poems-mine)",
+        "setting settings: {} before, {'share': 2} now (cell-poems-mine)",
+        "setting lists: 1 before, 3 now (words)",
+    }
+    earlier = {name: record for name, record in before.items() if not name.startswith("cell-") and name != "words"}
+    earlier["mechanism-mine"] = earlier["mechanism-mine"] | {"settings": {"share": 1}}
+    assert sources.changes(earlier, now) == [
+        "not recorded before, hence unknown (cell-songs-mine, cell-poems-mine, words)"
+    ]
 
 
 def test_a_baseline_of_an_earlier_version_says_by_its_sources_how_trials_were_drawn(
