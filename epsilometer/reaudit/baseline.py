@@ -54,6 +54,8 @@ class Baseline:
     def check(self, now: Mapping[str, Any]) -> None:
         """Raise UserError where an audit differs in alpha, the number of candidates, attacks or how trials are drawn.
 
+        What a baseline of an earlier version does not say, the encoder and splits, is not compared.
+
         now: those of the audit. The number of trials may differ, as Fisher's test takes any two. Candidates that are
         drawn otherwise are easier or harder to tell apart, whatever the mechanism does.
         """
@@ -61,9 +63,11 @@ class Baseline:
         for key, rule in (("alpha", "alpha"), ("candidates", "k candidates"), ("attacks", "attacks")):
             if before.get(key) != now[key]:
                 raise _unlike(rule, before.get(key), now[key])
+        if "embedding" in before and before["embedding"] != now["embedding"]:
+            raise _unlike("embedding", before["embedding"], now["embedding"])
         for dataset, trials in _trials(self.about).items():
             for key, value in now["trials"].get(dataset, {}).items():
-                if trials[key] != value:
+                if key in trials and trials[key] != value:
                     raise _unlike(f"trials of {dataset} by {key}", trials[key], value)
 
 

@@ -355,6 +355,9 @@ def test_without_a_baseline(project: Project) -> None:
         ("alpha: 0.01", "alpha: 0.05", "with alpha 0.01, params.yaml says 0.05;"),
         ("candidates: 2", "candidates: 3", "with k candidates 2, params.yaml says 3;"),
         ("temperature: 0", "temperature: -9", "with trials of songs by temperature 0.0, params.yaml says -9.0;"),
+        ("use: train", "use: test", "with trials of songs by use train, params.yaml says test;"),
+        ("public: true", "public: true, sets: {size: 4}", "with trials of songs by sets None, params.yaml says 4;"),
+        ("L6-v2}", "L6-v2, precision: bfloat16}", "precision float32, params.yaml says model all-MiniLM-L6-v2, precis"),
         ("public: true", "public: true, match: words", "with trials of songs by match none, params.yaml says words;"),
     ],
 )
@@ -402,7 +405,9 @@ def test_a_baseline_of_an_earlier_version_says_by_its_sources_how_trials_were_dr
     call(capsys, "accept")
     path = Path("baseline/about.json")
     about = json.loads(path.read_text())
-    assert about["audit"].pop("trials") == {"songs": {"temperature": 0.0, "match": "none"}}
+    del about["audit"]["embedding"]
+    drawn_by = {"temperature": 0.0, "match": "none", "use": "train", "sets": None}
+    assert about["audit"].pop("trials") == {"songs": drawn_by}
     path.write_text(json.dumps(about))
     assert project.reaudit().is_completed()
     project.edit("temperature: 0", "temperature: -9")
