@@ -19,6 +19,7 @@ from epsilometer.core.errors import UserError
 FOLDER = Path("sources")
 SECONDS = 10.0  # before the hub counts as unreachable
 
+_KINDS = {"files", "packages", "device", "settings", "hub"}  # of what a record may have
 _CELL = "cell-"  # begins the name of a cell's source
 
 Record = dict[str, Any]
@@ -105,13 +106,15 @@ def records(sources: Iterable[Source]) -> dict[str, Record]:
 
 
 def read(folder: Path = Path(".")) -> dict[str, Record]:
-    """The records of the last re-audit; raises UserError for a file that is no such record."""
+    """The records of the last re-audit, without JSON of a user's own; raises UserError for a damaged file."""
     recorded: dict[str, Record] = {}
     for path in sorted((folder / FOLDER).glob("*.json")):
         try:
-            recorded[path.stem] = dict(json.loads(path.read_bytes()))
+            record = dict(json.loads(path.read_bytes()))
         except (ValueError, TypeError) as error:
             raise UserError(f"{path} is not the record of a source; delete it, or restore it from git") from error
+        if record.keys() <= _KINDS:
+            recorded[path.stem] = record
     return recorded
 
 
@@ -119,9 +122,8 @@ def write(sources: Sequence[Source], folder: Path = Path(".")) -> None:
     """Record the sources, and forget those that are no more; unchanged files keep their bytes."""
     for source in sources:
         tables.write_json(source.record, folder / FOLDER / f"{source.name}.json")
-    for path in (folder / FOLDER).glob("*.json"):
-        if path.stem not in records(sources):
-            path.unlink()
+    for name in read(folder).keys() - records(sources).keys():
+        (folder / FOLDER / f"{name}.json").unlink()
 
 
 def _without_settings(name: str, record: Record) -> Record:

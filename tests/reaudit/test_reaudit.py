@@ -373,6 +373,22 @@ def test_the_baseline_of_another_audit(
     assert "round: 0" in Path("params.yaml").read_text(), "refused before anything was done"
 
 
+def test_records_are_told_from_a_users_own_files_and_from_each_other(project: Project) -> None:
+    Path("sources").mkdir()
+    own = Path("sources/mydata.json")
+    own.write_text('{"dataset": "org/x", "revision": "abc"}')
+    Path("attacks").mkdir()
+    Path("attacks/lexical.py").write_text("def posterior(): ...\n")
+    project.edit("{lexical: {}}", "{lexical: {}, attacks/lexical.py: {}}")
+    now = current(read_params())
+    assert {"attack-lexical", "attack-attacks-lexical"} <= sources.records(now).keys()
+    sources.write(now)
+    assert sources.read() == sources.records(now)
+    sources.write([source for source in now if source.name != "embedding"])
+    assert own.exists()
+    assert not Path("sources/embedding.json").exists()
+
+
 def test_what_any_cell_says_and_reads_is_a_source(project: Project) -> None:
     """Of a mechanism's second cell too; the resource by content, unless a stage makes it."""
     Path("own.txt").write_text("one")

@@ -34,7 +34,7 @@ def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
         sources.append(Source(f"cell-{name}", _of_cell(params, cell, folder)))
     for name, attack in params.attacks.items():
         of = _of_code(project, component_file(IDENTIFICATION, name), attack)
-        sources.append(Source(f"attack-{Path(name).stem}", of | _of_model(attack.get("model"), folder)))
+        sources.append(Source(f"attack-{_slug(name)}", of | _of_model(attack.get("model"), folder)))
     encoder = _of_code(project, PACKAGE / "models/encoder.py", params.embedding.model_dump())
     sources.append(Source("embedding", encoder | _of_model(params.embedding.model, folder)))
     for name, path in params.models.items():
@@ -49,10 +49,15 @@ def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
     return sources
 
 
+def _slug(name: str) -> str:
+    """The name or path of a component as a file's name: two paths with the same last part stay two."""
+    return re.sub(r"\W+", "-", name.removesuffix(".py")).strip("-")
+
+
 def _of_cell(params: TextsParams, cell: Cell, folder: Path) -> Record:
     """What a cell says of its mechanism, and its resource by content unless a stage makes that of other sources."""
     settings = {"settings": cell.settings, "epsilons": cell.budgets, "resource": cell.resource}
-    if cell.resource is None or any(PurePath(cell.resource).is_relative_to(made) for made in _of_stages(params)):
+    if cell.resource is None or any(PurePath(cell.resource).is_relative_to(out) for out in _of_stages(params)):
         return _said(settings)
     return {"files": code.hashes([folder.resolve() / cell.resource], folder.resolve())} | _said(settings)
 
