@@ -57,11 +57,11 @@ def why(
     stage: Annotated[str | None, typer.Argument(help="A stage (rewrite@queries-tem); by default all.")] = None,
 ) -> None:
     """Say what changed since a stage last ran: which file, package, setting or input."""
+    from epsilometer.pipeline.current import records
     from epsilometer.pipeline.params import read
-    from epsilometer.pipeline.stages.code import records
     from epsilometer.pipeline.why import addresses, reasons
 
-    now = {path.as_posix(): record for path, record in records(read()).items()}
+    now = records(read())
     stale = 0
     for name in addresses(stage):
         if changes := reasons(name, now):

@@ -34,6 +34,8 @@ stages:
 """
 _OURS = ("when", "components")
 _WIDTH = 118
+_INDENT = 2  # of the names of stages
+_OUR_COMMAND = "epsilometer stage "
 _ENTRY = re.compile(r"\$\{item\.(\w+)\}")
 _SETTING = re.compile(r"(.*\})\.\w+")  # of an entry
 
@@ -63,9 +65,14 @@ def compose(params: Params) -> str:
 
 
 def write(params: Params, folder: Path = Path()) -> bool:
-    """Write dvc.yaml into a folder unless it has these bytes; returns whether it was written."""
-    text, file = compose(params), folder / FILE
-    if file.is_file() and file.read_text(encoding="utf-8") == text:
+    """Write dvc.yaml into a folder unless it has these bytes; returns whether it was written.
+
+    Stages of a user's own come after those that params.yaml needs, as they were.
+    """
+    file = folder / FILE
+    before = file.read_text(encoding="utf-8") if file.is_file() else ""
+    text = compose(params) + "".join(f"\n{stage}\n" for stage in _own(before))
+    if before == text:
         return False
     atomic.write_text(text, file)
     return True
@@ -88,6 +95,36 @@ def check(params: Params) -> None:
                 f"dvc.yaml has {what} {', '.join(sorted(names))} of params.yaml; {COMPOSE} writes the stages that "
                 "params.yaml needs"
             )
+
+
+def _own(text: str) -> Iterator[str]:
+    """The text of each stage of a user's own, with the comment above it; those of other versions are none."""
+    try:
+        root, written = yaml.compose(text, Loader=yaml.SafeLoader), yaml_text.load(text) or {}
+    except (yaml.YAMLError, UserError) as error:
+        raise UserError(f"{FILE} is not readable YAML ({error}); mend it, or delete it and run {COMPOSE}") from error
+    nodes = {key.value: value for key, value in root.value} if isinstance(root, yaml.MappingNode) else {}
+    if not isinstance(stages := nodes.get("stages"), yaml.MappingNode) or not stages.value:
+        return
+    lines = text.splitlines()
+    starts = {key.value: key.start_mark for key, _ in stages.value}
+    ends = [*(mark.line for mark in starts.values()), len(lines)][1:]
+    ends[-1] = stages.end_mark.line if stages.end_mark.index < len(text) else len(lines)
+    for (key, _), last in zip(stages.value, ends, strict=True):
+        stage = written["stages"][key.value]
+        command = stage.get("do", stage).get("cmd") if isinstance(stage, Mapping) else None
+        if key.value in fragments() or str(command).startswith(_OUR_COMMAND):
+            continue
+        first = starts[key.value].line
+        if stages.flow_style or starts[key.value].column != _INDENT:
+            block = yaml.dump({key.value: stage}, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
+            yield indent(block, " " * _INDENT).rstrip()
+            continue
+        while lines[first - 1].startswith(" " * _INDENT + "#"):
+            first -= 1
+        while not lines[last - 1].strip() or lines[last - 1].startswith(" " * _INDENT + "#"):
+            last -= 1
+        yield "\n".join(lines[first:last])
 
 
 class _Dumper(yaml.SafeDumper):

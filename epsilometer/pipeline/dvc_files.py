@@ -55,6 +55,13 @@ def listed(stage: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str
     return [*deps], [filled(param) for param in entry.get("params", [])]
 
 
+def outs(stage: str, settings: Mapping[str, Any]) -> list[str]:
+    """Returns the paths of all outs of a stage in dvc.yaml, with this parameter file's values."""
+    entry, filled = _entry(stage, settings)
+    every = [*entry.get("outs", []), *entry.get("metrics", []), *entry.get("plots", [])]
+    return [os.path.normpath(filled(out if isinstance(out, str) else next(iter(out)))) for out in every]
+
+
 def outs_for_git(stage: str, settings: Mapping[str, Any]) -> list[str]:
     """Returns the outs of a stage in dvc.yaml that are git's to keep, and not those of DVC's cache."""
     entry, filled = _entry(stage, settings)
@@ -108,6 +115,11 @@ def lookup(settings: Any, key: str) -> Any:
 def digest(path: str) -> str:
     """Returns DVC's hash of a file or folder, from the bytes that are there now."""
     return digests(path)[path]
+
+
+def digest_of_record(record: Any) -> str:
+    """Returns DVC's hash of the file that `atomic.write_json` makes of a record."""
+    return hashlib.md5(f"{json.dumps(record, indent=1)}\n".encode(), usedforsecurity=False).hexdigest()
 
 
 def digests(path: str) -> dict[str, str]:

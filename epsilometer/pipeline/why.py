@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +12,30 @@ from epsilometer.core.errors import unknown
 from epsilometer.pipeline import dvc_files
 
 
-def reasons(stage: str, records: Mapping[str, Any] | None = None) -> list[str]:
+def reasons(
+    stage: str, records: Mapping[str, Any] | None = None, digest: Callable[[str], str] = dvc_files.digest
+) -> list[str]:
     """Returns how a stage (`rewrite@queries-tem`) differs from its record in dvc.lock; nothing for one up to date.
 
-    records: those of stage `code` by file, where they are not yet written. Earlier records are read from DVC's
-    cache.
+    records: those of stages `code` and `resources` by file, where they are not yet written. Earlier records are read
+    from DVC's cache. digest: DVC's hash of a path; one that remembers serves to ask for many stages.
     """
     last = dvc_files.lock().get(stage)
     if last is None:
         return ["it has not run yet"]
     outs = {entry["path"]: entry["md5"] for entry in last.get("outs", []) if "md5" in entry}
     missing = [path for path in outs if not Path(path).exists()]
-    damaged = [path for path in outs if path not in missing and dvc_files.digest(path) != outs[path]]
+    damaged = [path for path in outs if path not in missing and digest(path) != outs[path]]
     lost = [f"output {path} is missing" for path in missing] + [f"output {path} has changed" for path in damaged]
-    return inputs(stage, last, records) + lost
+    return inputs(stage, last, records, digest) + lost
 
 
-def inputs(stage: str, last: Mapping[str, Any], records: Mapping[str, Any] | None = None) -> list[str]:
+def inputs(
+    stage: str,
+    last: Mapping[str, Any],
+    records: Mapping[str, Any] | None = None,
+    digest: Callable[[str], str] = dvc_files.digest,
+) -> list[str]:
     """Returns how a stage's inputs differ from this entry of dvc.lock; nothing for one that always runs."""
     if dvc_files.stages()[stage.partition("@")[0]].get("always_changed"):
         return []
@@ -40,10 +47,11 @@ def inputs(stage: str, last: Mapping[str, Any], records: Mapping[str, Any] | Non
         if path not in before:
             reasons.append(f"input {path} is new")
         elif records is not None and path in records:
-            reasons += _changed_code(path, before[path], records[path])
+            if dvc_files.digest_of_record(records[path]) != before[path]:
+                reasons += _changed_record(path, before[path], records[path])
         elif not Path(path).exists():
             reasons.append(f"input {path} is missing")
-        elif dvc_files.digest(path) != before[path]:
+        elif digest(path) != before[path]:
             reasons += _changed(path, before[path])
     return reasons + [f"input {path} is read no more" for path in before if path not in deps]
 
@@ -87,16 +95,21 @@ def _differences(key: str, old: Any, new: Any) -> Iterator[str]:
 
 def _changed(path: str, md5: str) -> list[str]:
     """The changes within a record or among the files of a folder; of any other input only that it changed."""
-    if path.startswith("data/code/"):
-        return _changed_code(path, md5, json.loads(Path(path).read_bytes()))
-    if _is_resources(path):
-        now, old = json.loads(Path(path).read_bytes()), dvc_files.cached(md5) or {}
-        changed = [f"input {name} has changed" for name, _ in _pairs(old.get("files", {}), now["files"])]
-        # Changed settings of a cell are listed separately; an excerpt is all that a stage has of an entry.
-        return [*changed, *_differences(now["of"], old.get("cell"), now["cell"])] if "of" in now else changed
+    if path.startswith("data/code/") or _is_resources(path):
+        return _changed_record(path, md5, json.loads(Path(path).read_bytes()))
     if md5.endswith(".dir") and Path(path).is_dir() and (entries := dvc_files.cached(md5)) is not None:
         return _changed_folder(path, {entry["relpath"]: entry["md5"] for entry in entries})
     return [f"input {path} has changed"]
+
+
+def _changed_record(path: str, md5: str, now: Mapping[str, Any]) -> list[str]:
+    """How a record of stage `code` or `resources` changed. md5: what its file was."""
+    if not _is_resources(path):
+        return _changed_code(path, md5, now)
+    old = dvc_files.cached(md5) or {}
+    changed = [f"input {name} has changed" for name, _ in _pairs(old.get("files", {}), now["files"])]
+    # Changed settings of a cell are listed separately; an excerpt is all that a stage has of an entry.
+    return [*changed, *_differences(now["of"], old.get("cell"), now["cell"])] if "of" in now else changed
 
 
 def _changed_folder(folder: str, before: Mapping[str, str]) -> list[str]:

@@ -15,13 +15,16 @@ _COMPONENTS = "attacks"  # whose keys are names or paths of components, and name
 
 
 def check_names(sections: Iterable[tuple[str, Any]]) -> None:
-    """Raises UserError for a name that no file can have; sections: by name, of which some hold entries by name."""
+    """Raises UserError for a name that no file can have, or with a dot, at which DVC would look for a setting within.
+
+    sections: by name, of which some hold entries by name.
+    """
     for kind, entries in sections:
         for name in entries if isinstance(entries, Mapping) and kind != _COMPONENTS else ():
-            if not NAME.fullmatch(name):
+            if not NAME.fullmatch(name) or "." in name:
                 raise UserError(
-                    f"a name in {kind} must be letters, digits, '.', '_' and '-', at most 100, and start with a "
-                    f"letter or digit, got {name!r}; files are named after it"
+                    f"a name in {kind} must be letters, digits, '_' and '-', at most 100, and start with a letter or "
+                    f"digit, got {name!r}; files and settings of stages are named after it"
                 )
 
 

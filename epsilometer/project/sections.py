@@ -45,10 +45,10 @@ Precision = Literal["float32", "bfloat16", "auto"]
 
 
 class Section(BaseModel):
-    """A part of params.yaml: frozen, unknown keys refused."""
+    """A part of params.yaml: frozen; unknown keys, and numbers that are none or infinite, refused."""
 
     # Built with the whole or at first use; building each part alone took a third of the time to load them all.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
 
 
 class Audit(Section):

@@ -2,7 +2,7 @@
 
 `baseline/estimates.csv` has the numbers; `baseline/hits.csv` has, for each of its rows, the trials in which the
 adversary was right (a bit a trial, in base64: what a paired test needs); `baseline/about.json` says what was measured,
-how and from what.
+how and from what, and has the SHA-256 of the other two.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
+import hashlib
 import io
 import math
 from collections.abc import Mapping
@@ -36,6 +37,7 @@ _ESTIMATES = [*_EARLIER, "delta", "candidates"]
 _WRITTEN = [_ESTIMATES[:count] for count in range(len(_EARLIER), len(_ESTIMATES) + 1)]
 _DECIMALS = 6  # of a nat: losses as written
 _TOLERANCE = 2 * 10**-_DECIMALS  # between a written loss and its recomputation: rounding, and room for other libraries
+_DAMAGES = (OSError, ValueError, TypeError, KeyError, AttributeError, csv.Error, binascii.Error)
 _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits"]
 
 
@@ -52,6 +54,8 @@ class Baseline:
     def check(self, now: Mapping[str, Any]) -> None:
         """Raise UserError where an audit differs in alpha, the number of candidates, attacks or how trials are drawn.
 
+        What a baseline of an earlier version does not say, the encoder and splits, is not compared.
+
         now: those of the audit. The number of trials may differ, as Fisher's test takes any two. Candidates that are
         drawn otherwise are easier or harder to tell apart, whatever the mechanism does.
         """
@@ -59,30 +63,44 @@ class Baseline:
         for key, rule in (("alpha", "alpha"), ("candidates", "k candidates"), ("attacks", "attacks")):
             if before.get(key) != now[key]:
                 raise _unlike(rule, before.get(key), now[key])
+        if "embedding" in before and before["embedding"] != now["embedding"]:
+            raise _unlike("embedding", before["embedding"], now["embedding"])
         for dataset, trials in _trials(self.about).items():
             for key, value in now["trials"].get(dataset, {}).items():
-                if trials[key] != value:
+                if key in trials and trials[key] != value:
                     raise _unlike(f"trials of {dataset} by {key}", trials[key], value)
 
 
 def accept(
     measured: Mapping[Row, Measured], sources: Mapping[str, Record], about: Mapping[str, Any], folder: Path = Path(".")
 ) -> Baseline:
-    """Make what was measured in a folder's audit its baseline. about: its commit, round and `audit`."""
+    """Make what was measured in a folder's audit its baseline. about: its commit, round and `audit`.
+
+    Raises UserError, before anything is written, for what `read` would refuse.
+    """
     stamp = {"accepted": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
-    new = Baseline({**stamp, **about, "sources": dict(sources)}, dict(measured))
     numbers, hits = [], []
-    for row, result in sorted(new.measured.items()):
+    for row, result in sorted(measured.items()):
         e = result.estimate
         losses = [f"{value:.{_DECIMALS}f}" for value in (e.loss, e.point, e.upper)]
         numbers.append([*row, e.trials, e.successes, *losses, f"{e.delta:.12g}", e.candidates])
         hits.append(
             [*row, result.trial_set, result.rewrites, base64.b64encode(np.packbits(result.hits).tobytes()).decode()]
         )
-    tables.write_text(_csv(_ESTIMATES, numbers), folder / FOLDER / "estimates.csv")
-    tables.write_text(_csv(_HITS, hits), folder / FOLDER / "hits.csv")
-    tables.write_json(new.about, folder / FOLDER / "about.json")
-    return new
+    texts = {"estimates.csv": _csv(_ESTIMATES, numbers), "hits.csv": _csv(_HITS, hits)}
+    hashes = {name: _hash(text) for name, text in texts.items()}
+    new = {**stamp, **about, "files": hashes, "sources": dict(sources)}
+    try:
+        _parsed(new, texts)
+    except _DAMAGES as error:
+        raise UserError(
+            f"what was measured contradicts itself ({error}); bring the audit up to date (make audit, or dvc repro), "
+            "then accept it"
+        ) from error
+    for name, text in texts.items():
+        tables.write_text(text, folder / FOLDER / name)
+    tables.write_json(new, folder / FOLDER / "about.json")
+    return Baseline(new, dict(measured))
 
 
 def read(folder: Path = Path(".")) -> Baseline:
@@ -95,18 +113,35 @@ def read(folder: Path = Path(".")) -> Baseline:
         raise UserError(f"there is no baseline in {place} yet; accept the current audit as one ({ACCEPT})")
     try:
         about = json_text.load((place / "about.json").read_bytes())
-        audit, _ = about["audit"], (about["accepted"], about["sources"].items())
-        numbers = {_row(row): row for row in _rows(place / "estimates.csv", *_WRITTEN)}
-        hits = {_row(row): row for row in _rows(place / "hits.csv", _HITS)}
-        if numbers.keys() != hits.keys():
-            raise ValueError("estimates.csv and hits.csv do not have the same rows")
-        measured = {row: _measured(of, hits[row], audit) for row, of in numbers.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, csv.Error, binascii.Error) as error:
+        texts = {name: (place / name).read_text(encoding="utf-8") for name in ("estimates.csv", "hits.csv")}
+        measured = _parsed(about, texts)
+    except _DAMAGES as error:
         raise UserError(
             f"the baseline in {place} is damaged ({error}); restore it from git (git checkout -- {place}), or accept "
             f"a new one ({ACCEPT})"
         ) from error
     return Baseline(about, measured)
+
+
+def _parsed(about: Mapping[str, Any], texts: Mapping[str, str]) -> dict[Row, Measured]:
+    """What the texts of the files say; one of `_DAMAGES` where they contradict each other or are of two baselines.
+
+    Baselines of earlier versions have no hashes of their files.
+    """
+    audit, _ = about["audit"], (about["accepted"], about["sources"].items())
+    numbers = {_row(row): row for row in _rows("estimates.csv", texts, *_WRITTEN)}
+    hits = {_row(row): row for row in _rows("hits.csv", texts, _HITS)}
+    if numbers.keys() != hits.keys():
+        raise ValueError("estimates.csv and hits.csv do not have the same rows")
+    measured = {row: _measured(of, hits[row], audit) for row, of in numbers.items()}
+    for name, digest in about.get("files", {}).items():
+        if _hash(texts[name]) != digest:
+            raise ValueError(f"{name} is not the file that about.json was written with")
+    return measured
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _unlike(rule: str, before: Any, now: Any) -> UserError:
@@ -144,14 +179,14 @@ def _csv(header: list[str], rows: list[list[Any]]) -> str:
     return written.getvalue()
 
 
-def _rows(path: Path, *headers: list[str]) -> list[dict[str, str]]:
+def _rows(name: str, texts: Mapping[str, str], *headers: list[str]) -> list[dict[str, str]]:
     """The rows of a file with columns of one of these versions, the latest last."""
-    first, *lines = csv.reader(io.StringIO(path.read_text(encoding="utf-8")), strict=True)
+    first, *lines = csv.reader(io.StringIO(texts[name]), strict=True)
     if first not in headers:
-        raise ValueError(f"{path.name} must have the columns {', '.join(headers[-1])}")
+        raise ValueError(f"{name} must have the columns {', '.join(headers[-1])}")
     rows = [dict(zip(first, line, strict=True)) for line in lines]
     if len({_row(row) for row in rows}) < len(rows):
-        raise ValueError(f"{path.name} has a row twice")
+        raise ValueError(f"{name} has a row twice")
     return rows
 
 

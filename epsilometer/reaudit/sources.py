@@ -19,6 +19,9 @@ from epsilometer.core.errors import UserError
 FOLDER = Path("sources")
 SECONDS = 10.0  # before the hub counts as unreachable
 
+_KINDS = {"files", "packages", "device", "settings", "hub"}  # of what a record may have
+_CELL = "cell-"  # begins the name of a cell's source
+
 Record = dict[str, Any]
 """What a source is: `files` (hash by path), `packages` (version by name), `settings`, and where it is on the hub `hub`:
 `type`, `id`, the `revision` that is used and the `latest` known. Only what applies."""
@@ -78,14 +81,22 @@ def newer(sources: Iterable[Source]) -> list[str]:
 
 
 def changes(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str]:
-    """Sentences on what has changed; a change that several sources share is named once."""
+    """Sentences on what has changed; a change that several sources share is named once.
+
+    Earlier versions recorded the settings of a mechanism's first cell with the mechanism, and no others.
+    """
     sharing: dict[str, list[str]] = {}
+    earlier = not any(name.startswith(_CELL) for name in before)
+    if earlier:
+        before = {name: _without_settings(name, record) for name, record in before.items()}
     for name in [*now, *(name for name in before if name not in now)]:
-        if name not in before or name not in now:
+        if earlier and name not in before and (name.startswith(_CELL) or name == "words"):
+            sharing.setdefault("not recorded before, hence unknown", []).append(name)
+        elif name not in before or name not in now:
             sharing.setdefault("new" if name in now else "gone", []).append(name)
-            continue
-        for what in _differences(before[name], now[name]):
-            sharing.setdefault(what, []).append(name)
+        else:
+            for what in _differences(before[name], now[name]):
+                sharing.setdefault(what, []).append(name)
     return [f"{what} ({', '.join(names)})" for what, names in sharing.items()]
 
 
@@ -95,13 +106,15 @@ def records(sources: Iterable[Source]) -> dict[str, Record]:
 
 
 def read(folder: Path = Path(".")) -> dict[str, Record]:
-    """The records of the last re-audit; raises UserError for a file that is no such record."""
+    """The records of the last re-audit, without JSON of a user's own; raises UserError for a damaged file."""
     recorded: dict[str, Record] = {}
     for path in sorted((folder / FOLDER).glob("*.json")):
         try:
-            recorded[path.stem] = dict(json.loads(path.read_bytes()))
+            record = dict(json.loads(path.read_bytes()))
         except (ValueError, TypeError) as error:
             raise UserError(f"{path} is not the record of a source; delete it, or restore it from git") from error
+        if record.keys() <= _KINDS:
+            recorded[path.stem] = record
     return recorded
 
 
@@ -109,9 +122,12 @@ def write(sources: Sequence[Source], folder: Path = Path(".")) -> None:
     """Record the sources, and forget those that are no more; unchanged files keep their bytes."""
     for source in sources:
         tables.write_json(source.record, folder / FOLDER / f"{source.name}.json")
-    for path in (folder / FOLDER).glob("*.json"):
-        if path.stem not in records(sources):
-            path.unlink()
+    for name in read(folder).keys() - records(sources).keys():
+        (folder / FOLDER / f"{name}.json").unlink()
+
+
+def _without_settings(name: str, record: Record) -> Record:
+    return {kind: of for kind, of in record.items() if kind != "settings" or not name.startswith("mechanism-")}
 
 
 def _differences(before: Record, now: Record) -> Iterator[str]:

@@ -126,6 +126,36 @@ def test_writing_what_is_there_already_touches_nothing(tmp_path: Path) -> None:
     assert not composing.write(whole, tmp_path)
 
 
+OWN = """  # What a colleague reads
+  mine:
+    cmd: |
+      echo one
+
+      echo two
+    outs: [data/mine.txt]  # small
+"""
+
+
+@pytest.mark.parametrize("beside", ["", "\n  decoy:\n    cmd: epsilometer stage decoy\n"])
+def test_stages_of_ones_own_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str) -> None:
+    """Verbatim, comments too; a stage that an earlier version had goes."""
+    monkeypatch.chdir(tmp_path)
+    params = read(ROOT / "params.yaml")
+    Path("dvc.yaml").write_text(f"stages:\n{OWN}{beside}\n  prepare:\n    cmd: other\n")
+    assert composing.write(params)
+    assert Path("dvc.yaml").read_text() == f"{composing.compose(params)}\n{OWN}"
+    assert not composing.write(params)
+    composing.check(params)
+
+
+def test_stages_of_ones_own_in_another_layout_stay(tmp_path: Path) -> None:
+    params = read(ROOT / "params.yaml")
+    (tmp_path / "dvc.yaml").write_text("stages: {mine: {cmd: 'true', outs: [a]}}\n")
+    assert composing.write(params, tmp_path)
+    assert stages((tmp_path / "dvc.yaml").read_text())["mine"] == {"cmd": "true", "outs": ["a"]}
+    assert not composing.write(params, tmp_path)
+
+
 def _outs(stage: Mapping[str, Any]) -> list[str]:
     body = stage.get("do", stage)
     listed = [*body.get("outs", ()), *body.get("metrics", ()), *body.get("plots", ())]

@@ -88,7 +88,7 @@ def test_a_relative_path_stays_in_the_project(
         read(written(tmp_path, good))
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "/etc/x", "..", "", "x\n", "a\0b", "-x", "x" * 101])
+@pytest.mark.parametrize("name", ["../x", "a/b", "/etc/x", "..", "", "x\n", "a\0b", "-x", "x.y", "x" * 101])
 @pytest.mark.parametrize("kind", ["datasets", "mechanisms", "models", "words"])
 def test_names_cannot_be_paths(tmp_path: Path, good: dict[str, Any], kind: str, name: str) -> None:
     named = good["words"]["sources"] if kind == "words" else good[kind]

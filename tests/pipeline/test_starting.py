@@ -121,6 +121,16 @@ def test_an_upgrade_renews_what_is_the_packages(tmp_path, monkeypatch) -> None:
     assert (folder / "data/embedded/models").resolve() == EMBEDDED.resolve()
 
 
+def test_make_passes_on_that_a_reaudit_is_fresh() -> None:
+    said = subprocess.run(
+        ["make", "-n", "-f", starting.TEMPLATE / "Makefile", "reaudit", "FRESH=1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "epsilometer.pipeline.flows.reaudit --fresh" in said
+
+
 @pytest.mark.slow
 def test_an_audit_runs_there_and_reruns_what_an_edit_changes(tmp_path) -> None:
     folder = tmp_path / "mine"

@@ -38,8 +38,10 @@ import epsilometer.studies.texts.stages.estimate
 import epsilometer.studies.texts.stages.rewrite
 import epsilometer.studies.texts.stages.trials
 from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows.alert import EVENT, send_to
+from epsilometer.pipeline.measured import measure
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.project import code
 from epsilometer.reaudit import baseline, history, sources
@@ -196,7 +198,7 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     assert more.is_completed()
     assert str(more.message).startswith("new: 2, no evidence of change: 2")
     assert "other on songs at epsilon 1, attack lexical: new" in str(more.message)
-    assert "- new (dataset-poems, mechanism-other)" in str(more.message)
+    assert "- new (dataset-poems, mechanism-other, cell-poems-mine, cell-songs-other)" in str(more.message)
 
     assert call(capsys, "accept")[0] == 0
     project.edit("  poems: {source: poems.txt, use: train, public: true}\n", "")
@@ -210,7 +212,7 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     assert [lost["dataset"] for lost in event["payload"]["gone"]] == ["poems"]
     json.dumps(event, allow_nan=False)
     assert "mine on poems at epsilon 1, attack lexical: gone" in str(less.message)
-    assert "- gone (dataset-poems)" in str(less.message)
+    assert "- gone (dataset-poems, cell-poems-mine)" in str(less.message)
     assert not Path("sources/dataset-poems.json").exists()
 
     check_history_of_six(capsys)
@@ -353,6 +355,9 @@ def test_without_a_baseline(project: Project) -> None:
         ("alpha: 0.01", "alpha: 0.05", "with alpha 0.01, params.yaml says 0.05;"),
         ("candidates: 2", "candidates: 3", "with k candidates 2, params.yaml says 3;"),
         ("temperature: 0", "temperature: -9", "with trials of songs by temperature 0.0, params.yaml says -9.0;"),
+        ("use: train", "use: test", "with trials of songs by use train, params.yaml says test;"),
+        ("public: true", "public: true, sets: {size: 4}", "with trials of songs by sets None, params.yaml says 4;"),
+        ("L6-v2}", "L6-v2, precision: bfloat16}", "precision float32, params.yaml says model all-MiniLM-L6-v2, precis"),
         ("public: true", "public: true, match: words", "with trials of songs by match none, params.yaml says words;"),
     ],
 )
@@ -368,13 +373,57 @@ def test_the_baseline_of_another_audit(
     assert "round: 0" in Path("params.yaml").read_text(), "refused before anything was done"
 
 
+def test_records_are_told_from_a_users_own_files_and_from_each_other(project: Project) -> None:
+    Path("sources").mkdir()
+    own = Path("sources/mydata.json")
+    own.write_text('{"dataset": "org/x", "revision": "abc"}')
+    Path("attacks").mkdir()
+    Path("attacks/lexical.py").write_text("def posterior(): ...\n")
+    project.edit("{lexical: {}}", "{lexical: {}, attacks/lexical.py: {}}")
+    now = current(read_params())
+    assert {"attack-lexical", "attack-attacks-lexical"} <= sources.records(now).keys()
+    sources.write(now)
+    assert sources.read() == sources.records(now)
+    sources.write([source for source in now if source.name != "embedding"])
+    assert own.exists()
+    assert not Path("sources/embedding.json").exists()
+
+
+def test_what_any_cell_says_and_reads_is_a_source(project: Project) -> None:
+    """Of a mechanism's second cell too; the resource by content, unless a stage makes it."""
+    Path("own.txt").write_text("one")
+    project.edit("  songs: {", "  poems: {source: poems.txt, use: train, public: true}\n  songs: {")
+    second = "  poems-mine: {dataset: poems, mechanism: mine, file: mine.py, epsilons: [1], resource: own.txt}\n"
+    project.edit("attacks:", second + "attacks:")
+    before = sources.records(current(read_params()))
+    assert sources.changes(before, before) == []
+    Path("own.txt").write_text("other")
+    project.edit("resource: own.txt", "resource: own.txt, settings: {share: 2}")
+    project.edit("epsilons: [1, 2]", "epsilons: [1, 3]")
+    project.edit("vectors.txt}", "vectors.txt}, lists: 3")
+    now = sources.records(current(read_params()))
+    assert set(sources.changes(before, now)) == {
+        "setting epsilons: [1.0, 2.0] before, [1.0, 3.0] now (cell-songs-mine)",
+        "own.txt has changed (cell-poems-mine)",
+        "setting settings: {} before, {'share': 2} now (cell-poems-mine)",
+        "setting lists: 1 before, 3 now (words)",
+    }
+    earlier = {name: record for name, record in before.items() if not name.startswith("cell-") and name != "words"}
+    earlier["mechanism-mine"] = earlier["mechanism-mine"] | {"settings": {"share": 1}}
+    assert sources.changes(earlier, now) == [
+        "not recorded before, hence unknown (cell-songs-mine, cell-poems-mine, words)"
+    ]
+
+
 def test_a_baseline_of_an_earlier_version_says_by_its_sources_how_trials_were_drawn(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call(capsys, "accept")
     path = Path("baseline/about.json")
     about = json.loads(path.read_text())
-    assert about["audit"].pop("trials") == {"songs": {"temperature": 0.0, "match": "none"}}
+    del about["audit"]["embedding"]
+    drawn_by = {"temperature": 0.0, "match": "none", "use": "train", "sets": None}
+    assert about["audit"].pop("trials") == {"songs": drawn_by}
     path.write_text(json.dumps(about))
     assert project.reaudit().is_completed()
     project.edit("temperature: 0", "temperature: -9")
@@ -425,6 +474,7 @@ def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pyte
     losses = [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
     assert losses == [row["loss"] for row in rows]
 
+    forget_hashes()
     path = Path("baseline/estimates.csv")
     written = pl.read_csv(path)
     assert written.columns[-2:] == ["delta", "candidates"]
@@ -439,6 +489,14 @@ def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pyte
     assert losses == [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
     shorten(path)
     assert losses == [measured.estimate.loss for _, measured in sorted(baseline.read().measured.items())]
+
+
+def forget_hashes() -> None:
+    """As in baselines of earlier versions."""
+    path = Path("baseline/about.json")
+    about = json.loads(path.read_text())
+    assert about.pop("files").keys() == {"estimates.csv", "hits.csv"}
+    path.write_text(json.dumps(about))
 
 
 def shorten(path: Path, columns: int = 1) -> None:
@@ -497,6 +555,50 @@ def test_an_audit_that_is_not_that_of_the_parameters_is_not_accepted(
     assert code == 2
     assert "not that of params.yaml" in err
     assert not Path("baseline").exists()
+
+
+@pytest.mark.parametrize("whole", range(4))
+def test_a_baseline_that_is_half_replaced_is_damaged(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, whole: int
+) -> None:
+    """Ended after so many of its three files. Both audits have the same rows; what differs are their hits."""
+    call(capsys, "accept")
+    first = baseline.read()
+    project.leak(0.95)
+    project.audit()
+    now, about = measure(read_params()), {name: first.about[name] for name in ("commit", "round", "audit")}
+    written: list[Path] = []
+
+    def ending(write: Any) -> Any:
+        def writing(content: Any, path: Path) -> None:
+            if len(written) == whole:
+                raise KeyboardInterrupt
+            written.append(path)
+            write(content, path)
+
+        return writing
+
+    for name in ("write_text", "write_json"):
+        monkeypatch.setattr(tables, name, ending(getattr(tables, name)))
+    with pytest.raises(KeyboardInterrupt) if whole < 3 else nullcontext():
+        baseline.accept(now, {}, about)
+    if whole in (0, 3):
+        assert baseline.read().about["sources"] == ({} if whole else first.about["sources"])
+    else:
+        with pytest.raises(UserError, match="is damaged"):
+            baseline.read()
+
+
+def test_what_could_not_be_read_again_replaces_no_baseline(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(capsys, "accept")
+    before = {path: path.read_bytes() for path in Path("baseline").iterdir()}
+    first = baseline.read()
+    about = {"commit": "", "round": 0, "audit": first.about["audit"] | {"alpha": 0.02}}
+    with pytest.raises(UserError, match=r"contradicts itself \(the loss of .* is not that of its successes\); bring"):
+        baseline.accept(first.measured, {}, about)
+    assert {path: path.read_bytes() for path in Path("baseline").iterdir()} == before
 
 
 def line(**changed: str) -> str:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from epsilometer.core import atomic
 from epsilometer.pipeline import dvc_files
+from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.project.code import hashes
 from epsilometer.project.sections import MechanismEntry
@@ -27,14 +29,23 @@ def main() -> None:
     """
     params = read_params()
     with dvc_files.dvc_pauses():
-        outs = dvc_files.recorded("outs")
+        every = records(params)
     shutil.rmtree(FOLDER, ignore_errors=True)
+    for path, record in every.items():
+        atomic.write_json(record, path)
+
+
+def records(params: Params) -> dict[Path, dict[str, Any]]:
+    """Returns the records of all cells and excerpts, by the files that they are written to."""
+    outs = dvc_files.recorded("outs")
+    by_path: dict[Path, dict[str, Any]] = {}
     for section, cells in params.sections_of_cells():
         for name, cell in cells.items():
             record = {"files": _hashes(cell, outs), "cell": cell.model_dump(mode="json")}
-            atomic.write_json(record, FOLDER / section / f"{name}.json")
+            by_path[FOLDER / section / f"{name}.json"] = record
     for name, setting, excerpt in params.excerpts():
-        atomic.write_json({"files": {}, "of": setting, "cell": excerpt}, FOLDER / f"{name}.json")
+        by_path[FOLDER / f"{name}.json"] = {"files": {}, "of": setting, "cell": excerpt}
+    return by_path
 
 
 def _hashes(cell: MechanismEntry, outs: dict[str, str]) -> dict[str, str]:

@@ -27,15 +27,21 @@ from epsilometer.studies.texts.tables import rewrites_path
 def settings(params: TextsParams) -> dict[str, Any]:
     """What two audits must have in common to be compared: alpha, the number of candidates, attacks and settings.
 
-    `trials`: of each data set the temperature and match by which candidates are drawn.
+    `trials`: of each data set the temperature and match by which candidates are drawn, its split and the size of sets;
+    `embedding`: the encoder by which they are drawn.
     """
     attacks = {name: json.loads(json.dumps(dict(settings))) for name, settings in params.attacks.items()}
-    trials = {name: {"temperature": params.temperature(name), "match": params.match(name)} for name in params.datasets}
+    trials = {
+        name: {"temperature": params.temperature(name), "match": params.match(name), "use": dataset.use}
+        | {"sets": dataset.sets and dataset.sets.size}
+        for name, dataset in params.datasets.items()
+    }
     return {
         "alpha": params.audit.alpha,
         "candidates": params.trials.candidates,
         "attacks": attacks,
         "trials": trials,
+        "embedding": params.embedding.model_dump(),
     }
 
 

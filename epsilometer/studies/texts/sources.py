@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from epsilometer.core.component import IDENTIFICATION, PACKAGE, shipped
 from epsilometer.core.component import file as component_file
 from epsilometer.models.locate import ENCODER, hub_id
 from epsilometer.project import code
+from epsilometer.project.sections import Cell
 from epsilometer.reaudit.sources import Record, Source
 from epsilometer.studies.texts.params import TextsParams
 
@@ -26,22 +27,47 @@ def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
         settings = dataset.model_dump(exclude={"source"})
         sources.append(Source(f"dataset-{name}", _of_data(project, dataset.source, settings)))
     for name in dict.fromkeys(cell.mechanism for cell in params.cells.values()):
-        cell = next(cell for cell in params.cells.values() if cell.mechanism == name)
-        own = project / cell.file if cell.file else shipped("mechanisms")[name]
-        sources.append(Source(f"mechanism-{name}", _of_code(project, own, cell.settings)))
+        files = {cell.file for cell in params.cells.values() if cell.mechanism == name}
+        own = [project / file if file else shipped("mechanisms")[name] for file in sorted(files, key=str)]
+        sources.append(Source(f"mechanism-{name}", {**code.record(own, project)}))
+    for name, cell in params.cells.items():
+        sources.append(Source(f"cell-{name}", _of_cell(params, cell, folder)))
     for name, attack in params.attacks.items():
         of = _of_code(project, component_file(IDENTIFICATION, name), attack)
-        sources.append(Source(f"attack-{Path(name).stem}", of | _of_model(attack.get("model"), folder)))
+        sources.append(Source(f"attack-{_slug(name)}", of | _of_model(attack.get("model"), folder)))
     encoder = _of_code(project, PACKAGE / "models/encoder.py", params.embedding.model_dump())
     sources.append(Source("embedding", encoder | _of_model(params.embedding.model, folder)))
     for name, path in params.models.items():
         sources.append(Source(f"model-{name}", _of_data(project, path)))
+    if params.words.sources:
+        sources.append(Source("words", _said({"lists": params.words.lists})))
     for name, path in params.words.sources.items():
         sources.append(Source(f"words-{name}", _of_data(project, path)))
     for place, entry in params.made_of_public():
         settings = entry.model_dump(exclude={"corpus": {"source"}})
         sources.append(Source(f"corpus-{place.partition('.')[2]}", _of_data(project, entry.corpus.source, settings)))
     return sources
+
+
+def _slug(name: str) -> str:
+    """The name or path of a component as a file's name: two paths with the same last part stay two."""
+    return re.sub(r"\W+", "-", name.removesuffix(".py")).strip("-")
+
+
+def _of_cell(params: TextsParams, cell: Cell, folder: Path) -> Record:
+    """What a cell says of its mechanism, and its resource by content unless a stage makes that of other sources."""
+    settings = {"settings": cell.settings, "epsilons": cell.budgets, "resource": cell.resource}
+    if cell.resource is None or any(PurePath(cell.resource).is_relative_to(out) for out in _of_stages(params)):
+        return _said(settings)
+    return {"files": code.hashes([folder.resolve() / cell.resource], folder.resolve())} | _said(settings)
+
+
+def _of_stages(params: TextsParams) -> list[str]:
+    """Where stages put what mechanisms read."""
+    whole = ["prepared", "auxiliaries", "rewriters", "leaderboard_parts", "lists.npz"]
+    named = [f"vectors/{name}.npz" for name in params.words.sources] + [f"models/{name}" for name in params.models]
+    public = [place.replace(".", "/", 1) for place, _ in params.made_of_public()]
+    return [f"data/{path}" for path in (*whole, *named, *public)]
 
 
 def _of_code(project: Path, file: str | Path, settings: Mapping[str, Any] | None = None) -> Record:

@@ -1,0 +1,74 @@
+"""Whether what an audit's figures come from is up to date: settings, texts, code and what mechanisms read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import PurePosixPath
+from typing import Any
+
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline import composing, dvc_files
+from epsilometer.pipeline.params import Params
+from epsilometer.pipeline.why import addresses, reasons
+
+_SHOWN = 3  # reasons, before the rest are counted
+
+
+def records(params: Params) -> dict[str, Any]:
+    """What stages `code` and `resources` would write now, by file."""
+    from epsilometer.pipeline.stages import code, resources
+
+    return {path.as_posix(): record for of in (code, resources) for path, record in of.records(params).items()}
+
+
+def check(params: Params, *, with_code: bool) -> None:
+    """Raises UserError where a stage that the figures of the current folder come from is to run again.
+
+    with_code: also where code, or what a mechanism reads, has changed since, and where dvc.yaml lacks a stage. Stages
+    that were run without DVC, in a folder without dvc.yaml, have left no record to compare with.
+    """
+    if not composing.FILE.is_file():
+        return
+    if with_code:
+        composing.check(params)
+    now = records(params) if with_code else None
+    digest = cache(dvc_files.digest)
+    for stage in leading_to(_measured(params)):
+        if changed := reasons(stage, now, digest):
+            more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+            raise UserError(
+                f"the audit is not that of params.yaml and the code: {stage}: {', '.join(changed[:_SHOWN])}{more}; "
+                "bring it up to date first (make audit, or dvc repro)"
+            )
+
+
+def leading_to(targets: Iterable[str]) -> list[str]:
+    """These stages of dvc.yaml and all that they depend on, by address, in the order of dvc.yaml; not those that always
+    run.
+    """
+    settings, stages = dvc_files.settings(), dvc_files.stages()
+    every = addresses(None)
+    places = {stage: dvc_files.outs(stage, settings) for stage in every}
+    needed, left = set[str](), [stage for stage in targets if stage in places]
+    while left:
+        if (stage := left.pop()) not in needed:
+            needed.add(stage)
+            deps = dvc_files.listed(stage, settings)[0]
+            left += [other for other in every if other not in needed and _meet(deps, places[other])]
+    return [stage for stage in every if stage in needed and not _always_runs(stages, stage)]
+
+
+def _measured(params: Params) -> list[str]:
+    """The stages whose results a baseline has."""
+    return ["estimate", *(f"anonymity@{name}" for name, cell in params.anonymity.items() if cell.part == "test")]
+
+
+def _meet(deps: Iterable[str], outs: Iterable[str]) -> bool:
+    """Whether an out is a dependency, or lies in one or around one."""
+    pairs = [(PurePosixPath(dep), PurePosixPath(out)) for dep in deps for out in outs]
+    return any(dep.is_relative_to(out) or out.is_relative_to(dep) for dep, out in pairs)
+
+
+def _always_runs(stages: Mapping[str, Any], stage: str) -> bool:
+    return bool(stages[stage.partition("@")[0]].get("always_changed"))
