@@ -161,7 +161,7 @@ def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
             else f"None of {len(cells)} methods without an epsilon surely stops a classifier that never saw rewrites"
         )
         learned = f"; {_count(sum(back), len(back))} one that learned from rewrites surely does better" if back else ""
-        at = f"McNemar's test at {confidence(alpha, 2)}"
+        at = f"McNemar's test at {confidence(alpha, 2)}, which takes texts as independent"
         sentences.append(f"On {dataset} a classifier tells {label} right {of_clean}. {stops}{learned} ({at}).")
     return sentences
 

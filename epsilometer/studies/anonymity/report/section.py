@@ -245,25 +245,25 @@ def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
 
 
 def best_sentence(points: pl.DataFrame) -> list[str]:
-    """Which method keeps most of the task where its attribute loss is at most half of that of clean texts."""
+    """Which method keeps most of the task where its attribute loss is surely at most half of that of clean texts."""
     sentences = []
     for (dataset, label), part in points.sort(*LABEL).group_by(LABEL, maintain_order=True):
-        clean: float | None = part.filter(mechanism="identity").select(pl.max("point")).item()
-        if clean is None:
+        clean: float | None = part.filter(mechanism="identity").select(pl.max("loss")).item()  # the lower bound
+        if not clean:
             continue
         within = part.filter(~pl.col("control"), pl.col("upper") <= clean / 2).sort("kept", descending=True)
         if within.is_empty():
             sentences.append(
-                f"On {dataset} no method brings the strongest attacker of {label} surely below half of the "
-                f"{nats(clean)} nats of clean texts."
+                f"On {dataset} no method brings the strongest attacker of {label} surely below half of what clean "
+                f"texts lose, at least {nats(clean)} nats."
             )
             continue
         best = within.row(0, named=True)
         near = best["clean"] - best["kept"] <= CLOSE
         sentences.append(
             f"On {dataset} {at_budget(best['mechanism'], best['epsilon'])} keeps most where the strongest attacker of "
-            f"{label} is surely below half of the {nats(clean)} nats of clean texts: a macro F1 of the task of "
-            f"{best['kept']:.2f} ({best['low']:.2f} to {best['high']:.2f}), {'' if near else 'not '}within "
+            f"{label} is surely below half of what clean texts lose, at least {nats(clean)} nats: a macro F1 of the "
+            f"task of {best['kept']:.2f} ({best['low']:.2f} to {best['high']:.2f}), {'' if near else 'not '}within "
             f"{CLOSE:g} of the {best['clean']:.2f} of clean texts, at {nats(best['point'])} nats."
         )
     return sentences
