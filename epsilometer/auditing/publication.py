@@ -1,8 +1,9 @@
 """Rewrites for publication: the lines of a file or of a stream, or columns of a table.
 
-They draw from the operating system's randomness, exactly (`epsilometer.core.exact_samplers`), and spend all but a
-millionth of the epsilon: the rest is room for the rounding of what is drawn from. With a seed they are reproducible:
-anyone who knows the seed can invert them, so they are not for publication.
+Shipped mechanisms, and others that draw by `core.laws.sample`, draw from the operating system's randomness, exactly
+(`epsilometer.core.exact_samplers`), and spend all but a millionth of the epsilon: the rest is room for the rounding of
+what is drawn from. Of another's code nothing is known but that it draws from the noise that it is given. With a seed
+rewrites are reproducible: anyone who knows the seed can invert them, so they are not for publication.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ from epsilometer.runtime.progress import PacedWork, note, span
 from epsilometer.runtime.withholding import withheld
 
 _LINES = 10_000  # rewritten at a time, at most
+_TWICE = 8  # rewrites that are made twice to see whether a mechanism draws from its noise alone
 
 
 @dataclass
 class Publisher:
-    """A mechanism at an epsilon; seed: None draws from the operating system.
+    """A mechanism at an epsilon; seed: None draws from the operating system; own: its code is not epsilometer's.
 
     unread: of all texts so far; public: how many of these are among the mechanism's public texts.
     """
@@ -48,6 +50,7 @@ class Publisher:
     mechanism: Mechanism
     epsilon: float
     seed: int | None = None
+    own: bool = False
     unread: Unread = field(default_factory=Unread)
     public: int = 0
 
@@ -55,8 +58,10 @@ class Publisher:
         """Returns the rewrites, each on one line that a terminal can show; first: the number of the first text.
 
         A text that is among the mechanism's public ones is rewritten like any other: to refuse it would show that it
-        is there.
+        is there. Raises UserError where a mechanism of one's own claims something and does not draw from its noise.
         """
+        if self.own and first == 0:
+            self._check_draws(texts)
         self.public += count_public(self.mechanism, texts)
         self.unread += unread(self.mechanism, texts)
         numbers = np.arange(len(texts))
@@ -67,6 +72,24 @@ class Publisher:
         with withheld():  # what the mechanism prints is no part of a publication
             (rewrites,) = Job(texts, numbers, [spent], [noise]).run(self.mechanism, numbers).rewrites
         return [printable(" ".join(text.split())) for text in rewrites.texts]
+
+    def _check_draws(self, texts: Sequence[str]) -> None:
+        if self.mechanism.guarantee(self.epsilon) is None:
+            return
+        rows = np.arange(_TWICE)
+        job = Job(texts, rows % len(texts), [self.epsilon], [Noise.named(rows, 0, "drawn twice")])
+        with withheld():
+            once, again = (job.run(self.mechanism, rows) for _ in range(2))
+        if list(once.rewrites[0].texts) != list(again.rewrites[0].texts):
+            raise UserError(
+                "two calls with one noise give other rewrites: the mechanism draws from elsewhere (random, numpy, "
+                "torch), where a seed may be fixed, so that its claim cannot be relied on; draw from `noise` alone, or "
+                "have `guarantee` return None"
+            )
+        note(
+            "the mechanism is not epsilometer's: its draws are exact where it takes them from `laws.sample`, and not "
+            "where it compares floating-point numbers (docs/security-releases.md)"
+        )
 
 
 def publish_table(

@@ -37,13 +37,14 @@ def rewrite(
 ) -> None:
     """Privatise texts: lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl), each row by itself.
 
-    Draws from the operating system's randomness, exactly (`epsilometer.core.exact_samplers`), and spends all but a
-    millionth of the epsilon: the rest is room for the rounding of what is drawn from. Lines are read and written block
-    by block.
+    Shipped mechanisms draw from the operating system's randomness, exactly (`epsilometer.core.exact_samplers`), and
+    spend all but a millionth of the epsilon: the rest is room for the rounding of what is drawn from. How a mechanism
+    of your own draws is for you to see to. Lines are read and written block by block.
     """
     from epsilometer.auditing import text_audit
     from epsilometer.auditing.publication import Publisher, publish_lines, publish_table
     from epsilometer.auditing.trials.unread import say
+    from epsilometer.core.component import shipped
     from epsilometer.core.guarantees import check_epsilons
     from epsilometer.core.mechanism import budgets
     from epsilometer.corpora.files import TABLES, suffix
@@ -57,7 +58,7 @@ def rewrite(
         raise UserError(f"there is no file {str(file)!r}; check the path")
     built = text_audit.mechanism(mechanism, settings_of(mechanism, settings, public))
     (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
-    publisher = Publisher(built, budget, seed)
+    publisher = Publisher(built, budget, seed, own=mechanism not in shipped("mechanisms"))
     if seed is not None:
         note("with --seed, anyone who knows the seed can invert the output; it is not for publication")
     if file is not None and suffix(file) in TABLES:

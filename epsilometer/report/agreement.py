@@ -12,8 +12,8 @@ so is a test without a message; of one that nothing could have turned the answer
 
 `OF n` after a cell or a number says that it is a share of n texts, or a mean over n batches of what lies between 0 and
 1: without an interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. A
-macro F1 is neither, and has none by it. An overlap is *not testable here* where not every verdict was within reach:
-where no share of n texts would have agreed, or none disagreed.
+macro F1 is neither, and has none by it. All is *not testable here* where not every verdict was within reach: where no
+share of n texts would have agreed, or none disagreed.
 
 A number without an interval needs a word: `± r` after the cell says how far it may be off by chance, where the page
 says why r (beside another cell, how far their difference may), and `EXACT` that no chance is in it: a law, a bound, a
@@ -67,11 +67,11 @@ def agreement(
             raise UserError(f"{cell!r} has no interval; say OF n it is a share, ± r how far it may be off, or EXACT")
         low, high = low - off, high + off
     verdict = _compared((low, high), rule, beside, reach)
-    if verdict != UNDECIDED:
-        return verdict
     if of is not None:
         possible = {_compared(_of_share(hits / of, of), rule, beside, reach) for hits in range(of + 1)}
         return verdict if {AGREES, DISAGREES} <= possible else NOT_TESTABLE
+    if verdict != UNDECIDED:
+        return verdict
     too_wide = rule == "NEAR" and high - low >= 2 * reach - (beside[1] - beside[0])
     return NOT_TESTABLE if too_wide else verdict
 

@@ -201,7 +201,7 @@ class Files:
 
 
 def lines(decision: Decision) -> list[str]:
-    """Three lines: the verdict, what decided it, and what would have been found."""
+    """Three lines: the verdict, what decided it, and how often such a verdict is wrong."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
     alone = f"a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most"
     return [
@@ -212,7 +212,9 @@ def lines(decision: Decision) -> list[str]:
 
 
 def _detectable(decision: Decision, first: Judged) -> str:
-    """What would have been found by what decided, or how often it is missed; nothing of a law."""
+    """Of a pass how often it is wrong; else, and of a tail, what would have been found by what decided."""
+    if first.status == PASSED and not isinstance(first.limit, TailLimit):
+        return f"whatever exceeds the limit passes with probability {decision.errors.beta:g} at most"
     least = decision.least_loss(first)
     power = f"with probability {1 - decision.errors.beta:g}"
     if isinstance(first.limit, TailLimit):

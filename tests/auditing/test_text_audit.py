@@ -99,6 +99,18 @@ def test_a_claim_that_guesses_cannot_test_is_judged_by_its_worst_case(
     assert ("loses 25 nats where 10 are claimed" in capsys.readouterr().err) == broken
 
 
+def test_how_many_inputs_a_claim_was_compared_on_is_said_where_not_all(capsys: pytest.CaptureFixture[str]) -> None:
+    def of(letters: int) -> Spelled:
+        mechanism = Spelled(np.asarray(log_softmax(np.eye(letters), axis=1)), claimed=10.0)
+        mechanism.inputs = mechanism.output_texts = "".join(map(chr, range(0x4E00, 0x4E00 + letters)))
+        return mechanism
+
+    worst_cases(of(400), [1.0, 2.0])
+    assert "compared" not in capsys.readouterr().err
+    worst_cases(of(600), [1.0, 2.0])
+    assert capsys.readouterr().err.count("between all pairs of 200 of its 600 inputs") == 1
+
+
 def test_an_audit_draws_nothing_to_judge_a_delta() -> None:
     """Draws may err, and no test of an audit pays for them: its guesses alone judge a claim with a delta."""
 

@@ -419,6 +419,42 @@ def test_rewrite_keeps_a_text_on_its_line(tmp_path: Path, shout: Path) -> None:
     assert len(private) == len(lines) + 1
 
 
+CLAIMS_A_COIN = """
+import random
+
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Rewrites
+
+random.seed(0)
+
+
+class Mine:
+    def guarantee(self, epsilon):
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
+
+    def rewrite(self, texts, epsilon, noise):
+        draws = DRAWS
+        return Rewrites([text if draw < 0.5 else "nothing" for text, draw in zip(texts, draws)])
+"""
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_claim_is_published_only_by_draws_from_its_noise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], own: bool
+) -> None:
+    """A generator that a file seeds for itself gives everybody the same release."""
+    draws = "noise.uniforms()[:, 0]" if own else "[random.random() for _ in texts]"
+    (mine := tmp_path / "mine.py").write_text(CLAIMS_A_COIN.replace("DRAWS", draws))
+    (source := tmp_path / "texts.txt").write_text("one\ntwo\nthree\nfour\nfive\nsix\n")
+    code, out, errors = call(capsys, "rewrite", source, "--mechanism", mine, "--epsilon", "1")
+    if own:
+        assert (code, len(out.splitlines())) == (0, 6)
+        assert "exact where it takes them from `laws.sample`" in errors
+    else:
+        assert (code, out) == (2, "")
+        assert "the mechanism draws from elsewhere" in errors
+
+
 def test_a_seeded_rewrite_is_reproducible_and_says_that_it_is_not_for_release(
     capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path, shout: Path
 ) -> None:

@@ -60,6 +60,7 @@ def test_it_passes_accuses_or_leaves_it_open(project, capsys) -> None:
     three = capsys.readouterr().out.splitlines()
     assert len(three) == 3
     assert three[0].startswith("PASSED: tells.py")
+    assert three[2].startswith("whatever exceeds the limit passes with probability 0.05 at most; ")
     assert gate("--set", "share=0.95", "--max-loss", "1.0") == 1
     assert "LEAKS MORE" in capsys.readouterr().out
     assert gate("--set", "share=0.46", "--max-loss", "1.0", "--budget", "300") == 3  # half of .54 and .46 right: 1 nat

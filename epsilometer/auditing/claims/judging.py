@@ -22,7 +22,8 @@ _ENTRIES = 2e8  # losses that are computed at most: tenths of a second, beside w
 def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.DataFrame:
     """Returns the worst case of the claim at each epsilon, schema `CLAIMS`; no rows where only draws could tell.
 
-    Deterministic, so that no test pays for it. What breaks its claim is said on standard error.
+    Deterministic, so that no test pays for it. What breaks its claim is said on standard error, and so is how many of
+    its inputs were compared, if not all.
     """
     rows: list[dict[str, Any]] = []
     if mechanism is not None and isinstance(mechanism, HasInputs) and callable(getattr(mechanism, "laws", None)):
@@ -39,6 +40,11 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
                     f"the law goes beyond the claim{at_budget(epsilon)}: between two of {finding.inputs:,} inputs it "
                     f"loses {finding.worst:.6g} nats where {finding.claimed:.6g} are claimed"
                 )
+        if rows and finding.inputs < (every := len(list(mechanism.inputs))):
+            note(
+                f"the claim was compared with the law between all pairs of {finding.inputs:,} of its {every:,} inputs; "
+                "`epsilometer claims` takes more"
+            )
     return pl.DataFrame(rows, schema=dict(CLAIMS))
 
 

@@ -63,7 +63,7 @@ class _Checks:
         yield "the same noise gives the same rewrites", self._reproducible
         yield "a rewrite depends on its own text and noise alone, whatever else is in the batch", self._alone
         yield "noise differs from trial to trial, and with the seed", self._fresh
-        yield "texts may be drawn for a publication", self._publication
+        yield "rewrite runs with the noise of a publication", self._publication
         if isinstance(self.mechanism, RewritesGrid):
             yield "rewrite_grid gives what rewriting at one epsilon after another gives", self._grid
         if isinstance(self.mechanism, TakesRepeated):

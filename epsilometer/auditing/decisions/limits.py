@@ -1,9 +1,11 @@
 """What a mechanism may lose before it is not to be used, as stated limits. Losses are in nats.
 
-All are of one text. A person with n texts loses at most n times as much, so with n texts a person divide by n: let a be
+All are of one text. Of n texts of a person the loss is at most n times as large, so divide its limit by n: let a be
 the mean over pairs of texts of 1 - TV, the chance that two texts cannot be told apart. Of two rewrites with noise of
 their own it is at least a_1 a_2, since min(p p', q q') >= min(p, q) min(p', q'); the loss is ln((2 - a) / a), and
-(2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so that the loss of both is at most the sum. Levels and deltas add, too.
+(2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so that the loss of both is at most the sum. The others do not divide: of delta the
+levels add as well, so that it is delta at 4 n of n texts that is at most n times as large; and several texts may say
+together what none of them says of an attribute.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ independent numbers in [0, 1] with the success rate as their mean, which has an 
 (`estimation/betting.py`), however links of one set hang together; one over links would be too narrow.
 
 **The loss** is that of guessing one of N equally likely rewrites, ln((N - 1) p / (1 - p)) (TeDA eq. 10). It is not a
-lower bound on the loss of one text: to exchange two people's rewrites changes two texts. If the loss between any two
-texts is c, the likelihoods of all rewrites under two places of a person's differ by e^(2c) at most (put each
-arrangement beside the one in which the two places are exchanged), so that the loss by linking is at most 2 c. It covers
-people drawn among these, with facts like these.
+lower bound on the loss of one text: to exchange two people's rewrites changes two texts. If the pure loss between any
+two texts (of every output) is at most c, the likelihoods of all rewrites under two places of a person's differ by
+e^(2c) at most (put each arrangement beside the one in which the two places are exchanged), so that the loss by linking
+is at most 2 c; of an average loss no multiple bounds it. It covers people drawn among these, with facts like these.
 """
 
 from __future__ import annotations
