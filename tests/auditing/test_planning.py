@@ -64,7 +64,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert [row["candidates"] for row in rows] == [2] * 4 + [8] * 4
     assert rows[3] == {
-        "candidates": 2, "claim": 4.6, "leak": None, "power": 0.9,
+        "candidates": 2, "claim": 4.6, "leak": "Infinity", "power": 0.9,
         "trials": math.ceil(math.log(0.01 / 16) / math.log(success_bound(4.6, 2))),
     }  # fmt: skip
     assert rows[0]["trials"] > rows[1]["trials"] > rows[2]["trials"] > rows[3]["trials"] > rows[7]["trials"]

@@ -38,7 +38,11 @@ def test_what_is_shipped_is_valid(file: str) -> None:
     ("place", "value", "message"),
     [
         (("mechanisms", "dp_mlm", "epsilons"), [1, 2, -1.0], r"got -1.0 \(mechanisms.dp_mlm.epsilons\[2\]\)"),
-        (("mechanisms", "dp_mlm", "epsilons"), [float("nan")], r"got nan \(mechanisms.dp_mlm.epsilons\[0\]\)"),
+        (
+            ("mechanisms", "dp_mlm", "epsilons"),
+            [float("nan")],
+            r"mechanisms.dp_mlm.epsilons\[0\]: Input should be a finite number, got nan",
+        ),
         (("cells", "queries-tem", "epsilons"), [0], r"epsilon must be a finite number > 0"),
         (("trials", "candidates"), 1, r"trials.candidates: .*greater than or equal to 2, got 1"),
         (("trials", "count"), 0, r"trials.count: .*greater than 0"),

@@ -79,6 +79,7 @@ def section(results: TextResults) -> Section:
         words=[
             limits_sentence(limits, results),
             *left_out(table),
+            *[said for each in every for said in hardly_reading(each)],
             *languages(results),
             *[f"**Next.** {step}" for step in steps(table, every)[1:]],
         ],
@@ -113,16 +114,15 @@ def sentence(answer: Answer) -> str:
         return "No mechanism but controls was audited."
     if answer.usable:
         return f"Yes, by {at_budgets(answer.usable, answer.audited)}: within every limit that applies.{_rest(answer)}"
-    unread = _unread(answer)
     if unexceeded := answer.by.get(NOT_EXCEEDED):
         return (
             f"Not shown, though no attack exceeded the limits for {at_budgets(unexceeded, answer.audited)}."
-            f"{unread}{_rest(answer)}"
+            f"{_rest(answer)}"
         )
     if unshown := answer.by.get(NOT_SHOWN):
-        return f"Not yet. Not shown to be within: {at_budgets(unshown, answer.audited)}.{unread}{_rest(answer)}"
-    if unread:
-        return f"No.{unread}{_rest(answer)}"
+        return f"Not yet shown within: {at_budgets(unshown, answer.audited)}.{_rest(answer)}"
+    if unread := _unread(answer):
+        return f"No. {unread}{_rest(answer)}"
     return f"No: every budget of {listed(_names(answer.audited))} is beyond the limits."
 
 
@@ -133,7 +133,13 @@ def _unread(answer: Answer) -> str:
         return ""
     of = len(_names(cells))
     are, read = inflected(of, "is", "are"), inflected(of, "reads", "read")
-    return f" {at_budgets(cells, answer.audited)} {are} within, but hardly {read} the texts."
+    return f"{at_budgets(cells, answer.audited)} {are} within, but hardly {read} the texts."
+
+
+def hardly_reading(answer: Answer) -> list[str]:
+    """Who is within and hardly reads the texts, where the first screen has others to name."""
+    others = not answer.usable and (answer.by.get(NOT_EXCEEDED) or answer.by.get(NOT_SHOWN))
+    return [f"On {answer.dataset} {unread}"] if others and (unread := _unread(answer)) else []
 
 
 def _rest(answer: Answer) -> str:

@@ -17,6 +17,7 @@ from epsilometer.report.wording import at_budgets, budget
 from epsilometer.studies.texts.report.decision import (
     answers,
     chosen,
+    hardly_reading,
     in_a_cell,
     matrices,
     reasons,
@@ -82,7 +83,7 @@ def test_no_sentence_contradicts_the_table(seed: int) -> None:
         unexceeded, unshown = (cells(shown, each.dataset, word) for word in (NOT_EXCEEDED, NOT_SHOWN))
         assert said.startswith("Yes") == bool(within)
         assert said.startswith("No:") == (len(beyond) == audited)
-        for beginning, named in (("Yes, by ", within), ("for ", unexceeded), ("Not shown to be within: ", unshown)):
+        for beginning, named in (("Yes, by ", within), ("for ", unexceeded), ("Not yet shown within: ", unshown)):
             if named and beginning in said:
                 assert f"{beginning}{at_budgets(named, each.audited)}" in said
                 break
@@ -124,7 +125,10 @@ def test_who_hardly_reads_the_texts_is_not_named_for_release() -> None:
     shown = next(t for seed in range(99) if cells(t := table(seed), "letters", WITHIN))
     unread: dict[tuple[str, str], Any] = {("letters", name): ["80 % unknown"] for name in NAMES}
     each = answers(shown, unread)[0]
-    assert re.search("(is within, but hardly reads|are within, but hardly read) the texts", sentence(each))
+    assert re.search(
+        "(is within, but hardly reads|are within, but hardly read) the texts",
+        " ".join([sentence(each), *hardly_reading(each)]),
+    )
     assert not any("letters by" in step for step in steps(shown, [each]))
 
 
@@ -150,9 +154,10 @@ def test_the_others_are_named_beside_who_hardly_reads_the_texts() -> None:
     (each,) = answers(decisions(*within, *rest), unread)
     hardly = "cust at ε = 1 and tem at every ε are within, but hardly read the texts."
     beyond = "1 of 5 budgets exceeds a limit."
-    assert sentence(each) == f"Not yet. Not shown to be within: mvc at ε = 1. {hardly} {beyond}"
+    assert sentence(each) == f"Not yet shown within: mvc at ε = 1. {beyond}"
+    assert hardly_reading(each) == [f"On letters {hardly}"]
     (each,) = answers(decisions(*within), unread)
-    assert sentence(each) == f"No. {hardly}"
+    assert (sentence(each), hardly_reading(each)) == (f"No. {hardly}", [])
     (each,) = answers(decisions(within[0], rest[1]), unread)
     assert sentence(each) == "No. cust at ε = 1 is within, but hardly reads the texts. 1 of 2 budgets exceeds a limit."
 
