@@ -17,6 +17,7 @@ from scipy.special import betaincinv
 from scipy.stats import DegenerateDataWarning, bootstrap
 
 _RESAMPLES = 4_999  # (resamples + 1) * alpha / 2 is whole for the usual alphas: ends are order statistics
+_BEYOND = 5  # resamples beyond each end, without which an end is but the most extreme of them
 _BATCH = 500  # resamples held in memory at a time
 
 
@@ -53,12 +54,13 @@ def share_interval(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[f
 def clustered_share(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
     """The share of 1s, and the ends of its interval; hits, sources: [n], at least one.
 
-    Clopper and Pearson's where no two come from one source; else BCa over sources, and where resampling them changes
-    nothing `share_interval`.
+    Clopper and Pearson's where no two come from one source; else BCa over sources, and `share_interval` where
+    resampling them changes nothing, or is too coarse for so small an alpha.
     """
     x, (_, source) = np.asarray(hits, float), np.unique(np.asarray(sources), return_inverse=True)
     share, low, high = share_interval(x, source, alpha)
-    if source.max() + 1 in (1, len(x)) or share in (0, 1):
+    coarse = alpha / 2 * (_RESAMPLES + 1) < _BEYOND - 1e-9
+    if coarse or source.max() + 1 in (1, len(x)) or share in (0, 1):
         return share, low, high
     resampled = _mean_over_sources(x, source, alpha)
     return (share, *resampled) if resampled[0] < resampled[1] else (share, low, high)

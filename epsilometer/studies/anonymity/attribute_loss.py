@@ -147,11 +147,15 @@ def _row(
 
 
 def _class_scores(inference: Inferred) -> dict[str, float | None]:
-    """Balanced accuracy, macro F1, what naming the commonest class of the training texts comes to, and the top 3."""
+    """Balanced accuracy, macro F1, what naming the commonest class of the training texts comes to, and the top 3.
+
+    Balanced accuracy is of guesses at classes that are equally likely, as in the trials; the rest, as accuracy, of
+    guesses at classes as common as in the training texts, which name rare ones too seldom for it.
+    """
     from sklearn.metrics import f1_score
 
     every = range(len(inference.classes))
-    recalls = [float((inference.guesses[inference.truth == number] == number).mean()) for number in every]
+    recalls = [float((inference.even_guesses[inference.truth == number] == number).mean()) for number in every]
     most = int(
         np.bincount(inference.truth).argmax() if inference.learned is None else inference.learned.log_shares.argmax()
     )

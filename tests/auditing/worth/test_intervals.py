@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from epsilometer.auditing.estimation.successes import clopper_pearson
+from epsilometer.auditing.worth import intervals
 from epsilometer.auditing.worth.intervals import f1_interval, mean_interval, share_interval
 from tests.support.places import ROOT
 
@@ -107,6 +108,14 @@ def test_coverage_often(draw: Callable[[np.random.Generator], Ends], truth: floa
     0.08 and not 0.05: with 20 to 30 clusters a bootstrap is known to miss somewhat more often than it says.
     """
     assert missed(draw, truth, 1000) <= stats.binom.isf(1e-6, 1000, 0.08)
+
+
+def test_an_interval_of_grouped_shares_widens_as_far_as_it_is_asked_to() -> None:
+    """About as quantiles of the normal law, 3.3 and 4.9: 4,999 resamples show nothing of what is rarer than they."""
+    rng = np.random.default_rng(2)
+    hits = rng.random(200) < np.repeat(rng.beta(2, 2, 40), 5)
+    wide, wider = (intervals.clustered_share(hits, np.repeat(np.arange(40), 5), alpha) for alpha in (1e-3, 1e-6))
+    assert wider[2] - wider[1] > 1.3 * (wide[2] - wide[1])
 
 
 def test_rewrites_of_one_text_are_no_independent_texts() -> None:

@@ -122,6 +122,21 @@ def test_flips_are_undone_where_the_static_attacker_learned_other_shares_of_clas
     assert (right[STATIC], right[RELABELLED]) == (0, 1)
 
 
+def test_balanced_accuracy_is_of_guesses_where_classes_are_as_common() -> None:
+    """Of nine texts of f to one of m all look likelier of f, and those of m less so than its share: both are told."""
+    static = Learned(FirstWord(), Examples(["x"] * 10, ["f"] * 9 + ["m"]))
+    genders = ["f"] * 90 + ["m"] * 10
+    originals = [f"{'.95' if gender == 'f' else '.80'} {i}" for i, gender in enumerate(genders)]
+    test = Released(originals, originals, {"gender": genders})
+    training = Released(["1 a", "0 b"], ["1 a", "0 b"], {"gender": ["f", "m"]})
+    request, noise = Learners((STATIC, RELABELLED), ()), Noise.named(1, "attack")
+    inferred = [*infer(training, test, "gender", static, learn=fit, request=request, noise=noise)]
+    for row in rows(inferred, None, NOTHING_CLAIMED, alpha=ALPHA, noise=Noise.named(1, "trials")):
+        assert row["balanced_accuracy"] == 1
+        if row["attacker"] in (CLEAN, STATIC):
+            assert row["accuracy"] == row["majority"] == 0.9  # it names the commoner class of every text
+
+
 def test_bugs_that_training_rewrites_lack_hide_from_all_but_who_folds_them_back() -> None:
     def bugged(text: str) -> str:  # numbers give genders away too
         without_numbers = "".join(letter for letter in text if not letter.isdigit())

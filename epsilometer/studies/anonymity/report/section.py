@@ -6,24 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import altair as alt
-import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from epsilometer.auditing.results.comparison import Right, compare_strongest, holm
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core.guarantees import stored
-from epsilometer.project.sections import Dataset
 from epsilometer.report.figures import (
-    COLOURS,
     INK,
-    MUTED,
-    SHAPES,
     WIDTH,
     Figure,
     Specification,
     by_name,
-    joined,
     specify,
     styles,
 )
@@ -32,29 +25,24 @@ from epsilometer.report.rows import CELL, strongest, unbeaten
 from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, record, records
 from epsilometer.report.wording import (
-    as_number,
     at_budget,
-    confidence,
     inflected,
     listed,
-    loss_between,
     nats,
     proved,
-    share,
 )
 from epsilometer.studies.anonymity.anonymizing import changed_share, difference
-from epsilometer.studies.anonymity.attackers import (
-    ADAPTIVE,
-    AUGMENTED,
-    AUTHOR,
-    CLEAN,
-    DETECTOR,
-    FOLDED,
-    LLM,
-    RELABELLED,
-    STATIC,
-)
 from epsilometer.studies.anonymity.params import AnonymityParams
+from epsilometer.studies.anonymity.report.attackers import (
+    LABEL,
+    attacker_figure,
+    author_sentence,
+    detector_sentence,
+    further_rows,
+    further_table,
+    infer_tables,
+    stopped_sentences,
+)
 from epsilometer.studies.anonymity.tables import (
     ANONYMITY,
     ANONYMIZED,
@@ -66,12 +54,9 @@ from epsilometer.studies.anonymity.tables import (
     anonymized_path,
 )
 
-LEARNED = (ADAPTIVE, AUGMENTED, RELABELLED, FOLDED)  # from rewrites
-SHOWN = (STATIC, *LEARNED, LLM)  # of single texts, in the table's order
 CLOSE = 0.03  # in macro F1, of clean texts, within which the task counts as kept
 QUARTERS = (0.25, 0.5, 0.75)
 _SHARES = ("rs_all", "rs", "ur", "pa", "coverage", "ur_released", "pa_released")
-_LABEL = ["dataset", "label"]
 
 
 def section(results: Results[AnonymityParams]) -> Section | None:
@@ -163,39 +148,6 @@ def success_tables(measured: pl.DataFrame) -> Iterator[Table]:
         yield Table(f"{dataset}: {attribute} hidden, {task} kept", caption, records(here, columns + asking))
 
 
-def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set and attribute on who infers it."""
-    inferred = infer_rows(attackers)
-    for dataset, label in dict.fromkeys((row["dataset"], row["label"]) for row in inferred):
-        here = [row for row in inferred if (row["dataset"], row["label"]) == (dataset, label)]
-        names = [name for name in (CLEAN, *SHOWN) if any(name in row["accuracies"] for row in here)]
-        rows = [
-            record(row, "mechanism: {mechanism} | epsilon: {epsilon:budget}")
-            | {name: as_number(row["accuracies"].get(name)) for name in names}
-            | {"attribute loss": loss_between(row)}
-            | record(row, "strongest: {best_attacker} | verdict: {verdict}")
-            for row in here
-        ]
-        caption = f"Balanced accuracy of each attacker; guessing has {here[0]['chance']:.2f}."
-        yield Table(f"{dataset}: who infers {label}", caption, rows)
-
-
-def further_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """What else attackers can do than read one text, as `further_rows` gives it."""
-    sizes = sorted({size for row in rows for size in row["authors"]})
-    columns = [f"{size} {inflected(size, 'text', 'texts')}: {{texts_{size}:share}}" for size in sizes]
-    models = "detector: {detector:share} | model, unusable: {unusable:share} | model, top 3: {top_3:share}"
-    line = " | ".join([NAMED + " | attribute: {label}", *columns, models])
-    lines = [record({**row, **{f"texts_{size}": row["authors"].get(size) for size in sizes}}, line) for row in rows]
-    caption = (
-        "Balanced accuracy of who reads so many texts of one author together, and of who tells rewrites from originals "
-        "(guessing: 50 %). Of a language model: answers that name no class, and how often the class is among the first "
-        "three that it names."
-    )
-    heading = "Several texts of one author, language models, and whether rewriting shows"
-    return Table(heading, caption, lines, folded=True)
-
-
 def settings_table(validated: Sequence[Mapping[str, Any]]) -> Table:
     """The settings that were tried on validation texts."""
     columns = (
@@ -241,51 +193,6 @@ def validation_rows(results: Results[AnonymityParams]) -> list[dict[str, Any]]:
     return rows
 
 
-def further_rows(attackers: pl.DataFrame, attributes: Iterable[str]) -> list[dict[str, Any]]:
-    """A row a cell and attribute: what else attackers can do than read one text; those without any are left out.
-
-    authors: the balanced accuracy by how many texts of one author are read together; detector: that of telling rewrites
-    from originals; unusable, top_3: of language models, the share of answers that name no class, and how often the
-    class is among the first three named. Of several kinds and seeds the most.
-    """
-    best = pl.max("balanced_accuracy")
-    shows = {
-        tuple(cell): accuracy
-        for *cell, accuracy in attackers.filter(attacker=DETECTOR).group_by(CELL).agg(best).iter_rows()
-    }
-    rows = []
-    inferring = attackers.filter(pl.col("label").is_in([*attributes])).sort(*_LABEL, "mechanism", "epsilon")
-    for (*cell, label), part in inferring.group_by(*CELL, "label", maintain_order=True):
-        models = part.filter(attacker=LLM)
-        row = {
-            **dict(zip(CELL, cell, strict=True)),
-            "label": label,
-            "authors": dict(part.filter(attacker=AUTHOR).group_by("texts_each").agg(best).iter_rows()),
-            "detector": shows.get(tuple(cell)),
-            "unusable": models["unusable"].max(),
-            "top_3": models["top_3"].max(),
-        }
-        if row["authors"] or row["detector"] is not None or len(models):
-            rows.append(row)
-    return rows
-
-
-def infer_rows(attackers: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a cell and label: the balanced accuracy of each attacker of single texts, and the strongest's loss.
-
-    Of several kinds and seeds of an attacker the one that is right most often is shown, as anybody would choose.
-    """
-    single = attackers.filter(pl.col("texts_each") == 1, pl.col("attacker").is_in([CLEAN, *SHOWN]))
-    best = single.group_by(*CELL, "label", "attacker").agg(pl.max("balanced_accuracy"), pl.first("classes"))
-    chosen = attackers.filter(attacker=STRONGEST)
-    rows = []
-    for row in chosen.sort("dataset", "label", "loss", "mechanism", "epsilon").to_dicts():
-        here = best.filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in (*CELL, "label"))
-        accuracies = dict(here.select("attacker", "balanced_accuracy").iter_rows())
-        rows.append({**row, "accuracies": accuracies, "chance": 1 / row["classes"]})
-    return rows
-
-
 def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
     """A row a cell and attribute: its attribute loss, what it keeps of the task, and the loss of the text.
 
@@ -316,58 +223,11 @@ def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFram
         pl.col("control").fill_null(value=False),
         pl.min_horizontal("point", "ceiling"),
         pl.min_horizontal("upper", "ceiling"),
-    ).sort(*_LABEL, "mechanism", "epsilon")
+    ).sort(*LABEL, "mechanism", "epsilon")
     points = rows.to_dicts()
     rivals = [point for point in points if not point["control"]]
-    front = [not point["control"] and unbeaten(point, rivals, _LABEL, worth="kept", loss="point") for point in points]
+    front = [not point["control"] and unbeaten(point, rivals, LABEL, worth="kept", loss="point") for point in points]
     return rows.with_columns(front=pl.Series(front, dtype=pl.Boolean))
-
-
-def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
-    """For each label whom rewriting stops: who never saw a rewrite, and who learned from rewrites.
-
-    By McNemar's exact test on the same test texts, corrected for the methods (Holm) and, of the retrained attackers,
-    if there are any, for the choice of one (`comparison.compare_strongest`). It takes texts as independent.
-    """
-    sentences = []
-    single = attackers.filter(pl.col("texts_each") == 1)
-    for (dataset, label), part in single.sort(*_LABEL, "mechanism").group_by(_LABEL, maintain_order=True):
-        cells = [cell for _, cell in part.group_by(CELL, maintain_order=True)]
-        falls = [compare_strongest(_right(cell, STATIC), _right(cell, CLEAN)) for cell in cells]
-        stopped = [
-            cell
-            for cell, fall, p in zip(cells, falls, holm([fall.p_value for fall in falls]), strict=True)
-            if p <= alpha and fall.first_only < fall.second_only
-        ]
-        learnt = [(_right(cell, STATIC), _right(cell, *LEARNED)) for cell in stopped]
-        gains = [compare_strongest(static, again) for static, again in learnt if again]
-        back = [
-            p <= alpha and gain.first_only < gain.second_only
-            for gain, p in zip(gains, holm([gain.p_value for gain in gains]), strict=True)
-        ]
-        clean = part.filter(attacker=CLEAN).select(pl.max("balanced_accuracy"), 1 / pl.max("classes")).row(0)
-        of_clean = f"in {share(clean[0])} of clean texts, guessing in {share(clean[1])}"
-        names = listed([cell["mechanism"][0] for cell in stopped])
-        stops = (
-            f"Of {len(cells)} methods without an epsilon {names} surely "
-            f"{inflected(len(stopped), 'stops', 'stop')} a classifier that never saw rewrites"
-            if stopped
-            else f"None of {len(cells)} methods without an epsilon surely stops a classifier that never saw rewrites"
-        )
-        learned = f"; {_count(sum(back), len(back))} one that learned from rewrites surely does better" if back else ""
-        at = f"McNemar's test at {confidence(alpha, 2)}"
-        sentences.append(f"On {dataset} a classifier tells {label} right {of_clean}. {stops}{learned} ({at}).")
-    return sentences
-
-
-def _right(cell: pl.DataFrame, *attackers: str) -> Right:
-    """The hits of some attackers of a cell, of every kind and seed."""
-    rows = cell.filter(pl.col("attacker").is_in(attackers)).select("attacker", "kind", "seed", "hits").iter_rows()
-    return {f"{name} {kind} {seed}": np.array(hits, bool) for name, kind, seed, hits in rows}
-
-
-def _count(some: int, of: int) -> str:
-    return f"under {'it' if of == some == 1 else f'{some} of {of}'}"
 
 
 def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
@@ -384,117 +244,29 @@ def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
     ]
 
 
-def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) -> list[str]:
-    """What several texts of one group add; of a data set that names no group, several texts of one class."""
-    authors = attackers.filter(attacker=AUTHOR)
-    means = (
-        authors.group_by("dataset", "label", "texts_each").agg(pl.mean("balanced_accuracy")).sort(*_LABEL, "texts_each")
-    )
-    shared = {name: " and ".join(dataset.group) or "class" for name, dataset in datasets.items()}
-    return [
-        f"Who reads several texts of one {shared[dataset]} on {dataset} tells {label} right in "
-        + listed([f"{share(row['balanced_accuracy'])} with {row['texts_each']}" for row in part.to_dicts()])
-        + ", on average over methods."
-        for (dataset, label), part in means.group_by(_LABEL, maintain_order=True)
-        if len(part) > 1
-    ]
-
-
-def detector_sentence(attackers: pl.DataFrame) -> list[str]:
-    """Whether rewriting shows."""
-    detectors = attackers.filter(attacker=DETECTOR)
-    if detectors.is_empty():
-        return []
-    rows = (
-        detectors.group_by(CELL, maintain_order=True)
-        .agg(pl.max("balanced_accuracy"))
-        .sort("balanced_accuracy")
-        .to_dicts()
-    )
-    least, most = rows[0], rows[-1]
-    return [
-        f"That a text was rewritten shows in {share(least['balanced_accuracy'])} of cases "
-        f"({at_budget(least['mechanism'], least['epsilon'])}) to {share(most['balanced_accuracy'])} "
-        f"({at_budget(most['mechanism'], most['epsilon'])})."
-    ]
-
-
 def best_sentence(points: pl.DataFrame) -> list[str]:
-    """Which method keeps most of the task where its attribute loss is at most half of that of clean texts."""
+    """Which method keeps most of the task where its attribute loss is surely at most half of that of clean texts."""
     sentences = []
-    for (dataset, label), part in points.sort(*_LABEL).group_by(_LABEL, maintain_order=True):
-        clean: float | None = part.filter(mechanism="identity").select(pl.max("point")).item()
-        if clean is None:
+    for (dataset, label), part in points.sort(*LABEL).group_by(LABEL, maintain_order=True):
+        clean: float | None = part.filter(mechanism="identity").select(pl.max("loss")).item()  # the lower bound
+        if not clean:
             continue
         within = part.filter(~pl.col("control"), pl.col("upper") <= clean / 2).sort("kept", descending=True)
         if within.is_empty():
             sentences.append(
-                f"On {dataset} no method brings the strongest attacker of {label} surely below half of the "
-                f"{nats(clean)} nats of clean texts."
+                f"On {dataset} no method brings the strongest attacker of {label} surely below half of what clean "
+                f"texts lose, at least {nats(clean)} nats."
             )
             continue
         best = within.row(0, named=True)
         near = best["clean"] - best["kept"] <= CLOSE
         sentences.append(
             f"On {dataset} {at_budget(best['mechanism'], best['epsilon'])} keeps most where the strongest attacker of "
-            f"{label} is surely below half of the {nats(clean)} nats of clean texts: a macro F1 of the task of "
-            f"{best['kept']:.2f} ({best['low']:.2f} to {best['high']:.2f}), {'' if near else 'not '}within "
+            f"{label} is surely below half of what clean texts lose, at least {nats(clean)} nats: a macro F1 of the "
+            f"task of {best['kept']:.2f} ({best['low']:.2f} to {best['high']:.2f}), {'' if near else 'not '}within "
             f"{CLOSE:g} of the {best['clean']:.2f} of clean texts, at {nats(best['point'])} nats."
         )
     return sentences
-
-
-def attacker_figure(attackers: pl.DataFrame) -> Specification:
-    """The balanced accuracy of each attacker, a panel a data set and label, a line a cell, best hidden first."""
-    colours = dict(zip(SHOWN, COLOURS, strict=False))
-    rows = [
-        {
-            "panel": f"{row['dataset']}: {row['label']}",
-            "cell": at_budget(row["mechanism"], row["epsilon"]),
-            "attacker": name,
-            "accuracy": row["accuracies"][name],
-            "most": max(value for key, value in row["accuracies"].items() if key != CLEAN),
-            "clean": row["accuracies"].get(CLEAN),
-            "chance": row["chance"],
-        }
-        for row in infer_rows(attackers)
-        for name in SHOWN
-        if row["accuracies"].get(name) is not None
-    ]
-    names = [name for name in SHOWN if any(row["attacker"] == name for row in rows)]
-    datasets: dict[str, list[dict[str, Any]]] = {}
-    panels = list(dict.fromkeys(row["panel"] for row in rows))
-    width = (WIDTH - 60) // min(len(panels), 3) - 190
-
-    def panel(name: str) -> alt.LayerChart | alt.FacetChart:
-        datasets[name] = [row for row in rows if row["panel"] == name]
-        base = alt.Chart(alt.NamedData(name))
-        low = min(0.9 * min(row["chance"] for row in datasets[name]), *(row["accuracy"] for row in datasets[name]))
-        scale = alt.Scale(domain=[low, 1], nice=False)
-        y = alt.Y(
-            "cell:N", sort=alt.EncodingSortField("most", op="max"), title=None, axis=alt.Axis(labelLimit=180, grid=True)
-        )
-        x = alt.X(
-            "accuracy:Q",
-            title="balanced accuracy",
-            scale=scale,
-            axis=alt.Axis(format=".0%", tickCount=5),
-        )
-        rule = base.transform_aggregate(clean="max(clean)", chance="max(chance)")
-        shape = alt.Shape("attacker:N", scale=alt.Scale(domain=names, range=list(SHAPES[: len(names)])))
-        colour = alt.Color(
-            "attacker:N",
-            scale=alt.Scale(domain=names, range=[colours[n] for n in names]),
-            legend=alt.Legend(title=None),
-        )
-        tips = [alt.Tooltip("cell:N"), alt.Tooltip("attacker:N"), alt.Tooltip("accuracy:Q", format=".1%")]
-        return alt.layer(
-            rule.mark_rule(color=MUTED, strokeDash=[1, 3]).encode(alt.X("chance:Q", scale=scale)),
-            rule.mark_rule(color=MUTED, strokeDash=[4, 3]).encode(alt.X("clean:Q", scale=scale)),
-            base.mark_point(filled=True, size=46, opacity=0.9).encode(x, y, colour, shape, tooltip=tips),
-        ).properties(width=width, height=alt.Step(17), title=alt.TitleParams(name, offset=8))
-
-    return joined(map(panel, panels), datasets, columns=3, spacing=30)
 
 
 def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Sequence[str]) -> Specification:
@@ -551,7 +323,7 @@ def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Seque
             panels.append(alt.layer(*layers).properties(**size, title=alt.TitleParams(f"{dataset}: {label}", offset=8)))
         return alt.hconcat(*panels, spacing=40)
 
-    pairs = points.select(_LABEL).unique(maintain_order=True).rows()
+    pairs = points.select(LABEL).unique(maintain_order=True).rows()
     return specify(alt.vconcat(*(row(*pair) for pair in pairs), spacing=30), datasets)
 
 

@@ -20,6 +20,7 @@ from epsilometer.studies.anonymity.attackers import (
     STATIC,
 )
 from epsilometer.studies.anonymity.params import AnonymityCell
+from epsilometer.studies.anonymity.report import attackers as inferring
 from epsilometer.studies.anonymity.report import section as anonymity
 from epsilometer.studies.anonymity.tables import (
     ANONYMITY,
@@ -93,23 +94,26 @@ def test_a_page_without_anonymisers_has_no_section() -> None:
 
 def test_who_is_surely_stopped_and_who_is_not_is_said() -> None:
     own = hidden().filter(pl.col("mechanism") != "identity")
-    (sentence,) = anonymity.stopped_sentences(own, 0.01)
+    (sentence,) = inferring.stopped_sentences(own, 0.01)
     # 20 and 40 texts of 200 are lost, 16 and 20 of them won back: p = 2^-19, 2^-39, 2^-15 and 2^-19, times 2 and 2.
     assert "80.0\N{NO-BREAK SPACE}% of clean texts, guessing in 50.0\N{NO-BREAK SPACE}%" in sentence
     assert "Of 2 methods without an epsilon idt and textfooler surely stop" in sentence
-    assert "under 2 of 2 one that learned from rewrites surely does better (McNemar's test at 99 %)" in sentence
+    assert (
+        "under 2 of 2 one that learned from rewrites surely does better (McNemar's test at 99 %, which takes"
+        in sentence
+    )
     nobody_learned = own.filter(pl.col("attacker").is_in(["clean", "static"]))
     assert (
         "surely stop a classifier that never saw rewrites (McNemar"
-        in anonymity.stopped_sentences(nobody_learned, 0.01)[0]
+        in inferring.stopped_sentences(nobody_learned, 0.01)[0]
     )
-    (strict,) = anonymity.stopped_sentences(own, 1e-8)  # textfooler's fall alone is as sure
+    (strict,) = inferring.stopped_sentences(own, 1e-8)  # textfooler's fall alone is as sure
     assert "Of 2 methods without an epsilon textfooler surely stops" in strict
     assert "under 0 of 1" in strict
     by_chance = own.with_columns(hits=pl.lit([True, False] * 100)).with_columns(
         hits=pl.when(attacker=STATIC).then(pl.lit([False, False, *[True, False] * 99])).otherwise("hits")
     )
-    assert "None of 2 methods without an epsilon surely stops" in anonymity.stopped_sentences(by_chance, 0.01)[0]
+    assert "None of 2 methods without an epsilon surely stops" in inferring.stopped_sentences(by_chance, 0.01)[0]
 
 
 def test_hiding_an_attribute_is_set_against_hiding_the_text() -> None:
@@ -133,19 +137,22 @@ def test_the_best_method_at_half_the_loss_of_clean_texts_is_named_or_none_is() -
     assert "a macro F1 of the task of 0.70 (0.50 to 0.95), not within 0.03 of the 0.90" in sentence
     (none,) = anonymity.best_sentence(points.filter(pl.col("mechanism") != "idt"))
     assert "no method brings the strongest attacker of gender surely below half" in none
+    clean = points.with_columns(loss=pl.when(mechanism="identity").then(0.3).otherwise("loss"))
+    assert "surely below half of what clean texts lose, at least 0.3" in anonymity.best_sentence(clean)[0]
+    assert anonymity.best_sentence(points.with_columns(loss=pl.lit(0.0))) == []  # clean texts lose nothing for sure
 
 
 def test_what_several_texts_of_an_author_and_a_detector_add() -> None:
     single, five = (attackers(("idt", AUTHOR, accuracy, 0.5)) for accuracy in (0.7, 0.9))
     both = pl.concat([single, five.with_columns(texts_each=pl.lit(5, pl.Int64))])
     grouped, alone = ({"reviews": Dataset(source="reviews.csv", group=group)} for group in ("author", ()))
-    (sentence,) = anonymity.author_sentence(both, grouped)
+    (sentence,) = inferring.author_sentence(both, grouped)
     assert sentence.startswith("Who reads several texts of one author on reviews tells gender")
     assert "70.0\N{NO-BREAK SPACE}% with 1 and 90.0\N{NO-BREAK SPACE}% with 5" in sentence
-    (sentence,) = anonymity.author_sentence(both, alone)
+    (sentence,) = inferring.author_sentence(both, alone)
     assert sentence.startswith("Who reads several texts of one class on reviews")  # they stand for those of an author
-    assert anonymity.author_sentence(single, grouped) == []
-    (shows,) = anonymity.detector_sentence(hidden())
+    assert inferring.author_sentence(single, grouped) == []
+    (shows,) = inferring.detector_sentence(hidden())
     assert "66.0\N{NO-BREAK SPACE}% of cases (idt) to 90.0\N{NO-BREAK SPACE}% (textfooler)" in shows
 
 
@@ -159,7 +166,7 @@ def further() -> pl.DataFrame:
 
 
 def test_authors_detectors_and_unusable_answers_stand_beside_each_method() -> None:
-    rows = {row["mechanism"]: row for row in anonymity.further_rows(further(), ["gender"])}
+    rows = {row["mechanism"]: row for row in inferring.further_rows(further(), ["gender"])}
     assert {*rows} == {"idt", "textfooler"}  # of identity there is nothing of the kind
     assert rows["idt"]["authors"] == {1: 0.7, 5: 0.9}
     assert [rows["idt"][name] for name in ("detector", "unusable", "top_3")] == [0.66, 0.5, 0.625]
@@ -198,7 +205,7 @@ def test_settings_are_chosen_on_texts_of_which_nothing_else_is_said() -> None:
 
 def test_both_tables_stand_in_the_results_of_a_profile() -> None:
     (success,) = anonymity.success_tables(measured())
-    (inferred,) = anonymity.infer_tables(hidden().filter(label="gender"))
+    (inferred,) = inferring.infer_tables(hidden().filter(label="gender"))
     assert success.in_markdown
     assert inferred.in_markdown
     assert success.heading == "reviews: gender hidden, rating kept"
@@ -208,6 +215,20 @@ def test_both_tables_stand_in_the_results_of_a_profile() -> None:
     assert "on clean ones 0.90 (linear)" in success.caption
     assert [row["adaptive"] for row in inferred.rows if row["mechanism"] == "idt"] == ["0.78"]
     assert "guessing has 0.50" in inferred.caption
+
+
+def test_attackers_of_several_kinds_stand_apart_beside_the_best_of_them() -> None:
+    linear = hidden().filter(label="gender")
+    single = linear.filter(pl.col("attacker") != "strongest")
+    tuned = single.with_columns(kind=pl.lit("transformer"), balanced_accuracy=pl.col("balanced_accuracy") + 0.05)
+    both, by_kind = inferring.infer_tables(pl.concat([linear, tuned]))
+    assert [row["adaptive"] for row in both.rows if row["mechanism"] == "idt"] == ["0.83"]
+    assert by_kind.heading == "reviews: who infers gender, by kind of classifier"
+    assert by_kind.in_markdown
+    assert [(row["classifier"], row["adaptive"]) for row in by_kind.rows if row["mechanism"] == "idt"] == [
+        ("linear", "0.78"),
+        ("transformer", "0.83"),
+    ]
 
 
 def test_questions_to_the_victim_have_a_column_where_any_were_asked() -> None:
@@ -245,7 +266,7 @@ def test_what_rewrites_keep_has_a_column_a_metric_and_a_dash_where_there_is_none
 
 
 def test_figures_hold_every_cell() -> None:
-    rows = anonymity.attacker_figure(hidden())["datasets"]["reviews: gender"]
+    rows = inferring.attacker_figure(hidden())["datasets"]["reviews: gender"]
     assert {(row["cell"], row["attacker"]) for row in rows} >= {("idt", ADAPTIVE), ("textfooler", STATIC)}
     points = anonymity.against(hidden(), measured(), losses())
     figure = anonymity.loss_figure(points, points["mechanism"], ["identity"])
