@@ -100,7 +100,7 @@ ATTACKERS: Schema = {  # who infers a label from what is released; a row an atta
     "accuracy": pl.Float64,
     "low": pl.Float64,  # of the accuracy, over texts
     "high": pl.Float64,
-    "balanced_accuracy": pl.Float64,  # where all classes are equally likely
+    "balanced_accuracy": pl.Float64,
     "macro_f1": pl.Float64,
     "majority": pl.Float64,  # accuracy of naming the commonest class of the training texts
     "unusable": pl.Float64,  # share of answers that name no class, which count as wrong; 0 of classifiers
