@@ -82,17 +82,18 @@ def linked(
 ) -> dict[str, NDArray[np.bool_]]:
     """Whether each person of each set was linked to their own rewrite [sets, rewrites], by attack.
 
-    rewrites: of the texts of all sets, one after another. Ties are broken at random.
+    rewrites: of the texts of all sets, one after another, which attacks see shuffled. Ties are broken at random.
     """
-    size = sets.shape[1]
+    size, shuffle = sets.shape[1], Noise.named(len(sets), seed, "linking", "shuffle")
     outcomes = {}
     for name, attack in attacks.items():
         noise = Noise.named(sets.size, seed, "linking", "ties", name)
         right = np.empty(sets.shape, bool)
         for row in track(range(len(sets)), len(sets), f"link by {name}"):
-            part = slice(row * size, (row + 1) * size)
-            scores = attack.link([people.facts[i] for i in sets[row]], rewrites[part])
-            right[row] = choose(np.asarray(scores, np.float64), noise[part]) == np.arange(size)
+            order = shuffle.generator(row).permutation(size)
+            shuffled = [rewrites[row * size + i] for i in order]
+            scores = np.asarray(attack.link([people.facts[i] for i in sets[row]], shuffled), np.float64)
+            right[row] = order[choose(scores, noise[row * size : (row + 1) * size])] == np.arange(size)
         outcomes[name] = right
     return outcomes
 

@@ -123,8 +123,8 @@ def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise)
     """Returns the [n] losses claimed between the candidates of each trial, in nats; None for noise without a claim.
 
     They follow from the distance of two candidates; a draw about a gradient of zero is uniform, from which another
-    draw's log-density differs by kappa cosine - ln M(kappa), so by kappa + ln M(kappa) at most. For more than two, the largest of their distances is
-    not computed, and each part claims its maximum, 2 kappa.
+    draw's log-density differs by kappa cosine - ln M(kappa), so by kappa + ln M(kappa) at most. For more than two, the
+    largest of their distances is not computed, and each part claims its maximum, 2 kappa.
     """
     if not isinstance(noise, DirectionalNoise):
         return None
