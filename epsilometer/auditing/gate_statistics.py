@@ -35,8 +35,8 @@ number in [0, 1], whose mean has an interval by betting (`estimation/betting.py`
 
 A pass is a statement about the attacks that were run. A baseline's loss is known up to its interval: an increase is
 judged against the middle between the baseline and what is not to be missed, or against the baseline's upper end where
-that is higher, so that a baseline that was measured low accuses nobody (`limit_of_increase`). `least_found` says which
-loss is then found with the stated power.
+that is higher, so that a baseline accuses nobody wrongly whose interval holds its loss (`limit_of_increase`); where it
+does not, every run is judged by the same mistake. `least_found` says which loss is then found with the stated power.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ _GROWTH = 4  # a batch is this part of all before, so that looks are few and no 
 class Errors:
     """alpha: the probability that a mechanism within its limits is accused; beta: that one beyond them passes.
 
-    A thousandth: of daily runs one is accused in three years at most. Raises UserError outside (0, 1).
+    A thousandth: of daily runs against given limits one is accused in three years at most. Raises UserError outside (0,
+    1).
     """
 
     alpha: float = 0.001
