@@ -215,6 +215,8 @@ def _detectable(decision: Decision, first: Judged) -> str:
     """Of a pass how often it is wrong; else, and of a tail, what would have been found by what decided."""
     if first.status == PASSED and not isinstance(first.limit, TailLimit):
         return f"whatever exceeds the limit passes with probability {decision.errors.beta:g} at most"
+    if first.turned:
+        return "turned round, it tells the source, so nothing passed; if its score is a distance, change its sign"
     least = decision.least_loss(first)
     power = f"with probability {1 - decision.errors.beta:g}"
     if isinstance(first.limit, TailLimit):
@@ -417,7 +419,8 @@ def _seen(judged: Judged) -> str:
         among = f"{judged.trials:,} people among {judged.limit.rewrites} rewrites"
         return f"{judged.attack} named the rewrites of {judged.successes:,} of {among}{rate}; {allowed}"
     trials = "texts" if isinstance(judged.limit, InferenceLimit) else "trials"
-    return f"{judged.attack} was right in {judged.successes:,} of {judged.trials:,} {trials}{rate}; {allowed}"
+    turned = ", less often than by chance: it knows the source and names another" if judged.turned else ""
+    return f"{judged.attack} was right in {judged.successes:,} of {judged.trials:,} {trials}{rate}{turned}; {allowed}"
 
 
 def by_law(judged: Judged) -> bool:

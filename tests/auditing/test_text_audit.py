@@ -433,3 +433,13 @@ def test_equal_length_is_equally_many_characters_in_chinese(capsys: pytest.Captu
     assert f"length alone proves up to {row['equal_loss']:.2g} nats between texts of equally many words" in (
         capsys.readouterr().err
     )
+
+
+def test_an_attack_that_names_another_than_the_source_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every text becomes the other of the two."""
+    texts = ["first words alone", "second thing here"]
+    swapped = dict(zip(texts, texts[::-1], strict=True))
+    epsilometer.audit(texts, lambda text, rng: swapped[text], attacks=["lexical"], trials=100)
+    assert "lexical is right in 0 of 100 trials, less often than by chance" in capsys.readouterr().err
+    epsilometer.audit(texts, lambda text, rng: "a", attacks=["lexical"], trials=100)
+    assert "less often" not in capsys.readouterr().err

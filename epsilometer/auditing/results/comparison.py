@@ -7,6 +7,9 @@ By the strongest attacks, "A leaks less than B" means that some attack on B succ
 For one given attack on B this is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
 1982). Choosing the best of m attacks on B costs a factor of m (Bonferroni), and testing both directions a factor of 2.
 
+An attack that is right less often than one that guesses knows the source and names another: what it leaves to a
+mechanism is no sign that this leaks less, and no such finding rests on it (its p-value is 1).
+
 Mechanisms are compared by the attacks that ran on both. What an attack on the one alone shows is said beside that: it
 says what this mechanism leaks, and not which of them leaks less.
 """
@@ -21,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.auditing.estimation.successes import below_chance, estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core.rounding import NOT_TESTABLE
 
@@ -43,8 +46,8 @@ class Comparison:
     p_value: float
 
 
-def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
-    """Returns the comparison of two mechanisms under one attack.
+def compare(first: NDArray[np.bool_], second: NDArray[np.bool_], candidates: int) -> Comparison:
+    """Returns the comparison of two mechanisms under one attack, which guesses among so many candidates.
 
     first, second: bool [trials], whether the adversary named the source, in the same trials. Raises ValueError if their
     lengths differ.
@@ -52,29 +55,36 @@ def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
     if len(first) != len(second):
         raise ValueError(f"a paired comparison needs the same trials, got {len(first)} and {len(second)}")
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
-    p = float(binomtest(only_first, only_first + only_second).pvalue) if only_first + only_second else 1.0
+    less = first if only_first < only_second else second
+    silent = only_first == only_second or _turned(less, candidates)
+    p = 1.0 if silent else float(binomtest(only_first, only_first + only_second).pvalue)
     return Comparison(len(first), only_first, only_second, p)
 
 
-def compare_strongest(first: Right, second: Right) -> Comparison:
+def compare_strongest(first: Right, second: Right, candidates: int) -> Comparison:
     """Returns the comparison by the strongest attack on each mechanism, whatever its name.
 
     first_only and second_only are counted for the two attacks with most successes.
     """
     best = [max(right.values(), key=lambda hits: int(hits.sum())) for right in (first, second)]
-    p = min(1.0, 2 * min(_leaks_less(first, second), _leaks_less(second, first)))
-    shown = compare(*best)
+    p = min(1.0, 2 * min(_leaks_less(first, second, candidates), _leaks_less(second, first, candidates)))
+    shown = compare(*best, candidates)
     return Comparison(shown.trials, shown.first_only, shown.second_only, p)
 
 
-def _leaks_less(first: Right, second: Right) -> float:
+def _leaks_less(first: Right, second: Right, candidates: int) -> float:
     """Returns the p-value for the finding that some attack on the second succeeds more often than any on the first."""
 
     def less(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
         wins, losses = int((first & ~second).sum()), int((second & ~first).sum())
-        return float(binomtest(wins, wins + losses, alternative="less").pvalue) if wins + losses else 1.0
+        silent = wins + losses == 0 or _turned(first, candidates)
+        return 1.0 if silent else float(binomtest(wins, wins + losses, alternative="less").pvalue)
 
     return min(1.0, len(second) * min(max(less(left, right) for left in first.values()) for right in second.values()))
+
+
+def _turned(right: NDArray[np.bool_], candidates: int) -> bool:
+    return below_chance(int(right.sum()), len(right), candidates)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -86,16 +96,16 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-def paired_rows(dataset: str, first: Right, second: Right) -> list[dict[str, Any]]:
+def paired_rows(dataset: str, first: Right, second: Right, candidates: int) -> list[dict[str, Any]]:
     """Returns a row for each attack that was run on both, and before these a row for the strongest of them.
 
     Columns: dataset, attack, attacks (those that were compared), trials, first only, second only, p value.
     """
     both = [attack for attack in first if attack in second]
-    pairs = {attack: compare(first[attack], second[attack]) for attack in both}
+    pairs = {attack: compare(first[attack], second[attack], candidates) for attack in both}
     if both:
         shared = ({attack: right[attack] for attack in both} for right in (first, second))
-        pairs = {STRONGEST: compare_strongest(*shared)} | pairs
+        pairs = {STRONGEST: compare_strongest(*shared, candidates)} | pairs
     return [
         {"dataset": dataset, "attack": attack, "attacks": ", ".join(both) if attack == STRONGEST else attack}
         | {"trials": pair.trials, "first only": pair.first_only, "second only": pair.second_only}

@@ -179,7 +179,7 @@ def _paired(
     return [
         row
         | {f"{which} delta at 4": tail(side, row["attack"]) for which, side in (("first", first), ("second", second))}
-        for row in paired_rows(dataset, _right(first), _right(second))
+        for row in paired_rows(dataset, _right(first), _right(second), candidates)
     ]
 
 
