@@ -40,7 +40,7 @@ import epsilometer.studies.texts.stages.trials
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.flows.alert import EVENT, send_to
+from epsilometer.pipeline.flows.alert import UNKNOWN, WORSE, send_to
 from epsilometer.pipeline.measured import measure
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.project import code
@@ -132,7 +132,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def check_event_of_worse(event: dict[str, Any], said: str) -> None:
-    assert event["event"] == EVENT
+    assert event["event"] == WORSE
     assert event["resource"] == {"prefect.resource.id": "epsilometer.audit.."}
     assert event["payload"]["message"] == said
     assert event["payload"]["changed"] == ["mine.py has changed (mechanism-mine)"]
@@ -208,7 +208,7 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     assert str(less.message).startswith("gone: 1, no evidence of change: 3 (3 of the baseline's 4 rows tested")
     assert "accept this audit as the new baseline (`epsilometer accept`)" in str(less.message)
     event = project.events[-1]
-    assert (event["event"], event["payload"]["worse"], event["payload"]["message"]) == (EVENT, [], less.message)
+    assert (event["event"], event["payload"]["worse"], event["payload"]["message"]) == (UNKNOWN, [], less.message)
     assert [lost["dataset"] for lost in event["payload"]["gone"]] == ["poems"]
     json.dumps(event, allow_nan=False)
     assert "mine on poems at epsilon 1, attack lexical: gone" in str(less.message)

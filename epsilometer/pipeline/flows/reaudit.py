@@ -2,8 +2,8 @@
 
 usage: python -m flows.reaudit [--folder runs/atis] [--fresh]
 
-Ends failed, with the event `epsilometer.privacy.worse`, when a loss has grown, a row of the baseline is gone or none
-could be tested; `alert.py` has it sent.
+Ends failed, with the event `epsilometer.privacy.worse`, when a loss has grown; with `epsilometer.privacy.unknown` when
+only a row of the baseline is gone or none could be tested. `alert.py` has either sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from epsilometer.auditing.estimation.successes import Estimate
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.flows.alert import EVENT
+from epsilometer.pipeline.flows.alert import UNKNOWN, WORSE
 from epsilometer.pipeline.flows.artifacts import prefixed
 from epsilometer.pipeline.flows.audit import audit, server
 from epsilometer.pipeline.measured import measure
@@ -81,9 +81,10 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     changed = sources.changes(accepted.about["sources"], sources.records(now)) + sources.newer(now)
     said = drift.message(drifts, level, changed, unknown)
     _publish(folder, drifts, said)
-    alarmed = bool(drift.blind_spots(drifts)) or any(change.verdict == drift.WORSE for change in drifts)
+    worse = any(change.verdict == drift.WORSE for change in drifts)
+    alarmed = worse or bool(drift.blind_spots(drifts))
     if alarmed:
-        _alert(folder, drifts, said, changed)
+        _alert(WORSE if worse else UNKNOWN, folder, drifts, said, changed)
     whole: State[Any] = audit(str(folder), return_state=True)  # the rest: figures, and the report with this audit in it
     page.refresh(folder)
     if not whole.is_completed():
@@ -139,7 +140,7 @@ def _publish(folder: Path, drifts: Sequence[Drift], said: str) -> None:
     create_markdown_artifact(key=prefixed(folder, "drift-message"), markdown=said)
 
 
-def _alert(folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
+def _alert(event: str, folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
     """Emit the event: numbers, names and the message; never a text."""
 
     def rows(verdict: str) -> list[dict[str, Any]]:
@@ -155,7 +156,7 @@ def _alert(folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[s
         ][:_SENT]
 
     emit_event(
-        EVENT,
+        event,
         resource={"prefect.resource.id": f"epsilometer.audit.{folder.as_posix()}"},
         payload={
             "message": said,
