@@ -3,16 +3,18 @@
 A study's stages stand in `studies/*/stages.yaml`, as DVC writes them, with two keys of our own: `when`, the sections of
 params.yaml of which one must have entries (by default that of `foreach`), and `components`, which stage `code` reads.
 Where `foreach` is a bare name, the entries are that property of `Params`, such as a training at every level, and they
-are spelled out.
+are spelled out. So is a model that a setting names, such as `${embedding.model}`, which is a dependency where it is a
+folder of a user's own.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import cache, partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from textwrap import indent
 from typing import Any
 
@@ -38,6 +40,8 @@ _INDENT = 2  # of the names of stages
 _OUR_COMMAND = "epsilometer stage "
 _ENTRY = re.compile(r"\$\{item\.(\w+)\}")
 _SETTING = re.compile(r"(.*\})\.\w+")  # of an entry
+_MODEL = re.compile(r"(\$\{root\}/)?\$\{(?!item\.)(\w+\.[\w.]+)\}")
+_EMBEDDED = "data/embedded"
 
 
 @cache
@@ -47,20 +51,21 @@ def fragments() -> dict[str, dict[str, Any]]:
     return {name: stage for file in files for name, stage in yaml_text.load(file.read_bytes()).items()}
 
 
-def stages(params: Params) -> dict[str, dict[str, Any]]:
-    """Returns the stages that these parameters need, by name, as dvc.yaml has them."""
+def stages(params: Params, folder: Path = Path()) -> dict[str, dict[str, Any]]:
+    """Returns the stages that the parameters of a run's folder need, by name, as its dvc.yaml has them."""
     settings = params.model_dump(mode="json")
     needed = {name: _spelled(stage, params) for name, stage in fragments().items()}
     needed = {name: stage for name, stage in needed.items() if _wanted(stage, settings)}
+    needed = {name: _with_models(stage, settings, folder) for name, stage in needed.items()}
     outs = [_fixed(out) for stage in needed.values() for out in _places(stage)]
     stated = params.model_dump(mode="json", exclude_unset=True)  # DVC knows no defaults
     return {name: _written(stage, outs, stated, settings) for name, stage in needed.items()}
 
 
-def compose(params: Params) -> str:
-    """Returns the text of dvc.yaml for these parameters."""
+def compose(params: Params, folder: Path = Path()) -> str:
+    """Returns the text of dvc.yaml for the parameters of a run's folder."""
     layout: dict[str, Any] = {"sort_keys": False, "default_flow_style": None, "width": _WIDTH, "allow_unicode": True}
-    texts = (yaml.dump({name: stage}, Dumper=_Dumper, **layout) for name, stage in stages(params).items())
+    texts = (yaml.dump({name: stage}, Dumper=_Dumper, **layout) for name, stage in stages(params, folder).items())
     return _HEAD + "\n".join(indent(text, "  ") for text in texts)
 
 
@@ -71,7 +76,7 @@ def write(params: Params, folder: Path = Path()) -> bool:
     """
     file = folder / FILE
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
-    text = compose(params) + "".join(f"\n{stage}\n" for stage in _own(before))
+    text = compose(params, folder) + "".join(f"\n{stage}\n" for stage in _own(before))
     if before == text:
         return False
     atomic.write_text(text, file)
@@ -139,6 +144,21 @@ def _spelled(stage: Mapping[str, Any], params: Params) -> Mapping[str, Any]:
     if over.startswith("${"):
         return stage
     return {**stage, "foreach": {key: asdict(entry) for key, entry in getattr(params, over).items()}}
+
+
+def _with_models(stage: Mapping[str, Any], settings: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """The stage with the models that settings name spelled out; of them the folders that are not embedded."""
+    body, deps = stage.get("do", stage), []
+    for dep in body.get("deps", ()):
+        if (named := _MODEL.fullmatch(dep)) is None:
+            deps.append(dep)
+            continue
+        root = settings["root"]
+        model = os.path.normpath(os.path.join(root if named[1] else "", dvc_files.lookup(settings, named[2])))
+        embedded = PurePath(model).is_relative_to(os.path.normpath(os.path.join(root, _EMBEDDED)))
+        if (folder / model).is_dir() and not embedded:
+            deps.append(model)
+    return {**stage, "do": {**body, "deps": deps}} if "do" in stage else {**stage, "deps": deps}
 
 
 def _wanted(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:

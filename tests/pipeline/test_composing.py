@@ -63,6 +63,34 @@ def test_no_stage_depends_on_a_setting_that_is_left_to_its_default() -> None:
     assert "datasets.${item.dataset}" in without["rewrite"]["do"]["params"]
 
 
+def test_a_model_in_a_folder_of_ones_own_is_a_dependency_of_whoever_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nothing would be measured again when its files change."""
+    run = tmp_path / "project/runs/one"
+    (run / "encoder").mkdir(parents=True)
+    (tmp_path / "project/classifier").mkdir()
+    raw = yaml.safe_load((ROOT / "profiles/anonymize.yaml").read_text()) | {"root": "../.."}
+    raw["cells"] = yaml.safe_load((ROOT / "params.yaml").read_text())["cells"]
+    raw["datasets"] |= yaml.safe_load((ROOT / "params.yaml").read_text())["datasets"]
+    before = stages(composing.compose(Params.model_validate(raw), run))
+    raw |= {"embedding": {"model": "encoder"}}
+    raw["classification"]["training"] = {**raw["classification"].get("training", {}), "model": "classifier"}
+    params = Params.model_validate(raw)
+    monkeypatch.chdir(tmp_path)
+    assert stages(composing.compose(params))["embed"] == before["embed"], "elsewhere these are names of the hub"
+    after = stages(composing.compose(params, run))
+    added = {}
+    for name, stage in after.items():
+        of, earlier = (set(each.get("do", each).get("deps", ())) for each in (stage, before[name]))
+        if new := of - earlier:
+            (added[name],) = new
+    assert added == {
+        **dict.fromkeys(("embed", "attack", "similarity", "ceilings"), "encoder"),
+        **dict.fromkeys(("classifiers", "anonymity"), "../../classifier"),
+    }
+
+
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)
 def test_no_stage_of_a_profile_is_idle(profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does one depend on what no stage makes, or on a setting that DVC would not find in the profile's copy."""
