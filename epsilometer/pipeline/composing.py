@@ -29,11 +29,11 @@ from epsilometer.pipeline.params import Params
 FILE = Path("dvc.yaml")
 COMPOSE = "`epsilometer compose`"
 _SHARED = PACKAGE / "pipeline/stages.yaml"
-_HEAD = """# The stages that params.yaml needs, written by `epsilometer compose`. Which code a stage depends on is
+_ABOUT = """# The stages that params.yaml needs, written by `epsilometer compose`. Which code a stage depends on is
 # recorded by stage `code`, file by file; `epsilometer why` says what changed. `root` leads from the run's folder to
 # the project.
-stages:
 """
+_HEAD = f"{_ABOUT}stages:\n"
 _OURS = ("when", "components")
 _WIDTH = 118
 _INDENT = 2  # of the names of stages
@@ -72,11 +72,13 @@ def compose(params: Params, folder: Path = Path()) -> str:
 def write(params: Params, folder: Path = Path()) -> bool:
     """Write dvc.yaml into a folder unless it has these bytes; returns whether it was written.
 
-    Stages of a user's own come after those that params.yaml needs, as they were.
+    Stages of a user's own come after those that params.yaml needs, as they were; other keys stay on their side of
+    `stages`.
     """
     file = folder / FILE
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
-    text = compose(params, folder) + "".join(f"\n{stage}\n" for stage in _own(before))
+    first, last = _kept(before)
+    text = "".join((*(f"{key}\n\n" for key in first), compose(params, folder), *(f"\n{own}\n" for own in last)))
     if before == text:
         return False
     atomic.write_text(text, file)
@@ -102,34 +104,49 @@ def check(params: Params) -> None:
             )
 
 
-def _own(text: str) -> Iterator[str]:
-    """The text of each stage of a user's own, with the comment above it; those of other versions are none."""
+def _kept(text: str) -> tuple[list[str], list[str]]:
+    """What a user has put into dvc.yaml: keys before `stages`; and stages, with keys that follow on `stages`."""
     try:
         root, written = yaml.compose(text, Loader=yaml.SafeLoader), yaml_text.load(text) or {}
     except (yaml.YAMLError, UserError) as error:
         raise UserError(f"{FILE} is not readable YAML ({error}); mend it, or delete it and run {COMPOSE}") from error
-    nodes = {key.value: value for key, value in root.value} if isinstance(root, yaml.MappingNode) else {}
-    if not isinstance(stages := nodes.get("stages"), yaml.MappingNode) or not stages.value:
-        return
-    lines = text.splitlines()
-    starts = {key.value: key.start_mark for key, _ in stages.value}
-    ends = [*(mark.line for mark in starts.values()), len(lines)][1:]
-    ends[-1] = stages.end_mark.line if stages.end_mark.index < len(text) else len(lines)
-    for (key, _), last in zip(stages.value, ends, strict=True):
-        stage = written["stages"][key.value]
-        command = stage.get("do", stage).get("cmd") if isinstance(stage, Mapping) else None
-        if key.value in fragments() or str(command).startswith(_OUR_COMMAND):
+    before, after = list[str](), list[str]()
+    if not isinstance(root, yaml.MappingNode):
+        return before, after
+    there, nodes = before, {key.value: value for key, value in root.value}
+    for name, block in _blocks(text, root, written, 0):
+        if name != "stages":
+            there.append(block)
             continue
-        first = starts[key.value].line
-        if stages.flow_style or starts[key.value].column != _INDENT:
-            block = yaml.dump({key.value: stage}, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
-            yield indent(block, " " * _INDENT).rstrip()
+        there = after
+        if isinstance(nodes[name], yaml.MappingNode):
+            every = _blocks(text, nodes[name], written[name], _INDENT)
+            after += [own for stage, own in every if _is_own(stage, written[name][stage])]
+    return before, after
+
+
+def _is_own(name: str, stage: Any) -> bool:
+    """Whether a stage is a user's; those of other versions are not."""
+    command = stage.get("do", stage).get("cmd") if isinstance(stage, Mapping) else None
+    return name not in fragments() and not str(command).startswith(_OUR_COMMAND)
+
+
+def _blocks(text: str, node: yaml.MappingNode, values: Mapping[str, Any], column: int) -> Iterator[tuple[str, str]]:
+    """Each key of a mapping with its text, and the comment above it; written anew where it is not of this layout."""
+    lines, comment = text.splitlines(), " " * column + "#"
+    starts = {key.value: key.start_mark for key, _ in node.value}
+    last = node.end_mark.line if node.end_mark.index < len(text) else len(lines)
+    for (name, start), end in zip(starts.items(), [*(mark.line for mark in starts.values()), last][1:], strict=True):
+        if node.flow_style or start.column != column:
+            block = yaml.dump({name: values[name]}, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
+            yield name, indent(block, " " * column).rstrip()
             continue
-        while lines[first - 1].startswith(" " * _INDENT + "#"):
+        first = start.line
+        while first and lines[first - 1].startswith(comment):
             first -= 1
-        while not lines[last - 1].strip() or lines[last - 1].startswith(" " * _INDENT + "#"):
-            last -= 1
-        yield "\n".join(lines[first:last])
+        while not lines[end - 1].strip() or lines[end - 1].startswith((comment, "#")):
+            end -= 1
+        yield name, "\n".join(lines[first:end]).removeprefix(_ABOUT)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -184,6 +184,46 @@ def test_stages_of_ones_own_in_another_layout_stay(tmp_path: Path) -> None:
     assert not composing.write(params, tmp_path)
 
 
+VARS = """# What my stages say
+vars:
+- mine: 1
+"""
+PLOTS = """# Side by side
+plots:
+- data/mine.csv:
+    x: epsilon
+metrics: [data/mine.json]
+"""
+
+
+def test_other_keys_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verbatim, comments too, each on its side of `stages`; wherever the comment of ours stood."""
+    monkeypatch.chdir(tmp_path)
+    params = read(ROOT / "params.yaml")
+    composed = composing.compose(params)
+    about, _, _ = composed.partition("stages:")
+    for head in (about + VARS.partition("\n")[2], f"{VARS}\n{about}"):
+        Path("dvc.yaml").write_text(f"{head}stages:\n{OWN}{PLOTS}")
+        composing.write(params)
+        first, _, last = Path("dvc.yaml").read_text().partition(composed)
+        assert first.endswith("vars:\n- mine: 1\n\n")
+        assert first in f"{VARS}\n"
+        side_by_side, _, metrics = PLOTS.partition("metrics")
+        assert last == f"\n{OWN}\n{side_by_side}\nmetrics{metrics}"
+        assert not composing.write(params)
+        composing.check(params)
+
+
+def test_other_keys_stay_where_there_are_no_stages_yet_and_in_another_layout(tmp_path: Path) -> None:
+    params = read(ROOT / "params.yaml")
+    for text in ("plots: [a.csv]\n", "{plots: [a.csv], stages: {}}", "plots: [a.csv]\nstages:\n"):
+        (tmp_path / "dvc.yaml").write_text(text)
+        composing.write(params, tmp_path)
+        written = (tmp_path / "dvc.yaml").read_text()
+        assert yaml.safe_load(written) == {"plots": ["a.csv"], **yaml.safe_load(composing.compose(params))}
+        assert not composing.write(params, tmp_path)
+
+
 def _outs(stage: Mapping[str, Any]) -> list[str]:
     body = stage.get("do", stage)
     listed = [*body.get("outs", ()), *body.get("metrics", ()), *body.get("plots", ())]
