@@ -77,7 +77,7 @@ def write(params: Params, folder: Path = Path()) -> bool:
     """
     file = folder / FILE
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
-    first, last = _kept(before)
+    first, last = _of_users(before)
     text = "".join((*(f"{key}\n\n" for key in first), compose(params, folder), *(f"\n{own}\n" for own in last)))
     if before == text:
         return False
@@ -104,7 +104,7 @@ def check(params: Params) -> None:
             )
 
 
-def _kept(text: str) -> tuple[list[str], list[str]]:
+def _of_users(text: str) -> tuple[list[str], list[str]]:
     """What a user has put into dvc.yaml: keys before `stages`; and stages, with keys that follow on `stages`."""
     try:
         root, written = yaml.compose(text, Loader=yaml.SafeLoader), yaml_text.load(text) or {}

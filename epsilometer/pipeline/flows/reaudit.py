@@ -81,10 +81,9 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     changed = sources.changes(accepted.about["sources"], sources.records(now)) + sources.newer(now)
     said = drift.message(drifts, level, changed, unknown)
     _publish(folder, drifts, said)
-    worse = any(change.verdict == drift.WORSE for change in drifts)
-    alarmed = worse or bool(drift.blind_spots(drifts))
+    alarmed = bool(drift.blind_spots(drifts)) or any(change.verdict == drift.WORSE for change in drifts)
     if alarmed:
-        _alert(WORSE if worse else UNKNOWN, folder, drifts, said, changed)
+        _alert(folder, drifts, said, changed)
     whole: State[Any] = audit(str(folder), return_state=True)  # the rest: figures, and the report with this audit in it
     page.refresh(folder)
     if not whole.is_completed():
@@ -140,7 +139,7 @@ def _publish(folder: Path, drifts: Sequence[Drift], said: str) -> None:
     create_markdown_artifact(key=prefixed(folder, "drift-message"), markdown=said)
 
 
-def _alert(event: str, folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
+def _alert(folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
     """Emit the event: numbers, names and the message; never a text."""
 
     def rows(verdict: str) -> list[dict[str, Any]]:
@@ -155,12 +154,13 @@ def _alert(event: str, folder: Path, drifts: Sequence[Drift], said: str, changed
             if change.verdict == verdict
         ][:_SENT]
 
+    worse = rows(drift.WORSE)
     emit_event(
-        event,
+        WORSE if worse else UNKNOWN,
         resource={"prefect.resource.id": f"epsilometer.audit.{folder.as_posix()}"},
         payload={
             "message": said,
-            "worse": rows(drift.WORSE),
+            "worse": worse,
             "gone": rows(drift.GONE),
             "changed": list(changed),
         },
