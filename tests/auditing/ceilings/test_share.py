@@ -81,10 +81,10 @@ def test_of_a_loss_that_is_estimated_by_draws_the_share_is_at_least_that_at_its_
     exact = losses({("queries", "dp_mlm", 1.0): 0.95}, latents=["dp_mlm"]).with_columns(
         released=pl.lit(True), method=pl.lit(IMPORTANCE), average_low=pl.lit(0.5), average_high=pl.lit(1.4)
     )
-    known = lost(exact, pl.DataFrame(schema=dict(ESTIMATES)))
-    assert known is not None
+    loss = lost(exact, pl.DataFrame(schema=dict(ESTIMATES)))
+    assert loss is not None
     worths = coin(sets, 0.95)
-    estimated = row(sets, worths, known, None, 0.01)
+    estimated = row(sets, worths, loss, None, 0.01)
     assert estimated["loss"] == 1.4
     assert estimated["share_is"] == "≥"
     assert estimated["share"] == pytest.approx(row(sets, worths, Lost(1.4, BY_LATENTS), None, 0.01)["share"])

@@ -159,9 +159,9 @@ class Marked(RandomizedResponse):
     """Marks what it made of one of its texts."""
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        drawn = super().rewrite(texts, epsilon, noise)
-        marked = [release + "." * (text == TEXTS[0]) for release, text in zip(drawn.texts, texts, strict=True)]
-        return replace(drawn, texts=marked)
+        rewrites = super().rewrite(texts, epsilon, noise)
+        marked = [release + "." * (text == TEXTS[0]) for release, text in zip(rewrites.texts, texts, strict=True)]
+        return replace(rewrites, texts=marked)
 
 
 @pytest.mark.parametrize("broken", [Verbatim, Marked])
