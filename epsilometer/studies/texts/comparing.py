@@ -85,7 +85,7 @@ def compare_cells(
     first, second: a mechanism and its epsilon, None for one without a privacy budget. Attacks that see more than is
     released are left out. Holm's correction is over all rows that compare.
     """
-    rows, alone, names = [], [], (_label(first), _label(second))
+    rows, alone, names = [], [], _labels(first, second)
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
     for dataset in params.datasets:
         cells = [params.cells.get(f"{dataset}-{name}") for name, _ in (first, second)]
@@ -128,7 +128,7 @@ def compare_texts(
     say_language(texts, {**attacks, **{label: built for (built, _), (label, _) in zip(sides, named, strict=True)}})
     sampled, embedded = api.draw(texts, trials, as_installed(design))
     guessed = [_guessed(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
-    names = (_label(named[0]), _label(named[1]))
+    names = _labels(*named)
     rows = judged(_paired(name, guessed, k, design.alpha), *names, design.alpha)
     return rows + _alone(name, guessed, names, k, alpha=design.alpha)
 
@@ -203,6 +203,7 @@ def _right(side: Mapping[str, Scored]) -> dict[str, NDArray[np.bool_]]:
     return {attack: scored.right for attack, scored in side.items()}
 
 
-def _label(side: tuple[str, float | None]) -> str:
-    name, epsilon = side
-    return name if epsilon is None else f"{name}={epsilon:g}"
+def _labels(first: tuple[str, float | None], second: tuple[str, float | None]) -> tuple[str, str]:
+    """What the two are called in a finding; which of them is meant, where both are called the same."""
+    left, right = (name if epsilon is None else f"{name}={epsilon:g}" for name, epsilon in (first, second))
+    return (f"first ({left})", f"second ({right})") if left == right else (left, right)
