@@ -50,6 +50,7 @@ from epsilometer.auditing.estimation.posteriors import LawTest
 from epsilometer.auditing.estimation.successes import loss_at, success_bound
 from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.core.errors import UserError
+from epsilometer.core.values import check_number, check_whole
 
 _SPAN = 8  # steps of the grid in an interval as wide as asked for
 _EXPONENTS = np.array([0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6])  # b
@@ -150,6 +151,9 @@ class Goal:
     budget: int = 50_000
 
     def __post_init__(self) -> None:
+        for name in ("target", "low", "high", "width"):
+            check_number(getattr(self, name), name)
+        check_whole(self.budget, "budget")
         if not (self.target > 0 and math.isfinite(self.target)):
             raise UserError(f"the target loss must be a finite number > 0, got {self.target}")
         if not 0 < self.low < self.high < math.inf:

@@ -41,6 +41,7 @@ from epsilometer.core.attack import Embedded
 from epsilometer.core.component import IDENTIFICATION, file
 from epsilometer.core.errors import LawError, UserError, unknown
 from epsilometer.core.mechanism import build_mechanism, has_budget
+from epsilometer.core.values import check_number
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.code import digest
 from epsilometer.project.sections import Cell
@@ -106,6 +107,9 @@ class Search:
         ):
             if value not in allowed:
                 raise UserError(f"{option} must be one of {', '.join(filter(None, allowed))}, got {value!r}")
+        for option in ("low", "high", "width", "at"):
+            if (number := getattr(self, option)) is not None:
+                check_number(number, option)
         self.goal(1.0)
         self.aim(0.5)
 

@@ -216,7 +216,9 @@ def test_python_says_what_cannot_be(project: Path) -> None:
 
 
 @pytest.mark.parametrize(("wrong", "said"), [({"match": "letters"}, "match must"), ({"sees": "all"}, "sees must"),
-                                             ({"low": 3.0, "high": 2.0}, "range")])  # fmt: skip
+                                             ({"low": 3.0, "high": 2.0}, "range"),
+                                             ({"low": "3"}, "low must be a number"),
+                                             ({"budget": 2.5}, "budget must be a whole number")])  # fmt: skip
 def test_mistakes(wrong: dict[str, float], said: str) -> None:
     with pytest.raises(UserError, match=said):
         Search(**wrong)  # type: ignore[arg-type]
