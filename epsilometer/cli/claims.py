@@ -10,13 +10,16 @@ import typer
 from epsilometer.cli.options import A_MECHANISM, Json, Public, Settings, Vectors, number, settings_of
 from epsilometer.cli.output import show, shown
 from epsilometer.core.errors import UserError, printable
+from epsilometer.core.guarantees import stored
 from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import withheld
 
 
 def claims(
     mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
-    epsilon: Annotated[float | None, typer.Option(help="The privacy budget; the worst of eight else.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="The privacy budget, if it takes one; the worst of eight else.")
+    ] = None,
     vectors: Vectors = None,
     vocabulary: Annotated[int, typer.Option(help="How many of their words: all pairs of up to 5,000.")] = 1000,
     as_published: Annotated[bool, typer.Option("--as-published", help="The form that the authors published.")] = False,
@@ -44,10 +47,12 @@ def claims(
     worst, (largest, how) = checked.worst, checked.largest or (None, None)
     result = {
         "mechanism": mechanism,
-        "epsilon": worst.epsilon,
+        "epsilon": stored(worst.epsilon),
         "claim": checked.claim,
         "verdict": worst.verdict,
-        "budgets": None if epsilon else "; ".join(f"{word} at {', '.join(at)}" for word, at in budgets.items()),
+        "budgets": None
+        if epsilon or math.isnan(worst.epsilon)
+        else "; ".join(f"{word} at {', '.join(at)}" for word, at in budgets.items()),
         "by": "its stated law" if worst.method in ("exact", "largest found") else None,
         "reason": worst.reason,
         "method": worst.method,
@@ -65,6 +70,8 @@ def claims(
     if as_json:
         show(result, as_json)
     else:
+        if result["epsilon"] is None:
+            result["epsilon"] = "-"
         lines = (f"{key:<10} {shown(value)}" for key, value in result.items() if value is not None)
         print(printable("\n".join(lines)), flush=True)
     if VIOLATED in {finding.verdict for finding in (*checked.findings, *checked.added)}:

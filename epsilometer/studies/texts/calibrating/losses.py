@@ -239,7 +239,7 @@ def reason(calibrated: Calibrated, matched: bool) -> str | None:
 
 
 def _said(point: Point, attack: int | None = None) -> str:
-    """The loss of an attack, by its number, or of the strongest, in words; nothing limits it if every guess is right."""
+    """The loss of an attack, by its number, or of the strongest, in words; unlimited where every guess is right."""
     loss = point.loss if attack is None else point.losses[attack]
     if loss == math.inf:
         return f"more than {max(point.trials)} trials can show at epsilon {point.epsilon:g}"
