@@ -17,9 +17,7 @@ from epsilometer.runtime.withholding import withheld
 
 def claims(
     mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
-    epsilon: Annotated[
-        float | None, typer.Option(help="The privacy budget, if it takes one; the worst of eight else.")
-    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The privacy budget; the worst of eight else.")] = None,
     vectors: Vectors = None,
     vocabulary: Annotated[int, typer.Option(help="How many of their words: all pairs of up to 5,000.")] = 1000,
     as_published: Annotated[bool, typer.Option("--as-published", help="The form that the authors published.")] = False,
@@ -70,9 +68,8 @@ def claims(
     if as_json:
         show(result, as_json)
     else:
-        if result["epsilon"] is None:
-            result["epsilon"] = "-"
-        lines = (f"{key:<10} {shown(value)}" for key, value in result.items() if value is not None)
+        named = result if result["epsilon"] is not None else {**result, "epsilon": "-"}
+        lines = (f"{key:<10} {shown(value)}" for key, value in named.items() if value is not None)
         print(printable("\n".join(lines)), flush=True)
     if VIOLATED in {finding.verdict for finding in (*checked.findings, *checked.added)}:
         raise typer.Exit(1)
