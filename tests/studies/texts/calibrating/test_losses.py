@@ -119,6 +119,15 @@ def test_what_leaks_nothing_is_not_said_to_lose_what_was_seen_by_chance(seed: in
     )
 
 
+def test_a_printed_search_shows_its_reason_whole() -> None:
+    table = epsilometer.calibrate([*SHORT, *LONG], "identity", target=1.0)
+    shown = str(table)
+    assert all(name in shown for name in ("mechanism", "status", "low", "high", "12 columns"))
+    assert "attacks" not in shown
+    assert "…" not in shown
+    assert [word for word in table["reason"].item().split() if word not in shown] == []
+
+
 def test_a_loss_is_said_with_its_interval() -> None:
     """The text with probability 1/4: 5 of 8 guesses are right, which is ln(5/3) nats at every epsilon; misses: .01."""
 
