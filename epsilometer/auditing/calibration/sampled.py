@@ -328,8 +328,8 @@ class _Rounds:
         for number, (at, numbers, batches, _) in enumerate(self.batches):
             if at == place:
                 successes[numbers] += [batch.successes for batch in batches]
-                for attack, (values, times) in zip(numbers, self.values(number)[2], strict=True):
-                    every[attack].append(np.repeat(values, times))
+                for attack, (distinct, times) in zip(numbers, self.values(number)[2], strict=True):
+                    every[attack].append(np.repeat(distinct, times))
         values = [np.concatenate(each) for each in every]
         return Point(
             epsilon,
