@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.claims.stated import stated
-from epsilometer.auditing.claims.verdicts import refuse_public, trial_claims
+from epsilometer.auditing.claims.verdicts import check_distances, refuse_public, trial_claims
 from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.estimation.successes import Rates, below_chance
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
@@ -114,6 +114,7 @@ def audit(
     epsilons = [float(epsilon) for epsilon in budgets(made_by, epsilons)]  # 5 and 5.0 name one stream
     say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
     check_guarantees(made_by, epsilons)
+    check_distances(made_by, epsilons, texts)
     worst = worst_cases(made_by, epsilons)
     sampled, embedded = draw(texts, trials, design)
     say(unread(made_by, texts))
@@ -256,6 +257,7 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
         IDENTIFICATION,
         attacks,
         lambda name, settings: build(find(IDENTIFICATION, name, "guess"), settings, f"attacks.{name}"),
+        method="guess",
     )
 
 

@@ -40,6 +40,7 @@ from epsilometer.core.guarantees import NO_BUDGET, at_budget, check_epsilons, st
 from epsilometer.core.linking import LinkingAttack
 from epsilometer.core.mechanism import Mechanism, budgets
 from epsilometer.core.randomness import Noise
+from epsilometer.core.values import check_number, check_whole
 from epsilometer.corpora.reading import layout_free
 from epsilometer.runtime.progress import track
 
@@ -57,6 +58,9 @@ class LinkingDesign:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("among", "sets", "seed"):
+            check_whole(getattr(self, name), name)
+        check_number(self.alpha, "alpha")
         check_trials(self.sets)
         if not 0 < self.alpha < 1:
             raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
@@ -74,7 +78,7 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, LinkingAttack]:
         attack: LinkingAttack = build(find(LINKING, name, "link"), settings, f"attacks.{name}")
         return attack
 
-    return by_name(LINKING, attacks, built)
+    return by_name(LINKING, attacks, built, method="link")
 
 
 def linked(

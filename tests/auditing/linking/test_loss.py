@@ -124,6 +124,9 @@ def test_bad_input() -> None:
             draw(people, 10, among, seed=0)
     with pytest.raises(UserError, match="got 2"):
         draw(People.by_claims(TEXTS, [None] * 40), 10, 2, seed=0)
+    for name in ("among", "sets", "seed"):
+        with pytest.raises(UserError, match=rf"{name} must be a whole number, got 2\.5"):
+            LinkingDesign(**{name: 2.5})  # type: ignore[arg-type]
     with pytest.raises(UserError, match="trials must be >= 1"):
         LinkingDesign(sets=0)
 
