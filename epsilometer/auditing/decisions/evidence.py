@@ -32,7 +32,7 @@ RELEASES = "all releases"
 NO_LAW = "no law of what is released is known"
 NARROW = f"intervals over all pairs of texts are at {1 - ALPHA:.0%}, and audit.alpha is smaller"
 DEPARTED = "the rewrites do not follow the stated law"
-TURNED = {
+TURNED: dict[str, Any] = {
     "why": "an attack is right less often than by chance: it knows the source, and names another",
     "settles": "that attack with its score turned round",
 }
@@ -130,9 +130,10 @@ def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Audite
     """Yield what names each cell (data set, mechanism, epsilon, control), and its rows."""
     broken = set(tables.verdicts.filter(verdict=VIOLATED).select("mechanism", "epsilon").iter_rows())
     departed = set(tables.estimates.filter("departs").select(_CELL).iter_rows())
-    counts = ("successes", "trials", "candidates")
     turned = {
-        tuple(row[n] for n in _CELL) for row in tables.estimates.to_dicts() if below_chance(*map(row.get, counts))
+        tuple(row[name] for name in _CELL)
+        for row in tables.estimates.to_dicts()
+        if below_chance(row["successes"], row["trials"], row["candidates"])
     }
     law, classes = _by_cell(tables.exact.filter(pairs=ALL)), _by_cell(tables.attribute_losses)
     shares = _by_cell(tables.leaked.filter(pl.col("kind") != leakage.ALL))

@@ -7,8 +7,8 @@ By the strongest attacks, "A leaks less than B" means that some attack on B succ
 For one given attack on B this is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
 1982). Choosing the best of m attacks on B costs a factor of m (Bonferroni), and testing both directions a factor of 2.
 
-An attack that is right less often than one that guesses knows the source and names another: what it leaves to a
-mechanism is no sign that this leaks less, and no such finding rests on it (its p-value is 1).
+An attack that is right less often than one that guesses knows the source and names another. Its hits are no sign that
+either mechanism leaks less, and no finding rests on them: its p-value is 1, as is that of the strongest attacks.
 
 Mechanisms are compared by the attacks that ran on both. What an attack on the one alone shows is said beside that: it
 says what this mechanism leaks, and not which of them leaks less.
@@ -46,8 +46,8 @@ class Comparison:
     p_value: float
 
 
-def compare(first: NDArray[np.bool_], second: NDArray[np.bool_], candidates: int) -> Comparison:
-    """Returns the comparison of two mechanisms under one attack, which guesses among so many candidates.
+def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
+    """Returns the comparison of two mechanisms under one attack.
 
     first, second: bool [trials], whether the adversary named the source, in the same trials. Raises ValueError if their
     lengths differ.
@@ -55,36 +55,29 @@ def compare(first: NDArray[np.bool_], second: NDArray[np.bool_], candidates: int
     if len(first) != len(second):
         raise ValueError(f"a paired comparison needs the same trials, got {len(first)} and {len(second)}")
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
-    less = first if only_first < only_second else second
-    silent = only_first == only_second or _turned(less, candidates)
-    p = 1.0 if silent else float(binomtest(only_first, only_first + only_second).pvalue)
+    p = float(binomtest(only_first, only_first + only_second).pvalue) if only_first + only_second else 1.0
     return Comparison(len(first), only_first, only_second, p)
 
 
-def compare_strongest(first: Right, second: Right, candidates: int) -> Comparison:
+def compare_strongest(first: Right, second: Right) -> Comparison:
     """Returns the comparison by the strongest attack on each mechanism, whatever its name.
 
     first_only and second_only are counted for the two attacks with most successes.
     """
     best = [max(right.values(), key=lambda hits: int(hits.sum())) for right in (first, second)]
-    p = min(1.0, 2 * min(_leaks_less(first, second, candidates), _leaks_less(second, first, candidates)))
-    shown = compare(*best, candidates)
+    p = min(1.0, 2 * min(_leaks_less(first, second), _leaks_less(second, first)))
+    shown = compare(*best)
     return Comparison(shown.trials, shown.first_only, shown.second_only, p)
 
 
-def _leaks_less(first: Right, second: Right, candidates: int) -> float:
+def _leaks_less(first: Right, second: Right) -> float:
     """Returns the p-value for the finding that some attack on the second succeeds more often than any on the first."""
 
     def less(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
         wins, losses = int((first & ~second).sum()), int((second & ~first).sum())
-        silent = wins + losses == 0 or _turned(first, candidates)
-        return 1.0 if silent else float(binomtest(wins, wins + losses, alternative="less").pvalue)
+        return float(binomtest(wins, wins + losses, alternative="less").pvalue) if wins + losses else 1.0
 
     return min(1.0, len(second) * min(max(less(left, right) for left in first.values()) for right in second.values()))
-
-
-def _turned(right: NDArray[np.bool_], candidates: int) -> bool:
-    return below_chance(int(right.sum()), len(right), candidates)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -102,14 +95,21 @@ def paired_rows(dataset: str, first: Right, second: Right, candidates: int) -> l
     Columns: dataset, attack, attacks (those that were compared), trials, first only, second only, p value.
     """
     both = [attack for attack in first if attack in second]
-    pairs = {attack: compare(first[attack], second[attack], candidates) for attack in both}
+    pairs = {attack: compare(first[attack], second[attack]) for attack in both}
     if both:
         shared = ({attack: right[attack] for attack in both} for right in (first, second))
-        pairs = {STRONGEST: compare_strongest(*shared, candidates)} | pairs
+        pairs = {STRONGEST: compare_strongest(*shared)} | pairs
+    turned = {
+        name
+        for attack in both
+        for hits in (first[attack], second[attack])
+        if below_chance(int(hits.sum()), len(hits), candidates)
+        for name in (attack, STRONGEST)
+    }
     return [
         {"dataset": dataset, "attack": attack, "attacks": ", ".join(both) if attack == STRONGEST else attack}
         | {"trials": pair.trials, "first only": pair.first_only, "second only": pair.second_only}
-        | {"p value": pair.p_value}
+        | {"p value": 1.0 if attack in turned else pair.p_value}
         for attack, pair in pairs.items()
     ]
 

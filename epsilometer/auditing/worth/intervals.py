@@ -136,7 +136,7 @@ def _mean_over_sources(x: NDArray[np.float64], source: NDArray[np.integer], alph
     return min(low, float(x.mean()) - reach), max(high, float(x.mean()) + reach)
 
 
-def _variance(sums: NDArray[np.float64], counts: NDArray[np.integer]) -> float:
+def _variance(sums: NDArray[Any], counts: NDArray[np.integer]) -> float:
     """The variance of a mean, by the sums [sources] and counts [sources] of its sources, two or more."""
     total, sources = counts.sum(), len(sums)
     return sources / (sources - 1) * float(((sums - sums.sum() / total * counts) ** 2).sum()) / float(total) ** 2

@@ -23,10 +23,10 @@ from epsilometer.auditing.results.comparison import (
 def test_paired_comparison_is_a_fair_coin_over_the_discordant_trials() -> None:
     first = np.array([True] * 30 + [False] * 10 + [True] * 9 + [False] * 2)
     second = np.array([True] * 30 + [False] * 10 + [False] * 9 + [True] * 2)
-    comparison = compare(first, second, 2)
+    comparison = compare(first, second)
     assert (comparison.trials, comparison.first_only, comparison.second_only) == (51, 9, 2)
     assert comparison.p_value == pytest.approx(2 * sum(math.comb(11, i) for i in range(3)) / 2**11)
-    assert compare(first, first, 2).p_value == 1
+    assert compare(first, first).p_value == 1
     (row, _) = paired_rows("songs", {"lexical": first}, {"lexical": second}, 2)
     assert judged([row], "tem", "mvc", 0.1)[0]["finding"] == (
         "mvc leaks less than tem under the attacks on both, p = 0.065"
@@ -51,7 +51,7 @@ def told_apart(runs: int, corrected: bool) -> int:
     """In how many of these calls over 8 rows two identical mechanisms are told apart at alpha 0.05."""
     rng, count = np.random.default_rng(0), 0
     for _ in range(runs):
-        p = [compare(rng.random(400) < 0.7, rng.random(400) < 0.7, 2).p_value for _ in range(8)]
+        p = [compare(rng.random(400) < 0.7, rng.random(400) < 0.7).p_value for _ in range(8)]
         count += min(holm(p) if corrected else p) <= 0.05
     return count
 
@@ -68,7 +68,7 @@ def test_the_strongest_of_several_attacks_keeps_the_error() -> None:
     rng, wrong = np.random.default_rng(1), 0
     for _ in range(400):
         first, other = simulated(rng, [0.6, 0.7, 0.7], 300), simulated(rng, [0.7, 0.7, 0.5], 300)
-        wrong += compare_strongest(first, other, 2).p_value <= 0.05
+        wrong += compare_strongest(first, other).p_value <= 0.05
     assert wrong <= stats.binom.isf(1e-6, 400, 0.05)
 
 
