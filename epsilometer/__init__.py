@@ -13,6 +13,9 @@
     epsilometer.probe_failures(service, "anonymiser.example")
     epsilometer.track(table)
 
+What a mechanism or an attack of one's own is written with is there too (`epsilometer.component`, `Rewrites`,
+`Guarantee`, `Granularity`, `Neighbours`, `choose`), and the error that all of this raises (`epsilometer.UserError`).
+
 Submodules (`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load when they are first used.
 """
 
@@ -34,6 +37,11 @@ if TYPE_CHECKING:
     from epsilometer.auditing.text_audit import audit
     from epsilometer.auditing.trials.design import Design
     from epsilometer.auditing.worth.similarity import similarity
+    from epsilometer.core.attack import Attack, Context, choose
+    from epsilometer.core.component import component
+    from epsilometer.core.errors import UserError
+    from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+    from epsilometer.core.mechanism import Mechanism, Rewrites
     from epsilometer.pipeline.calibrating import calibrate
     from epsilometer.report.tracking import track
     from epsilometer.studies.anonymity.one_call import AnonymityDesign, anonymity
@@ -42,17 +50,27 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnonymityDesign",
+    "Attack",
+    "Context",
     "Design",
+    "Granularity",
+    "Guarantee",
     "LinkingDesign",
+    "Mechanism",
+    "Neighbours",
     "Pace",
     "People",
+    "Rewrites",
     "Search",
+    "UserError",
     "anonymity",
     "audit",
     "calibrate",
     "ceiling",
     "ceiling_of_pairs",
+    "choose",
     "compare",
+    "component",
     "exact_curves",
     "exact_loss",
     "exact_pairs",
@@ -65,17 +83,27 @@ __all__ = [
 ]
 _MODULES = {
     "AnonymityDesign": "studies.anonymity.one_call",
+    "Attack": "core.attack",
+    "Context": "core.attack",
     "Design": "auditing.trials.design",
+    "Granularity": "core.guarantees",
+    "Guarantee": "core.guarantees",
     "LinkingDesign": "auditing.linking.loss",
+    "Mechanism": "core.mechanism",
+    "Neighbours": "core.guarantees",
     "Pace": "auditing.failures.probing",
     "People": "auditing.linking.people",
+    "Rewrites": "core.mechanism",
     "Search": "studies.texts.calibrating.losses",
+    "UserError": "core.errors",
     "anonymity": "studies.anonymity.one_call",
     "audit": "auditing.text_audit",
     "calibrate": "pipeline.calibrating",
     "ceiling": "auditing.ceilings.ceiling",
     "ceiling_of_pairs": "auditing.ceilings.ceiling",
+    "choose": "core.attack",
     "compare": "studies.texts.comparing",
+    "component": "core.component",
     "exact_curves": "auditing.exact_loss.from_texts",
     "exact_loss": "auditing.exact_loss.from_texts",
     "exact_pairs": "auditing.exact_loss.from_texts",

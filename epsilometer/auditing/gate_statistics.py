@@ -33,10 +33,12 @@ are no more spread than a binomial of their mean rate (Hoeffding 1956), which a 
 10). A limit on **linking** is judged of independent sets of rewrites: the share of a set that is linked rightly is a
 number in [0, 1], whose mean has an interval by betting (`estimation/betting.py`).
 
-A pass is a statement about the attacks that were run. A baseline's loss is known up to its interval: an increase is
-judged against the middle between the baseline and what is not to be missed, or against the baseline's upper end where
-that is higher, so that a baseline that was measured low accuses nobody (`limit_of_increase`). `least_found` says which
-loss is then found with the stated power.
+A pass is a statement about the attacks that were run. One that is right less often than chance, which chance shows once
+in 10^6 looks, knows the source and names another: it keeps any limit, and is undecided. A baseline's loss is known up
+to its interval: an increase is judged against the middle between the baseline and what is not to be missed, or against
+the baseline's upper end where that is higher, so that a baseline accuses nobody wrongly whose interval holds its loss
+(`limit_of_increase`); where it does not, every run is judged by the same mistake. `least_found` says which loss is then
+found with the stated power.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ from scipy.special import betainc, betaincc, betaincinv, betaln, logsumexp, xlog
 from scipy.stats import binom
 
 from epsilometer.auditing.estimation.betting import interval
-from epsilometer.auditing.estimation.successes import Estimate, clopper_pearson, loss_at, success_bound
+from epsilometer.auditing.estimation.successes import Estimate, below_chance, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
 from epsilometer.core.errors import UserError
 
@@ -68,7 +70,8 @@ _GROWTH = 4  # a batch is this part of all before, so that looks are few and no 
 class Errors:
     """alpha: the probability that a mechanism within its limits is accused; beta: that one beyond them passes.
 
-    A thousandth: of daily runs one is accused in three years at most. Raises UserError outside (0, 1).
+    A thousandth: of daily runs against given limits one is accused in three years at most. Raises UserError outside (0,
+    1).
     """
 
     alpha: float = 0.001
@@ -153,8 +156,9 @@ class Judged:
     kind the survivors, among `trials` texts. point: its loss at the success rate seen; against a TailLimit the delta at
     the rates seen, of a kind the share that survived. precision: of a kind, the number of masked runs of words, the
     share of them that touch an identifier, None where there are none, and its interval; None of what is no kind.
-    unrefuted: of what a stated law shows, how many rewrites did not refute it; 0 of what was counted. of_texts: of each
-    trial the text and whether it was named, inferred or linked rightly, or its identifier survived.
+    unrefuted: of what a stated law shows, how many rewrites did not refute it; 0 of what was counted. turned: whether
+    it was right less often than one that guesses, of which no pass can be said. of_texts: of each trial the text and
+    whether it was named, inferred or linked rightly, or its identifier survived.
     """
 
     attack: str
@@ -166,6 +170,7 @@ class Judged:
     misses: int = 0
     precision: tuple[int, float | None, float | None, float | None] | None = None
     unrefuted: int = 0
+    turned: bool = False
     of_texts: Sequence[tuple[str, bool]] = field(default=(), repr=False)
 
 
@@ -207,7 +212,7 @@ def decide(
         if isinstance(limit, LossLimit) and not 0 < success_bound(limit.loss, candidates) < 1:
             raise UserError(f"no success rate exceeds a loss of {limit.loss:g} nats ({name}); give a lower limit")
     counts, trials, each = dict.fromkeys(limits, Sure(0, 0)), 0, dict.fromkeys(limits, UNDECIDED)
-    settled = False
+    settled, turned = False, dict.fromkeys(limits, False)
     while trials < budget and not settled:
         count = min(max(_FIRST, trials // _GROWTH), budget - trials)
         for name, more in zip(limits, measure(trials, count), strict=True):
@@ -217,6 +222,9 @@ def decide(
         for name, limit in limited.items():
             above, below = (_wealth(limit, counts[name], trials, candidates, above=way) for way in (True, False))
             each[name] = _status(above, below, len(limited) + beside, errors)
+            turned[name] = isinstance(limit, LossLimit) and below_chance(counts[name].hits, trials, candidates)
+            if each[name] == PASSED and turned[name]:
+                each[name] = UNDECIDED
         settled = _whole([each[name] for name in limited]) != UNDECIDED
     attacks = [
         Judged(
@@ -227,6 +235,7 @@ def decide(
             limit=limits[name],
             status=each[name],
             misses=seen.misses,
+            turned=turned[name],
         )
         for name, seen in counts.items()
     ]

@@ -17,7 +17,7 @@ from epsilometer.auditing.claims.worst_case import check_claim, extra_epsilons
 from epsilometer.core.component import find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons
-from epsilometer.core.mechanism import HasInputs, budgets
+from epsilometer.core.mechanism import HasInputs, budgets, has_budget
 from epsilometer.mechanisms.words.shared.embedded import over_words
 from epsilometer.runtime.progress import note
 
@@ -29,9 +29,9 @@ class Checked:
     """The outcome of a check.
 
     worst: the finding at the epsilon that the caller named, or else the one that says most (`_telling`); findings: at
-    every epsilon that the caller named, or of BUDGETS; added: at epsilons where draws could refute the claim; claim: in
-    words, at the epsilon of `worst`; largest: the largest loss of one unit (nats) and how it is known
-    (`largest_losses`), None where it is not.
+    every epsilon that the caller named, or of BUDGETS, or at NO_BUDGET alone; added: at epsilons where draws could
+    refute the claim; claim: in words, at the epsilon of `worst`; largest: the largest loss of one unit (nats) and how
+    it is known (`largest_losses`), None where it is not.
     """
 
     worst: Finding
@@ -52,10 +52,11 @@ def check(
 ) -> Checked:
     """Returns what the strongest check of a shipped mechanism's claim, or a user's file's, comes to.
 
-    epsilon: None checks BUDGETS. vectors, vocabulary: a mechanism on words is checked over the first `vocabulary` words
-    of these vectors, by default the embedded ones, unless `settings` name its resource. alpha: error of all sampled
-    checks together; seed: of their stream. Raises UserError for values outside their range, an epsilon of a mechanism
-    that takes none, and vectors that the mechanism cannot read.
+    epsilon: None checks BUDGETS, and a mechanism that takes no budget once, at NO_BUDGET. vectors, vocabulary: a
+    mechanism on words is checked over the first `vocabulary` words of these vectors, by default the embedded ones,
+    unless `settings` name its resource. alpha: error of all sampled checks together; seed: of their stream. Raises
+    UserError for values outside their range, an epsilon of a mechanism that takes none, and vectors that the mechanism
+    cannot read.
     """
     if epsilon is not None:
         check_epsilons([epsilon], "--epsilon")
@@ -67,10 +68,12 @@ def check(
         if few is None and vectors is not None:
             raise UserError(f"--vectors is for mechanisms on word vectors; {mechanism} takes --set resource=...")
         built = text_audit.mechanism(mechanism, settings if few is None else {**settings, "resource": few})
-        at = BUDGETS if epsilon is None else budgets(built, (epsilon,), "--epsilon")
+        grid = BUDGETS if has_budget(built) else None
+        at = budgets(built, grid if epsilon is None else (epsilon,), "--epsilon")
         if few is not None and isinstance(built, HasInputs) and len(built.inputs) < vocabulary:
             note(f"--vocabulary {vocabulary} is more than there are: all {len(built.inputs)} whole words are checked")
-        checked = dict.fromkeys([*at, *extra_epsilons(built, min(at), seed)])
+        extra = extra_epsilons(built, min(at), seed) if has_budget(built) else []
+        checked = dict.fromkeys([*at, *extra])
         findings = [check_claim(built, budget, alpha / len(checked), seed) for budget in checked]
         named, added = findings[: len(at)], findings[len(at) :]
         worst = min(named, key=_telling)

@@ -318,7 +318,7 @@ POSSIBLE: Schema = {  # how much of what is possible a cell keeps on trials of s
     "worth_low": pl.Float64,
     "worth_high": pl.Float64,
     "loss": pl.Float64,  # of the same trials
-    "by": pl.String,  # by its law that is the loss, by latents an upper end, by attacks a lower one
+    "by": pl.String,  # by its law that is the loss, by latents or draws an upper end, by attacks a lower one
     "ceiling": pl.Float64,  # the largest worth that any mechanism can have at that loss
     "pure_epsilon": pl.Float64,  # claimed between any two texts; null without such a claim
     "pure_ceiling": pl.Float64,  # the largest worth under it

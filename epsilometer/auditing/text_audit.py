@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.claims.stated import stated
-from epsilometer.auditing.claims.verdicts import refuse_public, trial_claims
+from epsilometer.auditing.claims.verdicts import check_distances, refuse_public, trial_claims
 from epsilometer.auditing.estimation.posteriors import DEPARTS
-from epsilometer.auditing.estimation.successes import Rates
+from epsilometer.auditing.estimation.successes import Rates, below_chance
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.results.losses import Losses
@@ -114,6 +114,7 @@ def audit(
     epsilons = [float(epsilon) for epsilon in budgets(made_by, epsilons)]  # 5 and 5.0 name one stream
     say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
     check_guarantees(made_by, epsilons)
+    check_distances(made_by, epsilons, texts)
     worst = worst_cases(made_by, epsilons)
     sampled, embedded = draw(texts, trials, design)
     say(unread(made_by, texts))
@@ -256,6 +257,7 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
         IDENTIFICATION,
         attacks,
         lambda name, settings: build(find(IDENTIFICATION, name, "guess"), settings, f"attacks.{name}"),
+        method="guess",
     )
 
 
@@ -344,6 +346,7 @@ def attacked(
     )
     _note_departures(rows)
     _note_length(rows)
+    _note_turned(rows)
     seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in rows if row["attack"] not in repeated]
@@ -418,6 +421,17 @@ def _note_departures(rows: Sequence[Mapping[str, Any]]) -> None:
     if departing:
         at = ", ".join("any" if epsilon is None else f"{epsilon:g}" for epsilon in departing)
         note(f"{DEPARTS} at epsilon {at}: no loss by posteriors is given, and whatever rests on that law is in doubt")
+
+
+def _note_turned(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Note on standard error which attacks are right so seldom that they must know the source."""
+    for row in rows:
+        if row["attack"] not in CHOSEN and below_chance(row["successes"], row["trials"], row["candidates"]):
+            note(
+                f"{row['attack']} is right in {row['successes']:,} of {row['trials']:,} trials, less often than by "
+                "chance: it knows the source and names another, and a loss of 0 by it is no sign of privacy; if its "
+                "score is a distance, change its sign"
+            )
 
 
 def _note_length(rows: Sequence[Mapping[str, Any]]) -> None:

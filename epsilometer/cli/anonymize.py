@@ -169,6 +169,7 @@ def _texts(source: str, reading: TextOptions, columns: Sequence[str]) -> pl.Data
     """Every text, repeats included, as each has a rewrite of its own; with these columns, as strings."""
     from epsilometer.corpora.reading import read
 
+    reading.files.check(source)
     table = read(
         source,
         text=reading.text,

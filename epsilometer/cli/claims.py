@@ -10,6 +10,7 @@ import typer
 from epsilometer.cli.options import A_MECHANISM, Json, Public, Settings, Vectors, number, settings_of
 from epsilometer.cli.output import show, shown
 from epsilometer.core.errors import UserError, printable
+from epsilometer.core.guarantees import stored
 from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import withheld
 
@@ -44,10 +45,12 @@ def claims(
     worst, (largest, how) = checked.worst, checked.largest or (None, None)
     result = {
         "mechanism": mechanism,
-        "epsilon": worst.epsilon,
+        "epsilon": stored(worst.epsilon),
         "claim": checked.claim,
         "verdict": worst.verdict,
-        "budgets": None if epsilon else "; ".join(f"{word} at {', '.join(at)}" for word, at in budgets.items()),
+        "budgets": None
+        if epsilon or math.isnan(worst.epsilon)
+        else "; ".join(f"{word} at {', '.join(at)}" for word, at in budgets.items()),
         "by": "its stated law" if worst.method in ("exact", "largest found") else None,
         "reason": worst.reason,
         "method": worst.method,
@@ -65,7 +68,8 @@ def claims(
     if as_json:
         show(result, as_json)
     else:
-        lines = (f"{key:<10} {shown(value)}" for key, value in result.items() if value is not None)
+        named = result if result["epsilon"] is not None else {**result, "epsilon": "-"}
+        lines = (f"{key:<10} {shown(value)}" for key, value in named.items() if value is not None)
         print(printable("\n".join(lines)), flush=True)
     if VIOLATED in {finding.verdict for finding in (*checked.findings, *checked.added)}:
         raise typer.Exit(1)

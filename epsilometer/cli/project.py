@@ -169,7 +169,10 @@ def accept() -> None:
 def history(
     mechanism: Annotated[str | None, typer.Option(help="Of this mechanism alone.")] = None, as_json: Json = False
 ) -> None:
-    """How the loss of every cell went from audit to audit: the strongest attack's (with --json those of all)."""
+    """How the loss of every cell went from audit to audit: the strongest attack's (with --json those of all).
+
+    Of a project of `anonymity` alone that of every attacker.
+    """
     from epsilometer.auditing.results.diagnostics import STRONGEST
     from epsilometer.core.errors import unknown
     from epsilometer.pipeline.params import read
@@ -187,5 +190,6 @@ def history(
         show(table.to_dicts(), as_json)
     else:
         dates = past.audits(table)
-        show(past.courses(table.filter(attack=STRONGEST).drop("attack")), as_json)
+        best = table.filter(attack=STRONGEST)
+        show(past.courses(table if best.is_empty() else best.drop("attack")), as_json)
         print(f"\n{len(dates)} audits from {dates[0]} to {dates[-1]}; losses in nats, as measured", flush=True)

@@ -51,6 +51,7 @@ def rewrite(
 
     if epsilon is not None:
         check_epsilons([epsilon], "--epsilon")
+    reading.files.check(file)
     layout = reading.files.layout
     if file is not None and not file.is_file():
         if file.is_dir():

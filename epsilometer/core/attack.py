@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,21 +218,47 @@ def guess_and_score(
     """The guesses at every epsilon of a grid, how sure of them an attack is that has scores, and how likely they are
     by the mechanism's law, where the contexts have likelihoods of all that the attack sees.
 
-    The attack is shown what it says that it sees.
+    The attack is shown what it says that it sees, and can change nothing of it for another. Raises UserError for
+    guesses that are no slots.
     """
     mechanism, tables = contexts[0].mechanism, [context.log_likelihoods for context in contexts]
     seen = sees(attack, mechanism)
+    candidates = candidates.view()
+    candidates.flags.writeable = False
+    texts = _own(contexts[0].texts)
+    contexts = [replace(context, texts=texts) for context in contexts]
     if seen != law_of(mechanism):
         contexts = [replace(context, log_likelihoods=None) for context in contexts]
     elif not getattr(attack, "takes_cases", False):
         contexts = [replace(context, log_likelihoods=_whole(context.log_likelihoods)) for context in contexts]
-    guesses = _guesses(attack, [visible(output, seen) for output in rewrites], candidates, contexts)
+    shown = [replace(visible(output, seen), texts=_own(output.texts)) for output in rewrites]
+    guesses = _guesses(attack, shown, candidates, contexts)
+    for guess in guesses:
+        _check(attack, guess.slots, candidates.shape)
     if not covers(mechanism, seen):
         return guesses
     return [
         guess if table is None else replace(guess, posteriors=posteriors(table, guess.slots))
         for guess, table in zip(guesses, tables, strict=True)
     ]
+
+
+def _own(texts: Sequence[str]) -> Sequence[str]:
+    return list(texts) if isinstance(texts, list) else texts
+
+
+def _check(attack: Attack, slots: Any, shape: tuple[int, ...]) -> None:
+    """Raises UserError unless the guesses are a slot for each row of candidates of this shape [n, k]."""
+    trials, candidates = shape
+    whole = isinstance(slots, np.ndarray) and slots.dtype.kind in "iu" and slots.shape == (trials,)
+    if whole and (trials == 0 or 0 <= slots.min() <= slots.max() < candidates):
+        return
+    returned = f"an array of {slots.dtype} {list(slots.shape)}" if isinstance(slots, np.ndarray) else repr(type(slots))
+    beyond = f" from {slots.min()} to {slots.max()}" if whole else ""
+    raise UserError(
+        f"{type(attack).__name__}.guess must return an array of {trials} slots, whole numbers from 0 to "
+        f"{candidates - 1}, one a rewrite, got {returned}{beyond}; return choose(scores, context.noise)"
+    )
 
 
 def _whole(table: Table | None) -> NDArray[np.floating] | None:
@@ -299,7 +325,10 @@ def margins(scores: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
 
 
 def choose(scores: Table, noise: Noise) -> NDArray[np.int16]:
-    """The slot of the largest score in each row [n, k]; ties, within the grid, broken at random and not by position."""
+    """The slot of the largest score in each row [n, k]; ties, within the grid, broken at random and not by position.
+
+    Raises UserError for a score that is no number.
+    """
     if isinstance(scores, ByCase):
         slots, tied = _largest(scores.rows.T)
         return _without_ties(slots.take(scores.number), tied, noise, scores.number)
@@ -311,8 +340,11 @@ def choose(scores: Table, noise: Noise) -> NDArray[np.int16]:
 
 def _largest(columns: NDArray[np.floating]) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
     """The slot of the largest score in each row [n], where it is the only one, and which slots have it [k, n]."""
+    largest = columns.max(axis=0)
+    if np.isnan(largest).any():
+        raise UserError("a score of an attack is no number (NaN); score what cannot be compared with -inf, or alike")
     with np.errstate(invalid="ignore"):
-        tied = columns >= columns.max(axis=0) - _GRID
+        tied = columns >= largest - _GRID
     slots = np.zeros(columns.shape[1], SLOT)
     for slot, is_best in enumerate(tied):
         slots += is_best * SLOT(slot)

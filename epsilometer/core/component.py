@@ -189,10 +189,11 @@ def by_name(
     kind: str,
     wanted: Sequence[str | Path | Any] | Mapping[str, Mapping[str, Any]],
     make: Callable[[str, Mapping[str, Any]], Any],
+    method: str,
 ) -> dict[str, Any]:
     """Returns components of a kind by name: those given as objects themselves, those by name or path from `make`.
 
-    Raises UserError where none is given, and where two have one name.
+    Raises UserError where none is given, where two have one name, and for what is no object with `method`.
     """
     if isinstance(wanted, (str, Path)) or not isinstance(wanted, (Sequence, Mapping)):
         raise UserError(
@@ -202,6 +203,12 @@ def by_name(
         raise UserError(f"{_one_of(kind)}s is empty; give at least one of {', '.join(names(kind))}, or leave it out")
     components: dict[str, Any] = {}
     for entry in wanted:
+        is_object = callable(getattr(entry, method, None)) and not inspect.isclass(entry)
+        if not (isinstance(entry, (str, Path)) or is_object):
+            raise UserError(
+                f"each of the {_one_of(kind)}s must be a name, the path of a file, or an object with a method "
+                f"{method!r}, got {described(entry)}; shipped: {', '.join(names(kind))}"
+            )
         name = str(entry) if isinstance(entry, (str, Path)) else type(entry).__name__
         if name in components:
             raise UserError(

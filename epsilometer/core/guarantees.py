@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.values import check_list
 
 EPSILONS = (1e-9, 1e9)  # the least and the largest nominal epsilon
 NO_BUDGET = math.nan  # the epsilon of a mechanism without a privacy budget: a number computed with it by mistake shows
@@ -126,8 +127,7 @@ def at_budget(epsilon: float | None) -> str:
 def check_epsilons(epsilons: Sequence[float], place: str = "epsilons") -> None:
     """Refuse anything but a list of distinct numbers within EPSILONS, naming the `place` of the fault."""
     value: Any = epsilons
-    if isinstance(value, (str, Real)) or not hasattr(value, "__len__"):
-        raise UserError(f"{place} must be a list of numbers, got {value!r}; write [{value}]")
+    check_list(value, place)
     if not len(value):
         raise UserError(f"{place} is empty; give at least one epsilon > 0")
     for i, epsilon in enumerate(value):

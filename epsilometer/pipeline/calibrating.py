@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.calibration.sampled import ATTRIBUTE, Watch, unwatched
+from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.core.errors import UserError
@@ -27,6 +28,12 @@ from epsilometer.studies.texts.calibrating.losses import (
     check_names,
     progress,
 )
+
+
+class Calibrations(Printed):
+    """The table of searches, which prints the epsilons, and why there are none."""
+
+    short = ("dataset", "mechanism", "target", "status", "epsilon", "low", "high", "reason")
 
 
 def calibrate(
@@ -50,7 +57,7 @@ def calibrate(
     confidence 1 - alpha; of an exact loss surely), trials (rewrites spent), by (hits, or posteriors where the law of
     the mechanism is known: they believe that law, and need fewer rewrites; or the exact measure), attacks (whose loss
     was searched: rows of other attacks do not compare; null where the loss is none of theirs), reason (why there is no
-    epsilon, or what to think of it; else null).
+    epsilon, or what to think of it; else null). The table prints eight columns and holds all: `table.columns`.
     Raises UserError for names and values that are not allowed, before anything is rewritten.
     """
     named = [mechanisms] if isinstance(mechanisms, str) or not isinstance(mechanisms, Sequence) else mechanisms
@@ -67,7 +74,7 @@ def calibrate(
         rows = [
             calibrate_texts(source, mechanism, target, search, settings=settings, design=design) for mechanism in named
         ]
-    return pl.DataFrame(rows, schema=ROW)
+    return Calibrations(rows, schema=ROW)
 
 
 def calibrate_cells(

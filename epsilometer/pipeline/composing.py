@@ -3,16 +3,18 @@
 A study's stages stand in `studies/*/stages.yaml`, as DVC writes them, with two keys of our own: `when`, the sections of
 params.yaml of which one must have entries (by default that of `foreach`), and `components`, which stage `code` reads.
 Where `foreach` is a bare name, the entries are that property of `Params`, such as a training at every level, and they
-are spelled out.
+are spelled out. So is a model that a setting names, such as `${embedding.model}`, which is a dependency where it is a
+folder of a user's own.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import cache, partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from textwrap import indent
 from typing import Any
 
@@ -27,17 +29,19 @@ from epsilometer.pipeline.params import Params
 FILE = Path("dvc.yaml")
 COMPOSE = "`epsilometer compose`"
 _SHARED = PACKAGE / "pipeline/stages.yaml"
-_HEAD = """# The stages that params.yaml needs, written by `epsilometer compose`. Which code a stage depends on is
+_ABOUT = """# The stages that params.yaml needs, written by `epsilometer compose`. Which code a stage depends on is
 # recorded by stage `code`, file by file; `epsilometer why` says what changed. `root` leads from the run's folder to
 # the project.
-stages:
 """
+_HEAD = f"{_ABOUT}stages:\n"
 _OURS = ("when", "components")
 _WIDTH = 118
 _INDENT = 2  # of the names of stages
 _OUR_COMMAND = "epsilometer stage "
 _ENTRY = re.compile(r"\$\{item\.(\w+)\}")
 _SETTING = re.compile(r"(.*\})\.\w+")  # of an entry
+_MODEL = re.compile(r"(\$\{root\}/)?\$\{(?!item\.)(\w+\.[\w.]+)\}")
+_EMBEDDED = "data/embedded"
 
 
 @cache
@@ -47,31 +51,34 @@ def fragments() -> dict[str, dict[str, Any]]:
     return {name: stage for file in files for name, stage in yaml_text.load(file.read_bytes()).items()}
 
 
-def stages(params: Params) -> dict[str, dict[str, Any]]:
-    """Returns the stages that these parameters need, by name, as dvc.yaml has them."""
+def stages(params: Params, folder: Path = Path()) -> dict[str, dict[str, Any]]:
+    """Returns the stages that the parameters of a run's folder need, by name, as its dvc.yaml has them."""
     settings = params.model_dump(mode="json")
     needed = {name: _spelled(stage, params) for name, stage in fragments().items()}
     needed = {name: stage for name, stage in needed.items() if _wanted(stage, settings)}
+    needed = {name: _with_models(stage, settings, folder) for name, stage in needed.items()}
     outs = [_fixed(out) for stage in needed.values() for out in _places(stage)]
     stated = params.model_dump(mode="json", exclude_unset=True)  # DVC knows no defaults
     return {name: _written(stage, outs, stated, settings) for name, stage in needed.items()}
 
 
-def compose(params: Params) -> str:
-    """Returns the text of dvc.yaml for these parameters."""
+def compose(params: Params, folder: Path = Path()) -> str:
+    """Returns the text of dvc.yaml for the parameters of a run's folder."""
     layout: dict[str, Any] = {"sort_keys": False, "default_flow_style": None, "width": _WIDTH, "allow_unicode": True}
-    texts = (yaml.dump({name: stage}, Dumper=_Dumper, **layout) for name, stage in stages(params).items())
+    texts = (yaml.dump({name: stage}, Dumper=_Dumper, **layout) for name, stage in stages(params, folder).items())
     return _HEAD + "\n".join(indent(text, "  ") for text in texts)
 
 
 def write(params: Params, folder: Path = Path()) -> bool:
     """Write dvc.yaml into a folder unless it has these bytes; returns whether it was written.
 
-    Stages of a user's own come after those that params.yaml needs, as they were.
+    Stages of a user's own come after those that params.yaml needs, as they were; other keys stay on their side of
+    `stages`.
     """
     file = folder / FILE
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
-    text = compose(params) + "".join(f"\n{stage}\n" for stage in _own(before))
+    first, last = _of_users(before)
+    text = "".join((*(f"{key}\n\n" for key in first), compose(params, folder), *(f"\n{own}\n" for own in last)))
     if before == text:
         return False
     atomic.write_text(text, file)
@@ -97,34 +104,49 @@ def check(params: Params) -> None:
             )
 
 
-def _own(text: str) -> Iterator[str]:
-    """The text of each stage of a user's own, with the comment above it; those of other versions are none."""
+def _of_users(text: str) -> tuple[list[str], list[str]]:
+    """What a user has put into dvc.yaml: keys before `stages`; and stages, with keys that follow on `stages`."""
     try:
         root, written = yaml.compose(text, Loader=yaml.SafeLoader), yaml_text.load(text) or {}
     except (yaml.YAMLError, UserError) as error:
         raise UserError(f"{FILE} is not readable YAML ({error}); mend it, or delete it and run {COMPOSE}") from error
-    nodes = {key.value: value for key, value in root.value} if isinstance(root, yaml.MappingNode) else {}
-    if not isinstance(stages := nodes.get("stages"), yaml.MappingNode) or not stages.value:
-        return
-    lines = text.splitlines()
-    starts = {key.value: key.start_mark for key, _ in stages.value}
-    ends = [*(mark.line for mark in starts.values()), len(lines)][1:]
-    ends[-1] = stages.end_mark.line if stages.end_mark.index < len(text) else len(lines)
-    for (key, _), last in zip(stages.value, ends, strict=True):
-        stage = written["stages"][key.value]
-        command = stage.get("do", stage).get("cmd") if isinstance(stage, Mapping) else None
-        if key.value in fragments() or str(command).startswith(_OUR_COMMAND):
+    before, after = list[str](), list[str]()
+    if not isinstance(root, yaml.MappingNode):
+        return before, after
+    there, nodes = before, {key.value: value for key, value in root.value}
+    for name, block in _blocks(text, root, written, 0):
+        if name != "stages":
+            there.append(block)
             continue
-        first = starts[key.value].line
-        if stages.flow_style or starts[key.value].column != _INDENT:
-            block = yaml.dump({key.value: stage}, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
-            yield indent(block, " " * _INDENT).rstrip()
+        there = after
+        if isinstance(nodes[name], yaml.MappingNode):
+            every = _blocks(text, nodes[name], written[name], _INDENT)
+            after += [own for stage, own in every if _is_own(stage, written[name][stage])]
+    return before, after
+
+
+def _is_own(name: str, stage: Any) -> bool:
+    """Whether a stage is a user's; those of other versions are not."""
+    command = stage.get("do", stage).get("cmd") if isinstance(stage, Mapping) else None
+    return name not in fragments() and not str(command).startswith(_OUR_COMMAND)
+
+
+def _blocks(text: str, node: yaml.MappingNode, values: Mapping[str, Any], column: int) -> Iterator[tuple[str, str]]:
+    """Each key of a mapping with its text, and the comment above it; written anew where it is not of this layout."""
+    lines, comment = text.splitlines(), " " * column + "#"
+    starts = {key.value: key.start_mark for key, _ in node.value}
+    last = node.end_mark.line if node.end_mark.index < len(text) else len(lines)
+    for (name, start), end in zip(starts.items(), [*(mark.line for mark in starts.values()), last][1:], strict=True):
+        if node.flow_style or start.column != column:
+            block = yaml.dump({name: values[name]}, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
+            yield name, indent(block, " " * column).rstrip()
             continue
-        while lines[first - 1].startswith(" " * _INDENT + "#"):
+        first = start.line
+        while first and lines[first - 1].startswith(comment):
             first -= 1
-        while not lines[last - 1].strip() or lines[last - 1].startswith(" " * _INDENT + "#"):
-            last -= 1
-        yield "\n".join(lines[first:last])
+        while not lines[end - 1].strip() or lines[end - 1].startswith((comment, "#")):
+            end -= 1
+        yield name, "\n".join(lines[first:end]).removeprefix(_ABOUT)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -139,6 +161,21 @@ def _spelled(stage: Mapping[str, Any], params: Params) -> Mapping[str, Any]:
     if over.startswith("${"):
         return stage
     return {**stage, "foreach": {key: asdict(entry) for key, entry in getattr(params, over).items()}}
+
+
+def _with_models(stage: Mapping[str, Any], settings: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """The stage with the models that settings name spelled out; of them the folders that are not embedded."""
+    body, deps = stage.get("do", stage), []
+    for dep in body.get("deps", ()):
+        if (named := _MODEL.fullmatch(dep)) is None:
+            deps.append(dep)
+            continue
+        root = settings["root"]
+        model = os.path.normpath(os.path.join(root if named[1] else "", dvc_files.lookup(settings, named[2])))
+        embedded = PurePath(model).is_relative_to(os.path.normpath(os.path.join(root, _EMBEDDED)))
+        if (folder / model).is_dir() and not embedded:
+            deps.append(model)
+    return {**stage, "do": {**body, "deps": deps}} if "do" in stage else {**stage, "deps": deps}
 
 
 def _wanted(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:

@@ -34,13 +34,19 @@ def check(params: Params, *, with_code: bool) -> None:
         composing.check(params)
     now = records(params) if with_code else None
     digest = cache(dvc_files.digest)
-    for stage in leading_to(_measured(params)):
+    for stage in leading_to(measured(params)):
         if changed := reasons(stage, now, digest):
             more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
             raise UserError(
                 f"the audit is not that of params.yaml and the code: {stage}: {', '.join(changed[:_SHOWN])}{more}; "
                 "bring it up to date first (make audit, or dvc repro)"
             )
+
+
+def measured(params: Params) -> list[str]:
+    """The stages whose results a baseline has, by address; none where params.yaml names nothing that it could have."""
+    of_attributes = (f"anonymity@{name}" for name, cell in params.anonymity.items() if cell.part == "test")
+    return [*(["estimate"] if params.cells else []), *of_attributes]
 
 
 def leading_to(targets: Iterable[str]) -> list[str]:
@@ -57,11 +63,6 @@ def leading_to(targets: Iterable[str]) -> list[str]:
             deps = dvc_files.listed(stage, settings)[0]
             left += [other for other in every if other not in needed and _meet(deps, places[other])]
     return [stage for stage in every if stage in needed and not _always_runs(stages, stage)]
-
-
-def _measured(params: Params) -> list[str]:
-    """The stages whose results a baseline has."""
-    return ["estimate", *(f"anonymity@{name}" for name, cell in params.anonymity.items() if cell.part == "test")]
 
 
 def _meet(deps: Iterable[str], outs: Iterable[str]) -> bool:

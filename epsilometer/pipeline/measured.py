@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+
+import polars as pl
 
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
+from epsilometer.core.errors import UserError
 from epsilometer.pipeline import current
 from epsilometer.pipeline.params import Params, read
 from epsilometer.project.commit import commit
@@ -26,6 +31,18 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
     return of_texts.measure(params, folder) | of_anonymity.measure(params, folder)
 
 
+def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path(".")) -> pl.DataFrame:
+    """What the history keeps of the audit in a folder: the estimates of `cells`, or attribute losses where it has none.
+
+    measured: as `measure` returns it.
+    """
+    if params.cells:
+        return tables.read(folder / "data/estimates.parquet", ESTIMATES)
+    rows = [row._asdict() | asdict(result.estimate) for row, result in sorted(measured.items())]
+    columns = ("trials", "loss", "point", "upper", "ceiling")
+    return pl.DataFrame(rows, schema={name: history.HISTORY[name] for name in (*Row._fields, *columns)})
+
+
 def measured_in(run: Path) -> dict[Row, Measured]:
     """What the audit in a folder has measured. Raises UserError for one that is not that of its params.yaml.
 
@@ -40,15 +57,22 @@ def measured_in(run: Path) -> dict[Row, Measured]:
 def accept(params: Params) -> Baseline:
     """Make the audit in the current folder the baseline that re-audits are compared with; the page then shows it.
 
-    Raises UserError for an audit that is not that of params.yaml and the code as they are now.
+    Raises UserError for an audit that is not that of params.yaml and the code as they are now, and for one without
+    losses that a re-audit could compare.
     """
+    if not current.measured(params):
+        raise UserError(
+            "a baseline holds the losses of `cells`, and those of `anonymity` by attackers of test texts (part: test); "
+            "params.yaml names neither, so there is nothing to accept: add one, audit, then accept"
+        )
     with remembered():
         current.check(params, with_code=True)
     folder, round = Path(), params.audit.round
     at = commit(folder).short
-    estimates, past = tables.read("data/estimates.parquet", ESTIMATES), history.read()
+    measured, past = measure(params, folder), history.read()
+    estimates = losses(params, measured, folder)
     about = {"commit": at, "round": round, "audit": of_texts.settings(params)}
-    accepted = baseline.accept(measure(params, folder), records(sources_now(params, folder)), about, folder)
+    accepted = baseline.accept(measured, records(sources_now(params, folder)), about, folder)
     if not history.ends_with(past, estimates, round):
         history.append(estimates, at, round)
     page.refresh()

@@ -66,7 +66,7 @@ def read(path: Path | str = FILE) -> pl.DataFrame:
 
 
 def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = FILE) -> None:
-    """Add an audit. estimates: schema `ESTIMATES`."""
+    """Add an audit. estimates: schema `HISTORY`, more columns or all but the first three."""
     past, now = read(path), datetime.now(UTC)
     while (date := now.strftime(_DATE)) in past["date"]:
         now += timedelta(seconds=1)
@@ -76,7 +76,7 @@ def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = 
 
 
 def ends_with(history: pl.DataFrame, estimates: pl.DataFrame, round: int) -> bool:
-    """Whether the last audit of the history is this one. estimates: schema `ESTIMATES`."""
+    """Whether the last audit of the history is this one. estimates: as `append` takes them."""
     last = history.filter(pl.col("date") == history["date"].last(), round=round) if len(history) else history
     numbers = [*ROW, "trials", "loss", "point", "upper"]
     return last.select(numbers).equals(

@@ -39,6 +39,7 @@ from epsilometer.auditing.limits.subject import Subject
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, stored
+from epsilometer.core.json_text import for_json
 from epsilometer.core.rounding import NOT_TESTABLE
 from epsilometer.report import sheet
 
@@ -60,7 +61,7 @@ _MEASURES: dict[type, Measure] = {
 
 
 class Row(BaseModel):
-    """An attack, kind of identifier or attacker against its limit; losses in nats, null where unbounded."""
+    """An attack, kind of identifier or attacker against its limit; losses in nats."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -76,7 +77,9 @@ class Row(BaseModel):
         "identifiers that survived"
     )
     misses: int | None = Field(description="of delta_at_4 the wrong guesses beyond that threshold; else null")
-    point: float | None = Field(description="the loss, delta or share at the rates seen; no lower bound")
+    point: float | Literal["Infinity"] = Field(
+        description="the loss, delta or share at the rates seen; no lower bound; Infinity of a loss without a bound"
+    )
     limit: float | None = Field(description="null where nothing limits the attack, which is then undecided")
     source: str = Field(description="where the limit comes from")
     least_found: float | None = Field(
@@ -95,7 +98,7 @@ class Result(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: Literal["epsilometer/gate/5"] = Field(alias="schema", default="epsilometer/gate/5")
+    version: Literal["epsilometer/gate/6"] = Field(alias="schema", default="epsilometer/gate/6")
     mechanism: str
     epsilon: float | None
     status: Literal["passed", "leaks more", "undecided", "error"]
@@ -215,6 +218,8 @@ def _detectable(decision: Decision, first: Judged) -> str:
     """Of a pass how often it is wrong; else, and of a tail, what would have been found by what decided."""
     if first.status == PASSED and not isinstance(first.limit, TailLimit):
         return f"whatever exceeds the limit passes with probability {decision.errors.beta:g} at most"
+    if first.turned:
+        return "turned round, it tells the source, so nothing passed; if its score is a distance, change its sign"
     least = decision.least_loss(first)
     power = f"with probability {1 - decision.errors.beta:g}"
     if isinstance(first.limit, TailLimit):
@@ -261,10 +266,10 @@ def result(outcome: Decision | Failure) -> Result:
             status=attack.status,
             trials=attack.trials,
             successes=attack.successes,
-            point=_finite(attack.point),
+            point=for_json(attack.point),
             limit=None if attack.limit is None else amount(attack.limit),
             source=_source(attack),
-            least_found=_finite(outcome.least_loss(attack)),
+            least_found=least if math.isfinite(least := outcome.least_loss(attack)) else None,
             **dict(zip(_PRECISION, attack.precision or [None] * len(_PRECISION), strict=True)),
         )
         for attack in outcome.verdict.attacks
@@ -417,7 +422,8 @@ def _seen(judged: Judged) -> str:
         among = f"{judged.trials:,} people among {judged.limit.rewrites} rewrites"
         return f"{judged.attack} named the rewrites of {judged.successes:,} of {among}{rate}; {allowed}"
     trials = "texts" if isinstance(judged.limit, InferenceLimit) else "trials"
-    return f"{judged.attack} was right in {judged.successes:,} of {judged.trials:,} {trials}{rate}; {allowed}"
+    turned = ", less often than by chance: it knows the source and names another" if judged.turned else ""
+    return f"{judged.attack} was right in {judged.successes:,} of {judged.trials:,} {trials}{rate}{turned}; {allowed}"
 
 
 def by_law(judged: Judged) -> bool:
@@ -477,7 +483,3 @@ def _alike(verdict: Verdict) -> str:
 def _by_laws(verdict: Verdict) -> str:
     """What stated laws show beside what decided."""
     return "".join(f"; {judged.attack}, {_unrefuted(judged)}" for judged in verdict.attacks[1:] if by_law(judged))
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

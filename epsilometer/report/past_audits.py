@@ -1,6 +1,7 @@
 """From audit to audit: what the strongest attack measured each time, as the history of audits has it.
 
-Put into the finished page, as DVC tracks neither; only where there are two audits or more. A line a budget.
+Put into the finished page, as DVC tracks neither; only where there are two audits or more that attacked texts. A line
+a budget.
 """
 
 from __future__ import annotations
@@ -25,18 +26,17 @@ _SHADES = ("#0b5394", "#d55e00", "#009e73", "#a05195", "#7a7a26", "#5f5f5f")  # 
 
 def link(past: pl.DataFrame) -> Markup:
     """What stands in the page's table of contents. past: schema `history.HISTORY`."""
-    return Markup('<a href="#history">Earlier audits</a>') if len(history.audits(past)) > 1 else Markup()
+    return Markup('<a href="#history">Earlier audits</a>') if len(history.audits(_best(past))) > 1 else Markup()
 
 
 def section(past: pl.DataFrame) -> Markup:
     """The section as HTML; empty for fewer than two audits. past: schema `history.HISTORY`."""
-    dates = history.audits(past)
+    best = _best(past)
+    dates = history.audits(best)
     if len(dates) < 2:
         return Markup()
-    from epsilometer.auditing.results.diagnostics import STRONGEST
     from epsilometer.report.figures import Figure  # altair takes a second, and most pages have no history
 
-    best = past.filter(attack=STRONGEST)
     moved = [row | {"change": row["last"] - row["first"]} for row in history.courses(best.drop("attack"))]
     shown = dates[-_SHOWN:]
     losses = Figure(
@@ -51,7 +51,7 @@ def section(past: pl.DataFrame) -> Markup:
         "course: {course}"
     )
     largest = records(sorted(moved, key=lambda row: -abs(row["change"]))[:_MOVED], columns)
-    commits = past.unique("date", maintain_order=True).select("date", "commit", "round").to_dicts()[-6:]
+    commits = best.unique("date", maintain_order=True).select("date", "commit", "round").to_dicts()[-6:]
     said = (
         f"{len(dates)} audits from {dates[0][:10]} to {dates[-1][:10]}: what the strongest attack measured each time. "
         "Whether a change is more than chance is not for the eye to say; every re-audit tests it against the accepted "
@@ -60,6 +60,12 @@ def section(past: pl.DataFrame) -> Markup:
     of_all = f"Of {len(moved)} mechanisms, data sets and budgets those that differ most from their first audit."
     tables = (Table("What moved most", of_all, largest), Table("The latest audits", "Dates are in UTC.", commits))
     return show(Section("history", "Earlier audits", "From audit to audit", [said], blocks=[losses, *tables]))
+
+
+def _best(past: pl.DataFrame) -> pl.DataFrame:
+    from epsilometer.auditing.results.diagnostics import STRONGEST
+
+    return past.filter(attack=STRONGEST)
 
 
 def figure(best: pl.DataFrame) -> dict[str, Any]:

@@ -322,3 +322,12 @@ def test_so_many_rewrites_show_that_who_guesses_keeps_a_limit(limit: float) -> N
     assert log_wealth(needed // 2, needed, bound, above=False) >= enough
     assert log_wealth(int(needed * 0.42), int(needed * 0.84), bound, above=False) < enough
     assert fewest_rewrites(1e-7, 2, Errors()) is None
+
+
+def test_an_attack_that_is_right_less_often_than_by_chance_passes_nothing() -> None:
+    verdict = decide(lambda first, count: [0, count // 2], limits(1.0, 1.0), 1000, 2)
+    assert (verdict.status, verdict.trials) == (UNDECIDED, 1000)
+    assert [(of.attack, of.status, of.turned) for of in verdict.attacks] == [
+        ("attack 0", UNDECIDED, True),
+        ("attack 1", PASSED, False),
+    ]

@@ -222,6 +222,24 @@ def test_distances_must_be_numbers_from_0_up(apart: float) -> None:
             use(mechanism)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("answer", "shown"), [(1.0, "1.0"), ("far", "str"), ([1.0] * 5, r"numbers of shape \(5,\)"), (None, "None")]
+)
+def test_distances_are_one_a_pair_before_anything_is_rewritten(answer: object, shown: str) -> None:
+    mechanism = Spelled(LAW, claimed=2.0)
+    mechanism.distance = lambda texts, pairs, epsilon: answer  # type: ignore[method-assign,assignment,return-value]
+    mechanism.rewrite = lambda texts, epsilon, noise: pytest.fail("rewritten")  # type: ignore[method-assign]
+    for use in (USES["exact loss"], USES["claim"], USES["audit"]):
+        with pytest.raises(UserError, match=rf"distance of Spelled returns {shown}; return an array of \d+ distances"):
+            use(mechanism)  # type: ignore[arg-type]
+
+
+def test_a_list_of_distances_will_do() -> None:
+    mechanism = Spelled(LAW, claimed=2.0)
+    mechanism.distance = lambda texts, pairs, epsilon: [1.0] * len(pairs)  # type: ignore[method-assign,assignment,return-value]
+    USES["audit"](mechanism)  # type: ignore[arg-type]
+
+
 FILE = """
 import numpy as np
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours

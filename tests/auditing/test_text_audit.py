@@ -242,6 +242,8 @@ class ClaimsNothing:
         ({"attacks": []}, "attacks is empty; give at least one of channel, .*, or leave it out"),
         ({"attacks": "lexical"}, "attacks must be a list, or a mapping from names to settings, got str"),
         ({"attacks": {"lexical": {"depth": 2}}}, "unknown setting in attacks.lexical 'depth'"),
+        ({"attacks": [dict]}, "an object with a method 'guess', got the class dict; shipped: channel"),
+        ({"attacks": ["lexical", 5]}, "an object with a method 'guess', got 5"),
         ({"attacks": ["likelihood"]}, "no attack of likelihood applies to this mechanism"),
         ({"mechanism": lambda text, rng: [text], "temperature": 0}, "returned list where a string is due"),
         (
@@ -387,6 +389,23 @@ def test_a_prior_is_known_to_the_adversary_and_proves_no_more_than_epsilon() -> 
     assert blind["loss"].item() == 0
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"candidates": 2.5}, r"candidates \(k\) must be a whole number, got 2\.5"),
+        ({"candidates": None}, r"candidates \(k\) must be a whole number, got None"),
+        ({"seed": 1.5}, r"seed must be a whole number, got 1\.5"),
+        ({"alpha": "0.01"}, "alpha must be a number, got '0.01'"),
+        ({"fpr": None}, "fpr must be a number, got None"),
+        ({"temperature": "0"}, "temperature must be a number, got '0'"),
+        ({"prior": 0.5}, r"prior must be a list of numbers, got 0\.5; write \[0\.5\]"),
+    ],
+)
+def test_a_design_of_other_than_numbers_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Design(**change)
+
+
 @pytest.mark.parametrize("prior", [(0.5, 0.5, 0.0), (0.5, 0.5), (0.5, 0.4, 0.2)])
 def test_a_bad_prior_is_named(prior: tuple[float, ...]) -> None:
     with pytest.raises(UserError, match="prior must be 3 positive numbers"):
@@ -433,3 +452,13 @@ def test_equal_length_is_equally_many_characters_in_chinese(capsys: pytest.Captu
     assert f"length alone proves up to {row['equal_loss']:.2g} nats between texts of equally many words" in (
         capsys.readouterr().err
     )
+
+
+def test_an_attack_that_names_another_than_the_source_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every text becomes the other of the two."""
+    texts = ["first words alone", "second thing here"]
+    swapped = dict(zip(texts, texts[::-1], strict=True))
+    epsilometer.audit(texts, lambda text, rng: swapped[text], attacks=["lexical"], trials=100)
+    assert "lexical is right in 0 of 100 trials, less often than by chance" in capsys.readouterr().err
+    epsilometer.audit(texts, lambda text, rng: "a", attacks=["lexical"], trials=100)
+    assert "less often" not in capsys.readouterr().err

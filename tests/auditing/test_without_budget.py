@@ -20,6 +20,7 @@ import epsilometer
 from epsilometer.auditing import text_audit
 from epsilometer.auditing.external import CommandMechanism
 from epsilometer.auditing.gate import subject
+from epsilometer.auditing.one_claim import check
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, ESTIMATORS, OUTPUTS, TRIALS
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.units import audit_units
@@ -145,6 +146,18 @@ def test_the_command_line_needs_no_epsilon(tmp_path: Path, capsys: pytest.Captur
         code, _, err = call(capsys, *command, "--mechanism", "randomized_response", "--set", 'resource=["a", "b"]')
         assert code == 2
         assert "takes a privacy budget" in err
+
+
+@pytest.mark.parametrize("name", ["presidio", "identity"])
+def test_a_claim_without_a_budget_is_checked_once(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "claims", name)
+    lines = dict(line.split(maxsplit=1) for line in out.splitlines())
+    assert (code, lines["epsilon"], lines["verdict"]) == (3, "-", "no claim")
+    assert "budgets" not in lines
+    _, out, _ = call(capsys, "claims", name, "--json")
+    assert (json.loads(out)["epsilon"], json.loads(out)["budgets"]) == (None, None)
+    (finding,) = check(name, {}, None).findings
+    assert math.isnan(finding.epsilon)
 
 
 @pytest.fixture

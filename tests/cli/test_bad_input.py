@@ -66,6 +66,12 @@ CASES = {  # the command: what its message must hold
     f"{AUDIT} --prior nan,1": ["prior", "sum to 1", "nan"],
     f"{AUDIT} --encoding undefined": ["encoding", "undefined", "latin-1"],
     "audit host.txt --mechanism constant --encoding idna": ["host.txt", "not idna", "--encoding"],
+    "rewrite texts.txt --mechanism constant --separator ';'": [
+        "--separator is for .csv and .tsv files",
+        "leave it out",
+    ],
+    "rewrite --mechanism constant --no-header": ["--no-header is for .csv and .tsv files", "leave it out"],
+    "anonymize texts.txt --attribute label --labelled texts.csv --separator ';'": ["--separator is for .csv and .tsv"],
     "rewrite texts.txt --mechanism constant --out blocked/x.txt": [
         "blocked/x.txt",
         "cannot be written",

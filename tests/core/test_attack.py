@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from epsilometer.core.attack import choose, margins
+from epsilometer.core.attack import Context, choose, guess_and_score, margins
+from epsilometer.core.errors import UserError
 from epsilometer.core.likelihood import posteriors
+from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 
 RNG = np.random.default_rng(0)
@@ -45,3 +49,58 @@ def test_a_posterior_is_the_share_of_the_likelihood(table: NDArray[np.float64]) 
     with np.errstate(invalid="ignore"):
         expected = [np.exp(row[slot]) / np.exp(row).sum() for row, slot in zip(table, slots, strict=True)]
     np.testing.assert_allclose(posteriors(table, slots), expected, atol=1e-9)
+
+
+def test_a_score_that_is_no_number_is_refused() -> None:
+    with pytest.raises(UserError, match="no number"):
+        choose(np.array([[1.0, 0.0], [np.nan, 1.0]]), Noise.named(2, "ties"))
+
+
+CANDIDATES = np.array([[0, 1], [1, 2], [2, 0]], np.int32)
+
+
+class Says:
+    """Names what it was made to name."""
+
+    def __init__(self, slots: Any) -> None:
+        self.slots = slots
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> Any:
+        return self.slots
+
+
+@pytest.mark.parametrize(
+    "slots",
+    [
+        [0, 1, 0],
+        np.array([0, 1]),
+        np.array([[0], [1], [0]]),
+        np.array([0, 1, 2]),
+        np.array([0, -1, 0]),
+        np.zeros(3),
+        None,
+    ],
+)
+def test_guesses_that_are_no_slots_are_refused(slots: Any) -> None:
+    context = Context(["a", "b", "c"], None, 1.0, Noise.named(3, "ties"))
+    with pytest.raises(UserError, match=r"Says.guess must return an array of 3 slots, whole numbers from 0 to 1"):
+        guess_and_score(Says(slots), [Rewrites(["a", "b", "c"])], CANDIDATES, [context])
+
+
+def test_an_attack_changes_nothing_for_another() -> None:
+    class Edits:
+        def guess(self, rewrites: Any, candidates: Any, context: Any) -> NDArray[np.int16]:
+            rewrites.texts[:] = context.texts[:] = ["changed"] * 3
+            return np.zeros(3, np.int16)
+
+    class Swaps:
+        def guess(self, rewrites: Any, candidates: Any, context: Any) -> NDArray[np.int16]:
+            candidates[:] = candidates[:, ::-1].copy()
+            return np.zeros(3, np.int16)
+
+    texts, outputs, candidates = ["a", "b", "c"], Rewrites(["a", "b", "c"]), CANDIDATES.copy()
+    context = Context(texts, None, 1.0, Noise.named(3, "ties"))
+    guess_and_score(Edits(), [outputs], candidates, [context])
+    with pytest.raises(ValueError, match="read-only"):
+        guess_and_score(Swaps(), [outputs], candidates, [context])
+    assert (texts, list(outputs.texts), candidates.tolist()) == (["a", "b", "c"], ["a", "b", "c"], CANDIDATES.tolist())

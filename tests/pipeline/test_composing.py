@@ -63,6 +63,34 @@ def test_no_stage_depends_on_a_setting_that_is_left_to_its_default() -> None:
     assert "datasets.${item.dataset}" in without["rewrite"]["do"]["params"]
 
 
+def test_a_model_in_a_folder_of_ones_own_is_a_dependency_of_whoever_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nothing would be measured again when its files change."""
+    run = tmp_path / "project/runs/one"
+    (run / "encoder").mkdir(parents=True)
+    (tmp_path / "project/classifier").mkdir()
+    raw = yaml.safe_load((ROOT / "profiles/anonymize.yaml").read_text()) | {"root": "../.."}
+    raw["cells"] = yaml.safe_load((ROOT / "params.yaml").read_text())["cells"]
+    raw["datasets"] |= yaml.safe_load((ROOT / "params.yaml").read_text())["datasets"]
+    before = stages(composing.compose(Params.model_validate(raw), run))
+    raw |= {"embedding": {"model": "encoder"}}
+    raw["classification"]["training"] = {**raw["classification"].get("training", {}), "model": "classifier"}
+    params = Params.model_validate(raw)
+    monkeypatch.chdir(tmp_path)
+    assert stages(composing.compose(params))["embed"] == before["embed"], "elsewhere these are names of the hub"
+    after = stages(composing.compose(params, run))
+    added = {}
+    for name, stage in after.items():
+        of, earlier = (set(each.get("do", each).get("deps", ())) for each in (stage, before[name]))
+        if new := of - earlier:
+            (added[name],) = new
+    assert added == {
+        **dict.fromkeys(("embed", "attack", "similarity", "ceilings"), "encoder"),
+        **dict.fromkeys(("classifiers", "anonymity"), "../../classifier"),
+    }
+
+
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)
 def test_no_stage_of_a_profile_is_idle(profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does one depend on what no stage makes, or on a setting that DVC would not find in the profile's copy."""
@@ -154,6 +182,46 @@ def test_stages_of_ones_own_in_another_layout_stay(tmp_path: Path) -> None:
     assert composing.write(params, tmp_path)
     assert stages((tmp_path / "dvc.yaml").read_text())["mine"] == {"cmd": "true", "outs": ["a"]}
     assert not composing.write(params, tmp_path)
+
+
+VARS = """# What my stages say
+vars:
+- mine: 1
+"""
+PLOTS = """# Side by side
+plots:
+- data/mine.csv:
+    x: epsilon
+metrics: [data/mine.json]
+"""
+
+
+def test_other_keys_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verbatim, comments too, each on its side of `stages`; wherever the comment of ours stood."""
+    monkeypatch.chdir(tmp_path)
+    params = read(ROOT / "params.yaml")
+    composed = composing.compose(params)
+    about, _, _ = composed.partition("stages:")
+    for head in (about + VARS.partition("\n")[2], f"{VARS}\n{about}"):
+        Path("dvc.yaml").write_text(f"{head}stages:\n{OWN}{PLOTS}")
+        composing.write(params)
+        first, _, last = Path("dvc.yaml").read_text().partition(composed)
+        assert first.endswith("vars:\n- mine: 1\n\n")
+        assert first in f"{VARS}\n"
+        side_by_side, _, metrics = PLOTS.partition("metrics")
+        assert last == f"\n{OWN}\n{side_by_side}\nmetrics{metrics}"
+        assert not composing.write(params)
+        composing.check(params)
+
+
+def test_other_keys_stay_where_there_are_no_stages_yet_and_in_another_layout(tmp_path: Path) -> None:
+    params = read(ROOT / "params.yaml")
+    for text in ("plots: [a.csv]\n", "{plots: [a.csv], stages: {}}", "plots: [a.csv]\nstages:\n"):
+        (tmp_path / "dvc.yaml").write_text(text)
+        composing.write(params, tmp_path)
+        written = (tmp_path / "dvc.yaml").read_text()
+        assert yaml.safe_load(written) == {"plots": ["a.csv"], **yaml.safe_load(composing.compose(params))}
+        assert not composing.write(params, tmp_path)
 
 
 def _outs(stage: Mapping[str, Any]) -> list[str]:

@@ -40,11 +40,12 @@ import epsilometer.studies.texts.stages.trials
 from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.flows.alert import EVENT, send_to
+from epsilometer.pipeline.flows.alert import UNKNOWN, WORSE, send_to
 from epsilometer.pipeline.measured import measure
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.project import code
 from epsilometer.reaudit import baseline, history, sources
+from epsilometer.studies.anonymity.tables import ATTACKERS, anonymity_path, anonymized_path
 from epsilometer.studies.texts.sources import current
 
 LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
@@ -132,7 +133,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def check_event_of_worse(event: dict[str, Any], said: str) -> None:
-    assert event["event"] == EVENT
+    assert event["event"] == WORSE
     assert event["resource"] == {"prefect.resource.id": "epsilometer.audit.."}
     assert event["payload"]["message"] == said
     assert event["payload"]["changed"] == ["mine.py has changed (mechanism-mine)"]
@@ -208,7 +209,7 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     assert str(less.message).startswith("gone: 1, no evidence of change: 3 (3 of the baseline's 4 rows tested")
     assert "accept this audit as the new baseline (`epsilometer accept`)" in str(less.message)
     event = project.events[-1]
-    assert (event["event"], event["payload"]["worse"], event["payload"]["message"]) == (EVENT, [], less.message)
+    assert (event["event"], event["payload"]["worse"], event["payload"]["message"]) == (UNKNOWN, [], less.message)
     assert [lost["dataset"] for lost in event["payload"]["gone"]] == ["poems"]
     json.dumps(event, allow_nan=False)
     assert "mine on poems at epsilon 1, attack lexical: gone" in str(less.message)
@@ -216,6 +217,65 @@ def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.Capt
     assert not Path("sources/dataset-poems.json").exists()
 
     check_history_of_six(capsys)
+
+
+OF_ATTRIBUTES = """\
+root: .
+audit: {seed: 0, alpha: 0.01}
+datasets: {songs: {source: songs.csv, labels: [gender]}}
+classification: {labels: {songs: {attributes: [gender]}}, kinds: [linear]}
+anonymity: {songs-mine: {dataset: songs, mechanism: mine, file: mine.py}}
+"""
+
+
+def infer(folder: str = ".", target: str | None = None, *, right: int = 240) -> State[Any]:
+    """What stage `anonymity` leaves of an attacker who is right about so many of 400 texts."""
+    row = {"dataset": "songs", "mechanism": "mine", "label": "gender", "attacker": "adaptive", "kind": "linear"}
+    hits = [number < right for number in range(400)]
+    numbers = {"seed": 0, "texts_each": 1, "classes": 2, "trials": 400, "successes": right, "hits": hits}
+    table = pl.DataFrame([row | numbers], schema_overrides=dict(ATTACKERS))
+    table = table.with_columns(pl.lit(None, kind).alias(name) for name, kind in ATTACKERS.items() if name not in table)
+    tables.write(table.select(*ATTACKERS), anonymity_path("songs-mine", "attackers"), ATTACKERS)
+    assert target in (None, "anonymity@songs-mine")
+    return Completed(message="reproduced: all")
+
+
+def test_attributes_alone(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without `cells` there are no estimates; each re-audit still takes its own part of the year's level."""
+    shutil.rmtree("data")
+    Path("params.yaml").write_text(OF_ATTRIBUTES)
+    for file in ("data/prepared/songs.parquet", anonymized_path("songs-mine", None)):
+        tables.write_text("texts", Path(file))
+    monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "audit", lambda *args, **_: infer(*args))
+    infer()
+    assert call(capsys, "accept")[:2] == (0, "baseline holds the baseline, 1 estimates; commit it to git\n")
+    assert call(capsys, "accept")[0] == 0
+    assert len(history.audits(history.read())) == 1
+    state = project.reaudit()
+    assert state.is_completed()
+    assert str(state.message).startswith(
+        "no evidence of change: 1 (1 of the baseline's 1 rows tested, at level 9.6e-05"
+    )
+    monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "audit", lambda *args, **_: infer(*args, right=300))
+    state = project.reaudit()
+    assert state.is_failed()
+    assert "mine on songs, attack gender adaptive (linear 0): worse" in str(state.message)
+    assert len(history.audits(history.read())) == 3
+    code, out, _ = call(capsys, "history")
+    assert (code, "gender adaptive (linear 0)" in out, "3 audits from" in out) == (0, True, True)
+
+
+def test_an_audit_that_no_re_audit_could_compare_is_not_accepted(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("params.yaml").write_text(OF_ATTRIBUTES.replace("file: mine.py", "file: mine.py, part: validation"))
+    code, _, said = call(capsys, "accept")
+    assert (code, "params.yaml names neither, so there is nothing to accept: add one" in " ".join(said.split())) == (
+        2,
+        True,
+    )
 
 
 def test_unchanged_inputs_cannot_differ(project: Project, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,8 @@ def test_one_audit_is_no_course() -> None:
     table = past(row(), row(attack="lexical"), row(mechanism="other"))
     assert history.section(table) == ""
     assert history.link(table) == ""
+    of_attributes = past(row(attack="gender adaptive"), row(attack="gender adaptive", date=SECOND))
+    assert history.section(of_attributes) == history.link(of_attributes) == ""
 
 
 def test_the_course_of_every_loss_is_values_and_no_name_is_trusted() -> None:

@@ -101,6 +101,7 @@ def _between(
             unsure.append(point)
         else:
             below, above = (point, above) if side < 0 else (below, point)
+            unsure = [other for other in unsure if below <= other <= above]
     status = FOUND if above / below <= width else UNDECIDED
     best = _expected(figures, target, below, above)
     return Met(status, below, above, best, figures=dict(sorted(figures.items())))

@@ -46,10 +46,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, rel_entr
 
+from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.posteriors import LawTest
 from epsilometer.auditing.estimation.successes import loss_at, success_bound
 from epsilometer.auditing.trials.design import STANDARD, Design
 from epsilometer.core.errors import UserError
+from epsilometer.core.values import check_number, check_whole
 
 _SPAN = 8  # steps of the grid in an interval as wide as asked for
 _EXPONENTS = np.array([0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6])  # b
@@ -94,18 +96,34 @@ def unwatched(spent: int, low: float, high: float) -> None:
 
 @dataclass(frozen=True)
 class Point:
-    """What was measured at one epsilon. successes, trials: of each attack; losses: their plug-in values in nats, by
-    what the search went by."""
+    """What was measured at one epsilon.
+
+    successes, trials: of each attack; losses: their plug-in values in nats, by what the search went by; values: what it
+    went by, of each attack a number in [0, 1] a trial. candidates, alpha: of the design.
+    """
 
     epsilon: float
     successes: tuple[int, ...]
     trials: tuple[int, ...]
     losses: tuple[float, ...]
+    values: Sequence[NDArray[np.float64]] = field(repr=False, compare=False)
+    candidates: int
+    alpha: float
 
     @property
     def loss(self) -> float:
         """Of the strongest attack."""
         return max(self.losses)
+
+    def between(self, attack: int | None = None) -> tuple[float, float]:
+        """The ends of the loss of an attack, by its number, or of the strongest, at confidence 1 - alpha.
+
+        They hold however the number of trials was chosen (`betting`).
+        """
+        values = [each for each in (self.values if attack is None else [self.values[attack]]) if len(each)]
+        ends = [interval(each, self.alpha / len(values)) for each in values]
+        low, high = (max(loss_at(rate, self.candidates) for rate in side) for side in zip(*ends, strict=True))
+        return low, high
 
 
 @dataclass(frozen=True)
@@ -150,6 +168,9 @@ class Goal:
     budget: int = 50_000
 
     def __post_init__(self) -> None:
+        for name in ("target", "low", "high", "width"):
+            check_number(getattr(self, name), name)
+        check_whole(self.budget, "budget")
         if not (self.target > 0 and math.isfinite(self.target)):
             raise UserError(f"the target loss must be a finite number > 0, got {self.target}")
         if not 0 < self.low < self.high < math.inf:
@@ -303,14 +324,22 @@ class _Rounds:
 
     def point(self, place: int, epsilon: float, candidates: int) -> Point:
         """What was measured at a place."""
-        successes, sums = np.zeros(len(self.trials), np.int64), np.zeros(len(self.trials))
+        successes, every = np.zeros(len(self.trials), np.int64), [[np.empty(0)] for _ in self.trials]
         for number, (at, numbers, batches, _) in enumerate(self.batches):
             if at == place:
                 successes[numbers] += [batch.successes for batch in batches]
-                sums[numbers] += [float(values @ times) for values, times in self.values(number)[2]]
-        trials = self.trials[:, place]
-        losses = tuple(loss_at(s / max(n, 1), candidates) for s, n in zip(sums, trials, strict=True))
-        return Point(epsilon, tuple(successes.tolist()), tuple(trials.tolist()), losses)
+                for attack, (distinct, times) in zip(numbers, self.values(number)[2], strict=True):
+                    every[attack].append(np.repeat(distinct, times))
+        values = [np.concatenate(each) for each in every]
+        return Point(
+            epsilon,
+            tuple(successes.tolist()),
+            tuple(self.trials[:, place].tolist()),
+            losses=tuple(loss_at(float(each.sum()) / max(len(each), 1), candidates) for each in values),
+            values=values,
+            candidates=candidates,
+            alpha=self._alpha,
+        )
 
 
 class _Curves:

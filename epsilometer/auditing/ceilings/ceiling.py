@@ -19,6 +19,7 @@ from epsilometer.auditing.ceilings.frontier import (
 )
 from epsilometer.auditing.ceilings.set_trials import draw_sets, grown_sets
 from epsilometer.core.errors import UserError
+from epsilometer.core.values import check_list, check_number
 from epsilometer.models.locate import ENCODER
 
 LOSSES = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -79,6 +80,9 @@ def ceiling_of_pairs(
 
 
 def _check(losses: Sequence[float]) -> None:
+    check_list(losses, "losses")
+    for loss in losses:
+        check_number(loss, "each of the losses")
     if wrong := [loss for loss in losses if not loss >= 0]:
         raise UserError(f"losses must be numbers >= 0, got {wrong[0]}")
 

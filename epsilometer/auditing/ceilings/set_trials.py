@@ -17,6 +17,7 @@ from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.core.sizes import LARGEST_SET
+from epsilometer.core.values import check_whole
 from epsilometer.text.words import words
 
 
@@ -28,6 +29,7 @@ def draw_sets(
     Raises UserError for a size that no ceiling is computed for, and where no set can be drawn.
     """
     check_size(size)
+    check_whole(count, "sets")
     if count < 1:
         raise UserError(f"sets must be at least 1, got {count}")
     lengths = np.array([len(words(text)) if equal_length else 0 for text in texts], np.int64)
@@ -81,5 +83,6 @@ def grown_sets(pairs: NDArray[np.integer], size: int) -> list[NDArray[np.intp]]:
 
 def check_size(size: int) -> None:
     """Raises UserError for a size of sets that no ceiling is computed for."""
+    check_whole(size, "size")
     if not 2 <= size <= LARGEST_SET:
         raise UserError(f"a ceiling is computed for sets of 2 to {LARGEST_SET} texts, got a size of {size}")

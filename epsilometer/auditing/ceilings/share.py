@@ -3,8 +3,9 @@
 Worth U is the mean cosine of text and rewrite over the trials; the loss l is that of the same trials. F(l) is the
 largest worth that any mechanism can have at that loss (`frontier.py`), c the worth of the best public text given to
 everybody, and the share of the possible (U - c) / (F(l) - c). A loss by a mechanism's law gives the share itself. A law
-of latents bounds the loss from above, hence F, so that the share is at least what it gives; attacks bound the loss from
-below, and the share is at most that, and may exceed 1. (For a worth below c both turn round.)
+of latents bounds the loss from above, hence F, so that the share is at least what it gives, and so does the upper end
+of a loss that is estimated from draws of a law; attacks bound the loss from below, and the share is at most that, and
+may exceed 1. (For a worth below c both turn round.)
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from epsilometer.auditing.ceilings.ceiling import share_of_possible
 from epsilometer.auditing.ceilings.certificate import proved_loss
 from epsilometer.auditing.ceilings.frontier import Frontier, TextSet, frontiers, mean, success_of, under_pure_epsilon
 from epsilometer.auditing.exact_loss.importance import AT_LEAST as SAMPLED_AT_LEAST
+from epsilometer.auditing.exact_loss.importance import IMPORTANCE
 from epsilometer.auditing.exact_loss.rows import ALL
 from epsilometer.auditing.results.diagnostics import STRONGEST
 
-BY_LAW, BY_LATENTS, BY_ATTACKS = "law", "latents", "attacks"
+BY_LAW, BY_LATENTS, BY_DRAWS, BY_ATTACKS = "law", "latents", "draws", "attacks"
 EXACTLY, AT_LEAST, AT_MOST = "=", "≥", "≤"
 NATS = np.concatenate([np.arange(40) / 20, np.arange(8, 33) / 4])  # of a curve: 0 to 8
 
@@ -35,8 +37,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Lost:
-    """A loss in nats, and what it is known by: of BY_LAW it is the loss, of BY_LATENTS an upper, of BY_ATTACKS a lower
-    end."""
+    """A loss in nats, and what it is known by: of BY_LAW it is the loss, of BY_LATENTS and BY_DRAWS an upper, of
+    BY_ATTACKS a lower end."""
 
     nats: float
     by: str
@@ -92,6 +94,8 @@ def lost(exact: pl.DataFrame, estimates: pl.DataFrame) -> Lost | None:
             return Lost(law["average_high"], BY_LATENTS)
         if law["method"] == SAMPLED_AT_LEAST:  # a lower end, as attacks give it
             return Lost(law["average_low"], BY_ATTACKS)
+        if law["method"] == IMPORTANCE:
+            return Lost(law["average_high"], BY_DRAWS)
         return Lost(law["average"], BY_LAW)
     for best in estimates.filter(attack=STRONGEST).to_dicts():
         return Lost(best["loss"], BY_ATTACKS)
@@ -116,7 +120,8 @@ def row(sets: Sets, worths: Array, lost: Lost, pure_epsilon: float | None, alpha
     worth = float(worths.mean())
     share = None if sets.one_text is None else share_of_possible(worth, lost.nats, sets.whole, sets.one_text)
     turned = sets.one_text is not None and worth < sets.one_text
-    how = {BY_LAW: EXACTLY, BY_LATENTS: AT_MOST if turned else AT_LEAST, BY_ATTACKS: AT_LEAST if turned else AT_MOST}
+    least, most = (AT_MOST, AT_LEAST) if turned else (AT_LEAST, AT_MOST)
+    how = {BY_LAW: EXACTLY, BY_LATENTS: least, BY_DRAWS: least, BY_ATTACKS: most}
     return {
         "worth": worth,
         "loss": lost.nats,

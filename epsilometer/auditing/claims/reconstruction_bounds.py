@@ -31,8 +31,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
-from scipy.special import betainc, ndtr, ndtri
+from scipy.special import betainc, betaincinv, ndtr, ndtri
 
 from epsilometer.accounting.releases import Gaussian, Release, VonMisesFisher
 from epsilometer.core import von_mises_fisher
@@ -61,8 +60,7 @@ def exact_match(release: Release, blind: float) -> float:
     if isinstance(release, Gaussian):
         return float(ndtr(ndtri(blind) + 1 / release.sigma))
     dimension = _whole(release)
-    cosine = _upper_quantile(blind, dimension)
-    return _beyond(cosine, release.kappa, dimension)
+    return max(blind, _within(_cap(blind, dimension), release.kappa, dimension))
 
 
 def pair_success(release: Release, distances: ArrayLike) -> NDArray[np.float64]:
@@ -93,20 +91,15 @@ def _whole(release: VonMisesFisher) -> int:
     return release.dimensions[0]
 
 
-def _upper_quantile(probability: float, dimension: int) -> float:
-    """The cosine that a uniform direction of R^d exceeds with a probability."""
-
-    def excess(cosine: float) -> float:
-        tail = 0.5 * float(betainc((dimension - 1) / 2, 0.5, (1 - cosine) * (1 + cosine)))
-        return (tail if cosine >= 0 else 1 - tail) - probability
-
-    return float(brentq(excess, -1.0, 1.0, xtol=1e-15))
+def _cap(probability: float, dimension: int) -> float:
+    """The angle around a point of R^d's sphere within which a uniform direction lies with a probability."""
+    angle = math.asin(math.sqrt(betaincinv((dimension - 1) / 2, 0.5, 2 * min(probability, 1 - probability))))
+    return angle if probability <= 0.5 else math.pi - angle
 
 
-def _beyond(cosine: float, kappa: float, dimension: int) -> float:
-    """P(W > cosine), by quadrature of the angle's density up to the cosine's."""
+def _within(angle: float, kappa: float, dimension: int) -> float:
+    """P(a draw lies within an angle of its mean), by quadrature of the angle's density."""
     low, high = von_mises_fisher.angle_range(kappa, dimension)
-    last = min(max(math.acos(cosine), low), high)
 
     def mass(start: float, stop: float) -> float:
         nodes, weights = np.polynomial.legendre.leggauss(400)
@@ -114,5 +107,6 @@ def _beyond(cosine: float, kappa: float, dimension: int) -> float:
         logs = von_mises_fisher.log_angle_density(start + half * (nodes + 1), kappa, dimension)
         return float(half * weights @ np.exp(logs))
 
-    within, beyond = mass(low, last), mass(last, high)
+    last = min(max(angle, low), high)
+    within, beyond = mass(low, last) + (mass(0.0, min(angle, low)) if low else 0.0), mass(last, high)
     return min(1.0, within / (within + beyond))

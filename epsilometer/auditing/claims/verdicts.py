@@ -27,6 +27,7 @@ from scipy.special import betainc
 from epsilometer.auditing.estimation.counting import distinct
 from epsilometer.auditing.estimation.successes import Prior, loss_at, success_bound
 from epsilometer.auditing.trials.sampling import is_shared
+from epsilometer.core.component import described
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, at_budget
 from epsilometer.core.mechanism import HasDistance, HasPublicTexts, Mechanism
@@ -110,7 +111,8 @@ def pair_claims(
 ) -> NDArray[np.float64]:
     """[n]: the claimed loss between the two texts of each pair; pairs: [n, 2] text numbers. Infinite without a claim.
 
-    A claim for whole texts counts once however different the texts are. Raises UserError for distances below 0 or NaN.
+    A claim for whole texts counts once however different the texts are. Raises UserError for distances below 0 or NaN,
+    and for other than one of each pair.
     """
     guarantee = mechanism.guarantee(epsilon)
     if guarantee is None:
@@ -118,7 +120,7 @@ def pair_claims(
     if not isinstance(mechanism, HasDistance):
         whole = guarantee.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT) and guarantee.metric is None
         return np.full(len(pairs), guarantee.epsilon if whole else np.inf, np.float64)
-    distance = mechanism.distance(texts, pairs, epsilon)
+    distance = _distances(mechanism, epsilon, texts, pairs)
     if len(wrong := np.flatnonzero(~(distance >= 0))):
         raise UserError(
             f"distance returns {distance[wrong[0]]} for the inputs {pairs[wrong[0]].tolist()} (counted from 0)"
@@ -126,6 +128,33 @@ def pair_claims(
         )
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(distance), np.inf, guarantee.epsilon * distance)
+
+
+def _distances(
+    mechanism: HasDistance, epsilon: float, texts: Sequence[str], pairs: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """[n]: what a mechanism says of each pair [n, 2]."""
+    answer: object = mechanism.distance(texts, pairs, epsilon)
+    shown = described(answer)
+    try:
+        distances = np.asarray(answer, np.float64)
+    except (TypeError, ValueError):  # no numbers
+        distances = np.empty(())
+    if distances.shape == (len(pairs),):
+        return distances
+    if distances.ndim:
+        shown = f"numbers of shape {distances.shape}"
+    raise UserError(
+        f"distance of {type(mechanism).__name__} returns {shown}; return an array of {len(pairs)} distances, one for "
+        "each pair of texts that it is given"
+    )
+
+
+def check_distances(mechanism: Mechanism, epsilons: Sequence[float], texts: Sequence[str]) -> None:
+    """Raises UserError where what a mechanism says of the first text and the last is no distance."""
+    ends = np.array([[0, len(texts) - 1], [len(texts) - 1, 0]])
+    for epsilon in epsilons:
+        pair_claims(mechanism, epsilon, texts, ends)
 
 
 def expected_successes(claims: NDArray[np.float64], candidates: int, delta: float, prior: Prior | None = None) -> float:

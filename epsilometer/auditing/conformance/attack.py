@@ -12,7 +12,7 @@ from scipy.stats import binom, chi2
 from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, lacks
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core.attack import SLOT, Attack, Context, GuessesGrid, applies, guess_and_score, sees, visible
-from epsilometer.core.mechanism import Latents, Mechanism, Rewrites
+from epsilometer.core.mechanism import TEXT, Latents, Mechanism, Rewrites
 from epsilometer.core.randomness import Noise
 
 _TRIALS, _SLOTS = 2000, 3
@@ -54,6 +54,7 @@ class _Checks:
         if isinstance(self.attack, GuessesGrid):
             yield "guess_grid gives what guessing at one epsilon after another gives", self._grid
         yield "it looks at neither the targets nor the order of the candidates", self._blind
+        yield "it names the source of a text that is released as it is no less often than by chance", self._sighted
 
     def _rewrites(self) -> Rewrites:
         """Of every trial's target."""
@@ -128,6 +129,31 @@ class _Checks:
         right = int((guesses == self.target).sum())
         if binom.sf(right - 1, _TRIALS, 1 / _SLOTS) < FALSE_ALARM:
             return f"where the rewrite tells nothing it is right {right} times of {_TRIALS}: it knows the targets"
+        return None
+
+    def _sighted(self) -> str | None:
+        as_it_is = _AsItIs()
+        if not applies(self.attack, as_it_is) or sees(self.attack, as_it_is) != TEXT:
+            return None
+        texts = [TEXTS[i] for i in self.candidates[np.arange(_TRIALS), self.target]]
+        context = Context(TEXTS, as_it_is, self.epsilon, Noise.named(_TRIALS, "conformance", "sighted"))
+        (guesses,) = guess_and_score(self.attack, [Rewrites(texts)], self.candidates, [context])
+        right = int((guesses.slots == self.target).sum())
+        if binom.cdf(right, _TRIALS, 1 / _SLOTS) < FALSE_ALARM:
+            return (
+                f"it is right {right} times of {_TRIALS} where the text is released as it is, less often than by "
+                "chance; give the likeliest candidate the largest score: of a distance, change the sign"
+            )
+        return None
+
+
+class _AsItIs:
+    """Every text as it is."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        return Rewrites(list(texts))
+
+    def guarantee(self, epsilon: float) -> None:
         return None
 
 

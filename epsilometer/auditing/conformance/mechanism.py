@@ -34,8 +34,10 @@ from epsilometer.core.randomness import Noise
 _DRAWS = 4000  # rewrites of a text whose distribution is looked at
 _FEW = 16  # that are looked at before so many are drawn
 _TRIALS = 300  # of one text, to see whether they differ
+_AGAIN = 20  # rewrites of each text, of which some have one output
 _BINS = 20  # groups of outputs that are compared with a law, at most
 _OUT = (0.0, -1.0, math.nan, math.inf)  # no privacy budgets
+_SPELLED = 1.1  # outputs a released text: some pieces of words are spelled alike, so that a text may be of two
 _COLUMNS = 1024  # numbers of a latent that are compared with each other, at most
 _ALIKE = 0.99  # correlation from which two noises are one: independent ones reach it with probability < 1e-50
 
@@ -78,6 +80,8 @@ class _Checks:
         if isinstance(self.mechanism, HasLaws):
             yield "laws are probabilities that sum to one", self._normalised
             yield "rewrite draws from laws", self._by_laws
+            if {powers.TEXT, powers.UNITS} <= powers.releases(self.mechanism):
+                yield "units are released that the released text shows, and it shows no more", self._shown
         if isinstance(self.mechanism, HasInputs):
             yield "inputs are of one unit, output_texts are as many as the law's outputs", self._listed
         yield "the parts of a text have noise of their own", self._own_noise
@@ -252,6 +256,18 @@ class _Checks:
                     f"{_DRAWS} rewrites do not have the distribution of the law (p < {FALSE_ALARM:g}); the law or the "
                     "sampling is of another epsilon, or another input"
                 )
+        return None
+
+    def _shown(self) -> str | None:
+        texts = self._read + (list(self.mechanism.inputs[:50]) if isinstance(self.mechanism, HasInputs) else [])
+        rewrites = self._rewrite(texts * _AGAIN, _noise(texts * _AGAIN))
+        if rewrites.units is None:
+            return None  # the rule before this one says so
+        each = [(text, tuple(rewrites.units.row(i).tolist())) for i, text in enumerate(rewrites.texts)]
+        if len(set(each)) > _SPELLED * len({text for text, _ in each}):
+            return "one text is released with different units, which it cannot show; leave units out of `releases`"
+        if not isinstance(self.mechanism, Writes) and len(set(each)) > len({units for _, units in each}):
+            return "the same units are released as different texts, which the law says nothing about; give `write`"
         return None
 
     def _listed(self) -> str | None:

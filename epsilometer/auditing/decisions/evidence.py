@@ -20,7 +20,7 @@ import polars as pl
 from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
 from epsilometer.auditing.decisions.limits import ATTRIBUTE, DELTA, IDENTIFIERS, LOSS, Limits
 from epsilometer.auditing.estimation.betting import fewest_alike
-from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at, success_bound
+from epsilometer.auditing.estimation.successes import below_chance, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import TAIL, fewest_trials, fewest_without
 from epsilometer.auditing.exact_loss.rows import ALL, ALPHA
 from epsilometer.auditing.results.diagnostics import STRONGEST
@@ -32,6 +32,10 @@ RELEASES = "all releases"
 NO_LAW = "no law of what is released is known"
 NARROW = f"intervals over all pairs of texts are at {1 - ALPHA:.0%}, and audit.alpha is smaller"
 DEPARTED = "the rewrites do not follow the stated law"
+TURNED: dict[str, Any] = {
+    "why": "an attack is right less often than by chance: it knows the source, and names another",
+    "settles": "that attack with its score turned round",
+}
 _CELL = ["dataset", "mechanism", "epsilon"]
 _MOST = 10_000_000  # of anything that is counted; nobody runs more
 _SAME = 1e-9  # by how much the floating-point numbers of one figure differ
@@ -71,13 +75,15 @@ class AuditedCell:
     """The rows of an audit that are of one mechanism, budget and data set.
 
     best: of `ESTIMATES`, the strongest attack on what is released; attacks: how many were tried. law: of `EXACT`, over
-    all pairs. departs: whether rewrites depart from it. broken: whether the claim is violated. leaked: of `LEAKAGE`.
+    all pairs. departs: whether rewrites depart from it. turned: whether an attack is right less often than by chance,
+    so that attacks show nothing to be kept. broken: whether the claim is violated. leaked: of `LEAKAGE`.
     standing: of `worth.releases.STANDING`, by kind. attributes: of `ATTRIBUTE_LOSSES`, by label.
     """
 
     best: Mapping[str, Any]
     law: Mapping[str, Any] | None
     departs: bool
+    turned: bool
     broken: bool
     leaked: Sequence[Mapping[str, Any]]
     standing: Mapping[str, Mapping[str, Any]]
@@ -124,6 +130,11 @@ def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Audite
     """Yield what names each cell (data set, mechanism, epsilon, control), and its rows."""
     broken = set(tables.verdicts.filter(verdict=VIOLATED).select("mechanism", "epsilon").iter_rows())
     departed = set(tables.estimates.filter("departs").select(_CELL).iter_rows())
+    turned = {
+        tuple(row[name] for name in _CELL)
+        for row in tables.estimates.to_dicts()
+        if below_chance(row["successes"], row["trials"], row["candidates"])
+    }
     law, classes = _by_cell(tables.exact.filter(pairs=ALL)), _by_cell(tables.attribute_losses)
     shares = _by_cell(tables.leaked.filter(pl.col("kind") != leakage.ALL))
     for best in tables.estimates.filter(attack=STRONGEST).sort(_CELL).to_dicts():
@@ -134,6 +145,7 @@ def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Audite
                 best=best,
                 law=next(iter(law.get(key, [])), None),
                 departs=key in departed,
+                turned=key in turned,
                 broken=key[1:] in broken,
                 leaked=shares.get(key, []),
                 standing={row["kind"]: row for row in tables.standing.filter(**_family(best)).to_dicts()},
@@ -168,6 +180,8 @@ def of_loss(cell: AuditedCell, allowed: float) -> LimitEvidence:
     if best["ceiling"] <= allowed:
         why = f"an adversary who is always right would show {best['ceiling']:.2f} nats"
         return between(why=why, **_trials(best, allowed, 1.0))
+    if cell.turned:
+        return between(**TURNED)
     if best["upper"] <= allowed:
         return between(shown=True, **cell.no_law)
     why = "the strongest attack may lie on either side"
@@ -194,6 +208,8 @@ def of_tail(cell: AuditedCell, allowed: float) -> LimitEvidence:
     if best["trials"] < (needed := fewest_trials(allowed, best["candidates"], cell.alpha)):
         why = "no guess of so few trials could show it"
         return LimitEvidence(DELTA, allowed, low, why=why, needed=_counted(needed), settles=_TRIALS)
+    if cell.turned:
+        return LimitEvidence(DELTA, allowed, low, **TURNED)
     if (most := best["delta_at_4_high"]) is not None and most <= allowed:
         return LimitEvidence(DELTA, allowed, low, shown=True, **cell.no_law)
     why, needed = "the surest guesses may lie on either side", fewest_without(allowed, cell.alpha)

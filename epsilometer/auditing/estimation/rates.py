@@ -32,6 +32,8 @@ from epsilometer.auditing.estimation.paired_areas import placements
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_by_rates
 from epsilometer.core.errors import UserError
 
+_FEW = 10  # members, or others: of fewer their variance is known too badly for an interval by it alone
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -107,13 +109,16 @@ def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval
     """The interval of an area of this variance, at confidence 1 - alpha for many examples.
 
     pairs: of one member and one other, no two with an example in common. Where the variance is 0, as where all members
-    score more than all others, the interval is that of so many pairs that all came out alike.
+    score more than all others, the interval is that of so many pairs that all came out alike; of few pairs, whose
+    variance says little, it is no narrower than that.
     """
+    slack = 1 - (alpha / 2) ** (1 / pairs)
+    low, high = max(0.0, value - slack), min(1.0, value + slack)
     if not variance or not 0 < value < 1:
-        slack = 1 - (alpha / 2) ** (1 / pairs)
-        return Interval(value, max(0.0, value - slack), min(1.0, value + slack))
+        return Interval(value, low, high)
     reach = norm.isf(alpha / 2) * math.sqrt(variance) / (value * (1 - value))
-    return Interval(value, float(expit(logit(value) - reach)), float(expit(logit(value) + reach)))
+    near = Interval(value, float(expit(logit(value) - reach)), float(expit(logit(value) + reach)))
+    return near if pairs >= _FEW else Interval(value, min(low, near.low), max(high, near.high))
 
 
 def threshold_at(fpr: float, outside: NDArray[np.float64]) -> float:

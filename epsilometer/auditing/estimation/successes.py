@@ -11,8 +11,11 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
+from scipy.stats import binom
 
 from epsilometer.core.errors import UserError
+
+_BELOW = 1e-6  # how often an attack that guesses is so seldom right
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,15 @@ def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, f
     low = float(betaincinv(successes, trials - successes + 1, alpha / 2)) if successes else 0.0
     high = float(betaincinv(successes + 1, trials - successes, 1 - alpha / 2)) if successes < trials else 1.0
     return low, high
+
+
+def below_chance(successes: int, trials: int, candidates: int) -> bool:
+    """Whether an attack is right less often than one that guesses, which chance shows once in 10^6.
+
+    Such an attack knows the source and names another: between two candidates the same attack turned round leaks, and no
+    upper end of its own success says how much.
+    """
+    return float(binom.cdf(successes, trials, 1 / candidates)) < _BELOW
 
 
 def estimate(

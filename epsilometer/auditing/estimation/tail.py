@@ -100,7 +100,7 @@ def fewest_trials(delta: float, candidates: int, alpha: float) -> int:
 
 def fewest_without(delta: float, alpha: float) -> int:
     """The fewest trials whose upper end (`ends`) can be this delta: of no sure guess at all."""
-    return 2 * math.ceil(math.log(alpha / 4) / math.log1p(-delta))
+    return 2 * math.ceil(math.log(alpha / 4) / math.log1p(-delta)) - 1  # the second half has the odd one
 
 
 def threshold(scored: Scored, candidates: int, alpha: float) -> tuple[float, float]:

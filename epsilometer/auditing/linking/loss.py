@@ -40,6 +40,7 @@ from epsilometer.core.guarantees import NO_BUDGET, at_budget, check_epsilons, st
 from epsilometer.core.linking import LinkingAttack
 from epsilometer.core.mechanism import Mechanism, budgets
 from epsilometer.core.randomness import Noise
+from epsilometer.core.values import check_number, check_whole
 from epsilometer.corpora.reading import layout_free
 from epsilometer.runtime.progress import track
 
@@ -57,6 +58,9 @@ class LinkingDesign:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("among", "sets", "seed"):
+            check_whole(getattr(self, name), name)
+        check_number(self.alpha, "alpha")
         check_trials(self.sets)
         if not 0 < self.alpha < 1:
             raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
@@ -74,7 +78,7 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, LinkingAttack]:
         attack: LinkingAttack = build(find(LINKING, name, "link"), settings, f"attacks.{name}")
         return attack
 
-    return by_name(LINKING, attacks, built)
+    return by_name(LINKING, attacks, built, method="link")
 
 
 def linked(
@@ -82,17 +86,18 @@ def linked(
 ) -> dict[str, NDArray[np.bool_]]:
     """Whether each person of each set was linked to their own rewrite [sets, rewrites], by attack.
 
-    rewrites: of the texts of all sets, one after another. Ties are broken at random.
+    rewrites: of the texts of all sets, one after another, which attacks see shuffled. Ties are broken at random.
     """
-    size = sets.shape[1]
+    size, shuffle = sets.shape[1], Noise.named(len(sets), seed, "linking", "shuffle")
     outcomes = {}
     for name, attack in attacks.items():
         noise = Noise.named(sets.size, seed, "linking", "ties", name)
         right = np.empty(sets.shape, bool)
         for row in track(range(len(sets)), len(sets), f"link by {name}"):
-            part = slice(row * size, (row + 1) * size)
-            scores = attack.link([people.facts[i] for i in sets[row]], rewrites[part])
-            right[row] = choose(np.asarray(scores, np.float64), noise[part]) == np.arange(size)
+            order = shuffle.generator(row).permutation(size)
+            shuffled = [rewrites[row * size + i] for i in order]
+            scores = np.asarray(attack.link([people.facts[i] for i in sets[row]], shuffled), np.float64)
+            right[row] = order[choose(scores, noise[row * size : (row + 1) * size])] == np.arange(size)
         outcomes[name] = right
     return outcomes
 

@@ -25,6 +25,7 @@ from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, rest
 from epsilometer.core.likelihood import posteriors
 from epsilometer.core.mechanism import TEXT
 from epsilometer.core.randomness import Noise
+from epsilometer.core.von_mises_fisher import log_moment
 from epsilometer.training.noise import DirectionalNoise, TrainingNoise
 
 ATTACK = "candidates"
@@ -121,8 +122,9 @@ def _stated(noise: TrainingNoise) -> Stated:
 def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise) -> NDArray[np.float64] | None:
     """Returns the [n] losses claimed between the candidates of each trial, in nats; None for noise without a claim.
 
-    They follow from the distance of two candidates. For more than two, the largest of their distances is not computed,
-    and each part claims its maximum, 2 kappa.
+    They follow from the distance of two candidates; a draw about a gradient of zero is uniform, from which another
+    draw's log-density differs by kappa cosine - ln M(kappa), so by kappa + ln M(kappa) at most. For more than two, the
+    largest of their distances is not computed, and each part claims its maximum, 2 kappa.
     """
     if not isinstance(noise, DirectionalNoise):
         return None
@@ -130,8 +132,11 @@ def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise)
     if size > 2:
         return np.full(count, 2 * noise.kappa * len(pools))
     left, right = trials.candidates.T
-    distances = [np.sqrt(np.maximum(2 - 2 * pool.cosines[left, right], 0)) for pool in pools]
-    claimed: NDArray[np.float64] = noise.kappa * np.sum(distances, axis=0)
+    claimed = np.zeros(count)
+    for pool in pools:
+        zero, distances = pool.lengths == 0, np.sqrt(np.maximum(2 - 2 * pool.cosines[left, right], 0))
+        of_one = noise.kappa + log_moment(noise.kappa, pool.size)
+        claimed += np.where(zero[left] | zero[right], of_one * (zero[left] != zero[right]), noise.kappa * distances)
     return np.maximum(claimed, 1e-12)
 
 

@@ -7,6 +7,9 @@ By the strongest attacks, "A leaks less than B" means that some attack on B succ
 For one given attack on B this is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
 1982). Choosing the best of m attacks on B costs a factor of m (Bonferroni), and testing both directions a factor of 2.
 
+An attack that is right less often than one that guesses knows the source and names another. Its hits are no sign that
+either mechanism leaks less, and no finding rests on them: its p-value is 1, as is that of the strongest attacks.
+
 Mechanisms are compared by the attacks that ran on both. What an attack on the one alone shows is said beside that: it
 says what this mechanism leaks, and not which of them leaks less.
 """
@@ -21,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.auditing.estimation.successes import below_chance, estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core.rounding import NOT_TESTABLE
 
@@ -86,7 +89,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-def paired_rows(dataset: str, first: Right, second: Right) -> list[dict[str, Any]]:
+def paired_rows(dataset: str, first: Right, second: Right, candidates: int) -> list[dict[str, Any]]:
     """Returns a row for each attack that was run on both, and before these a row for the strongest of them.
 
     Columns: dataset, attack, attacks (those that were compared), trials, first only, second only, p value.
@@ -96,10 +99,17 @@ def paired_rows(dataset: str, first: Right, second: Right) -> list[dict[str, Any
     if both:
         shared = ({attack: right[attack] for attack in both} for right in (first, second))
         pairs = {STRONGEST: compare_strongest(*shared)} | pairs
+    turned = {
+        name
+        for attack in both
+        for hits in (first[attack], second[attack])
+        if below_chance(int(hits.sum()), len(hits), candidates)
+        for name in (attack, STRONGEST)
+    }
     return [
         {"dataset": dataset, "attack": attack, "attacks": ", ".join(both) if attack == STRONGEST else attack}
         | {"trials": pair.trials, "first only": pair.first_only, "second only": pair.second_only}
-        | {"p value": pair.p_value}
+        | {"p value": 1.0 if attack in turned else pair.p_value}
         for attack, pair in pairs.items()
     ]
 

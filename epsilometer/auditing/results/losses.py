@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import ClassVar
 
 import polars as pl
 
@@ -15,20 +16,15 @@ SHORT = ("epsilon", "attack", "success_rate", "loss", "upper", "overall")
 ALL = "all"
 
 
-class Losses(pl.DataFrame):
-    """An audit's table. It prints the columns `SHORT`, and holds all; what is selected of it prints as it is.
+class Printed(pl.DataFrame):
+    """A table that prints the columns `short`, and holds all; what is selected of it prints as it is."""
 
-    by_text: how often each text was named, with the columns of `BY_TEXT`; empty where it was not kept.
-    by_rates: the loss by two rates, with the columns of `BY_RATES`; empty where it was not kept.
-    """
-
-    by_text: pl.DataFrame = pl.DataFrame(schema=dict(BY_TEXT))
-    by_rates: pl.DataFrame = pl.DataFrame(schema=dict(BY_RATES))
+    short: ClassVar[Sequence[str]]
 
     def __str__(self) -> str:
-        """The columns `SHORT` as text."""
+        """The columns `short` as text."""
         with _PLAIN:
-            shown = str(presented(self, SHORT))
+            shown = str(presented(self, self.short))
         return f"{shown}\n{self.width} columns in all: table.columns, and table.select(...) prints them"
 
     def __repr__(self) -> str:
@@ -40,11 +36,23 @@ class Losses(pl.DataFrame):
         return f"<pre>{escape(str(self))}</pre>"
 
 
+class Losses(Printed):
+    """An audit's table, which prints the columns `SHORT`.
+
+    by_text: how often each text was named, with the columns of `BY_TEXT`; empty where it was not kept.
+    by_rates: the loss by two rates, with the columns of `BY_RATES`; empty where it was not kept.
+    """
+
+    short = SHORT
+    by_text: pl.DataFrame = pl.DataFrame(schema=dict(BY_TEXT))
+    by_rates: pl.DataFrame = pl.DataFrame(schema=dict(BY_RATES))
+
+
 _PLAIN = pl.Config(
     tbl_hide_column_data_types=True,
     tbl_hide_dataframe_shape=True,
     tbl_rows=-1,
-    fmt_str_lengths=60,
+    fmt_str_lengths=1000,
     apply_on_context_enter=True,
 )
 

@@ -11,6 +11,7 @@ from epsilometer.core.component import described
 from epsilometer.core.errors import UserError
 from epsilometer.core.extras import installed
 from epsilometer.core.sizes import MOST_TRIALS
+from epsilometer.core.values import check_list, check_number, check_whole
 from epsilometer.runtime.progress import note
 
 
@@ -41,8 +42,15 @@ class Design:
     def __post_init__(self) -> None:
         if isinstance(self.candidates, str) and self.candidates != "all":
             raise UserError(f'candidates (k) must be a number or "all", got {self.candidates!r}')
+        if self.candidates != "all":
+            check_whole(self.candidates, "candidates (k)")
         if self.candidates != "all" and self.candidates < 2:
             raise UserError(f"candidates (k) must be between 2 and the number of texts, got {self.candidates}")
+        check_whole(self.seed, "seed")
+        for name in ("temperature", "alpha", "fpr"):
+            check_number(getattr(self, name), name)
+        if self.prior is not None:
+            check_list(self.prior, "prior")
         if not math.isfinite(self.temperature):
             raise UserError(f"temperature must be a finite number, such as -10000, got {self.temperature}")
         if self.prior is not None and not (

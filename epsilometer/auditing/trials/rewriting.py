@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -43,20 +43,20 @@ class Job:
         return Block(rows, self.rewrites(mechanism, rows))
 
     def rewrites(self, mechanism: Mechanism, rows: NDArray[np.int64] | slice) -> list[Rewrites]:
-        """Returns the rewrites of these trials, one `Rewrites` per epsilon, as `run`."""
-        private: Sequence[str] = Repeated(self.texts, self.source[rows])
-        if not isinstance(mechanism, TakesRepeated):
-            private = list(private)
-        streams = [noise[rows] for noise in self.noises]
+        """Returns the rewrites of these trials, one `Rewrites` per epsilon, as `run`.
+
+        Lists are the mechanism's own: one that edits what it was given, or returns one list again and again, changes no
+        other rewrite.
+        """
+        private, streams = Repeated(self.texts, self.source[rows]), [noise[rows] for noise in self.noises]
+
+        def shown() -> Sequence[str]:
+            return private if isinstance(mechanism, TakesRepeated) else list(private)
+
         if isinstance(mechanism, RewritesGrid):
-            rewrites = mechanism.rewrite_grid(private, self.epsilons, streams)
-        else:
-            rewrites = [mechanism.rewrite(private, e, n) for e, n in zip(self.epsilons, streams, strict=True)]
-        for output in rewrites:
-            _check(output, len(private))
-            if output.outcomes is not None:
-                _check_outcomes(output.outcomes, output.texts, private)
-        return rewrites
+            return [_own(output, private) for output in mechanism.rewrite_grid(shown(), self.epsilons, streams)]
+        at = zip(self.epsilons, streams, strict=True)
+        return [_own(mechanism.rewrite(shown(), epsilon, noise), private) for epsilon, noise in at]
 
 
 def rewrite_blocks(
@@ -146,6 +146,14 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
 def _length(job: Job, trials: int) -> int:
     """Returns the number of characters in the distinct texts of the first trials."""
     return sum(len(job.texts[i]) + 1 for i in np.unique(job.source[:trials]))
+
+
+def _own(output: Rewrites, private: Sequence[str]) -> Rewrites:
+    """The output, checked, with texts that no later call changes."""
+    _check(output, len(private))
+    if output.outcomes is not None:
+        _check_outcomes(output.outcomes, output.texts, private)
+    return replace(output, texts=list(output.texts)) if isinstance(output.texts, list) else output
 
 
 def _check(rewrites: Rewrites, expected: int) -> None:

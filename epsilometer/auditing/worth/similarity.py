@@ -59,7 +59,7 @@ def similarity(
     mapping from names and paths to settings. Those beyond the default load models. Raises UserError for texts that are
     not as many strings on both sides, and for unknown metrics.
     """
-    chosen = by_name("metrics", metrics, metric)
+    chosen = by_name("metrics", metrics, metric, method="measure")
     table = measure(originals, rewrites, chosen)
     say_unread(originals, rewrites, chosen)
     return table

@@ -21,16 +21,16 @@ from prefect.settings import PREFECT_API_URL
 from prefect.types import SecretDict
 from pydantic import SecretStr
 
-EVENT = "epsilometer.privacy.worse"
+WORSE, UNKNOWN = "epsilometer.privacy.worse", "epsilometer.privacy.unknown"  # where no loss is known to have grown
 NAME = "epsilometer: privacy got worse"
 
 
 def send_to(url: str) -> UUID:
-    """Send every such event from now on to `url`. Returns the automation; raises what Prefect's client raises."""
+    """Send both events to `url` from now on. Returns the automation; raises what Prefect's client raises."""
     headers = SecretDict({"Content-Type": "application/json"})
     block = Webhook(url=SecretStr(url), headers=headers)
     trigger = EventTrigger(
-        expect={EVENT},
+        expect={WORSE, UNKNOWN},
         match={"prefect.resource.id": "epsilometer.audit.*"},
         posture=Posture.Reactive,
         threshold=1,

@@ -2,8 +2,8 @@
 
 usage: python -m flows.reaudit [--folder runs/atis] [--fresh]
 
-Ends failed, with the event `epsilometer.privacy.worse`, when a loss has grown, a row of the baseline is gone or none
-could be tested; `alert.py` has it sent.
+Ends failed, with the event `epsilometer.privacy.worse`, when a loss has grown; with `epsilometer.privacy.unknown` when
+only a row of the baseline is gone or none could be tested. `alert.py` has either sent.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from prefect.events import emit_event
 from prefect.states import Completed, Failed, State
 
 from epsilometer.auditing.estimation.successes import Estimate
-from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.flows.alert import EVENT
+from epsilometer.pipeline.current import measured as stages_measured
+from epsilometer.pipeline.flows.alert import UNKNOWN, WORSE
 from epsilometer.pipeline.flows.artifacts import prefixed
 from epsilometer.pipeline.flows.audit import audit, server
-from epsilometer.pipeline.measured import measure
+from epsilometer.pipeline.measured import losses, measure
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.pipeline.repro import held
@@ -68,14 +68,14 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     updates = sources.changes(recorded, sources.records(now))
     get_run_logger().info("\n".join(["updates:", *(updates or ["none"]), *sources.newer(now), *unknown]))
 
-    for target in ("estimate", *(f"anonymity@{n}" for n, cell in params.anonymity.items() if cell.part == "test")):
+    for target in stages_measured(params):
         done: State[Any] = audit(str(folder), target, return_state=True)
         if not done.is_completed():
             return Failed(message=f"nothing was compared, as the audit failed: {done.message}")
     level = drift.level(params.audit.alpha, history.audits_in(past, datetime.now(UTC).year))
-    drifts = drift.judge(accepted.measured, measure(params, folder), level)
-    estimates = tables.read(folder / "data/estimates.parquet", ESTIMATES)
-    history.append(estimates, at, params.audit.round, folder / history.FILE)
+    measured = measure(params, folder)
+    drifts = drift.judge(accepted.measured, measured, level)
+    history.append(losses(params, measured, folder), at, params.audit.round, folder / history.FILE)
     sources.write(now, folder)
 
     changed = sources.changes(accepted.about["sources"], sources.records(now)) + sources.newer(now)
@@ -154,12 +154,13 @@ def _alert(folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[s
             if change.verdict == verdict
         ][:_SENT]
 
+    worse = rows(drift.WORSE)
     emit_event(
-        EVENT,
+        WORSE if worse else UNKNOWN,
         resource={"prefect.resource.id": f"epsilometer.audit.{folder.as_posix()}"},
         payload={
             "message": said,
-            "worse": rows(drift.WORSE),
+            "worse": worse,
             "gone": rows(drift.GONE),
             "changed": list(changed),
         },

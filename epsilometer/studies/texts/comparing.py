@@ -17,6 +17,7 @@ from epsilometer.auditing import text_audit as api
 from epsilometer.auditing.estimation.tail import Scored, lower_end
 from epsilometer.auditing.results.comparison import judged, lone_rows, paired_rows
 from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
 from epsilometer.auditing.text_audit import Named
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_design
@@ -36,6 +37,12 @@ Side = Named | tuple[Named, float]
 """A mechanism at an epsilon, or one without a privacy budget by itself."""
 
 
+class Compared(Printed):
+    """The table of a comparison, which prints what it found."""
+
+    short = ("dataset", "attack", "p Holm", "finding")
+
+
 def compare(
     source: Sequence[str] | str | Path, first: Side, second: Side, *, trials: int = 2000, design: Design = STANDARD
 ) -> pl.DataFrame:
@@ -49,7 +56,7 @@ def compare(
     right about the one alone), `p value`, `p Holm` and the `finding` in words, all of which hold at once at level
     alpha; and of each what its surest guesses prove of delta at 4 nats (`first delta at 4`, `second delta at 4`; null
     where not testable), which an average does not show. Last a row for each attack on one of the two alone, with its
-    loss in the `finding`, and without a comparison.
+    loss in the `finding`, and without a comparison. The table prints four columns and holds all: `table.columns`.
     Raises UserError for an epsilon that was not audited, that is missing or that has no effect, and for values outside
     their range.
     """
@@ -62,7 +69,7 @@ def compare(
             rows = compare_cells(params, (left, left_at), (right, right_at), params.audit.alpha)
     else:
         rows = compare_texts(source, (left, left_at), (right, right_at), trials, design=design)
-    return pl.DataFrame(rows)
+    return Compared(rows)
 
 
 def _at(side: Side) -> tuple[Named, float | None]:
@@ -85,7 +92,7 @@ def compare_cells(
     first, second: a mechanism and its epsilon, None for one without a privacy budget. Attacks that see more than is
     released are left out. Holm's correction is over all rows that compare.
     """
-    rows, alone, names = [], [], (_label(first), _label(second))
+    rows, alone, names = [], [], _labels(first, second)
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
     for dataset in params.datasets:
         cells = [params.cells.get(f"{dataset}-{name}") for name, _ in (first, second)]
@@ -128,7 +135,7 @@ def compare_texts(
     say_language(texts, {**attacks, **{label: built for (built, _), (label, _) in zip(sides, named, strict=True)}})
     sampled, embedded = api.draw(texts, trials, as_installed(design))
     guessed = [_guessed(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
-    names = (_label(named[0]), _label(named[1]))
+    names = _labels(*named)
     rows = judged(_paired(name, guessed, k, design.alpha), *names, design.alpha)
     return rows + _alone(name, guessed, names, k, alpha=design.alpha)
 
@@ -179,7 +186,7 @@ def _paired(
     return [
         row
         | {f"{which} delta at 4": tail(side, row["attack"]) for which, side in (("first", first), ("second", second))}
-        for row in paired_rows(dataset, _right(first), _right(second))
+        for row in paired_rows(dataset, _right(first), _right(second), candidates)
     ]
 
 
@@ -203,6 +210,7 @@ def _right(side: Mapping[str, Scored]) -> dict[str, NDArray[np.bool_]]:
     return {attack: scored.right for attack, scored in side.items()}
 
 
-def _label(side: tuple[str, float | None]) -> str:
-    name, epsilon = side
-    return name if epsilon is None else f"{name}={epsilon:g}"
+def _labels(first: tuple[str, float | None], second: tuple[str, float | None]) -> tuple[str, str]:
+    """What the two are called in a finding; which of them is meant, where both are called the same."""
+    left, right = (name if epsilon is None else f"{name}={epsilon:g}" for name, epsilon in (first, second))
+    return (f"first ({left})", f"second ({right})") if left == right else (left, right)

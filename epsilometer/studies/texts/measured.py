@@ -48,6 +48,8 @@ def settings(params: TextsParams) -> dict[str, Any]:
 def measure(params: TextsParams, folder: Path = Path(".")) -> dict[Row, Measured]:
     """The current audit in a folder: every cell, epsilon and attack, without the choice of the strongest."""
     audit: dict[Row, Measured] = {}
+    if not params.cells:
+        return audit
     estimates = _estimates(params, folder)
     draws = {dataset: trial_set(params, dataset, folder) for dataset in params.datasets}
     for name, cell in params.cells.items():

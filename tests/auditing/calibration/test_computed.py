@@ -112,3 +112,23 @@ def test_infinite_and_vanishing_figures_are_halved_between() -> None:
     met = search(lambda epsilon: (0.0, 0.0) if epsilon < 3 else (math.inf, math.inf), 1.0)
     assert met.status == FOUND
     assert met.low < 3 <= met.high
+
+
+def test_points_that_turn_out_to_lie_outside_of_the_interval_are_left_alone() -> None:
+    """The wide bracket at 2.5 and above left it open there, before a smaller epsilon proved to be above the target."""
+
+    def figure(epsilon: float) -> tuple[float, float]:
+        if epsilon < 1.2:
+            return 0.5, 0.5
+        return (0.9, 1.5) if 2.5 <= epsilon < 3.9 else (1 + 0.1 * epsilon,) * 2
+
+    computed: list[float] = []
+
+    def counted(epsilon: float) -> tuple[float, float]:
+        assert epsilon not in computed
+        computed.append(epsilon)
+        return figure(epsilon)
+
+    met = meet(counted, 1.05, 1.0, 4.0, width=1.01, watch=lambda low, high: None)
+    assert met.status == FOUND
+    assert met.low < 1.2 <= met.high

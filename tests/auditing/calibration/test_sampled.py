@@ -363,10 +363,12 @@ def test_an_interval_is_not_left_open_for_want_of_trials() -> None:
         ({"low": 5.0, "high": 2.0}, "0 < low < high, got 5 to 2"),
         ({"width": 1.0}, "> 1, got 1.0"),
         ({"budget": 0}, "budget, .* >= 1, got 0"),
+        ({"budget": 2.5}, "budget must be a whole number, got 2.5"),
+        ({"target": "1"}, "target must be a number, got '1'"),
         ({"alpha": 1.0}, "alpha must be in"),
     ],
 )
-def test_mistakes_are_refused_before_anything_is_measured(changes: dict[str, float], complaint: str) -> None:
+def test_mistakes_are_refused_before_anything_is_measured(changes: dict[str, Any], complaint: str) -> None:
     never = Simulated(0)
     design = {name: value for name, value in changes.items() if name == "alpha"}
     goal = {"target": 1.0, "low": 1.0, "high": 9.0} | {n: v for n, v in changes.items() if n not in design}

@@ -76,6 +76,11 @@ def test_a_share_is_0_for_one_text_and_1_at_the_ceiling() -> None:
     [
         ({"losses": [-1.0]}, "losses must be numbers >= 0"),
         ({"losses": [float("nan")]}, "losses must be numbers >= 0"),
+        ({"losses": 1.0}, r"losses must be a list of numbers, got 1\.0; write \[1\.0\]"),
+        ({"losses": 1, "pairs": [(0, 1)]}, r"losses must be a list of numbers, got 1; write \[1\]"),
+        ({"losses": ["1"]}, "each of the losses must be a number, got '1'"),
+        ({"sets": 2.5}, r"sets must be a whole number, got 2\.5"),
+        ({"size": 2.5}, r"size must be a whole number, got 2\.5"),
         ({"size": 13}, "sets of 2 to 12 texts"),
         ({"pairs": [(0, 1)], "size": 1}, "sets of 2 to 12 texts"),
         ({"pairs": []}, "pairs must be numbers of two texts"),

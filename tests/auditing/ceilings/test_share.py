@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 
 from epsilometer.auditing.ceilings.frontier import TextSet, success_of
 from epsilometer.auditing.ceilings.set_trials import draw_trials
-from epsilometer.auditing.ceilings.share import BY_ATTACKS, BY_LATENTS, BY_LAW, Lost, Sets, best_text, row
+from epsilometer.auditing.ceilings.share import BY_ATTACKS, BY_LATENTS, BY_LAW, Lost, Sets, best_text, lost, row
+from epsilometer.auditing.exact_loss.importance import IMPORTANCE
+from epsilometer.auditing.schemas import ESTIMATES
+from tests.support.exact_losses import losses
 
 SETS = 400
 
@@ -71,6 +75,19 @@ def test_by_attacks_the_share_is_at_most_and_by_latents_at_least(sets: Sets) -> 
     turned = row(sets, (worths - 1) / 2, Lost(1.0, BY_ATTACKS), None, 0.01)
     assert turned["share"] < 0
     assert turned["share_is"] == "≥", "below one text for everybody, a larger ceiling is a larger share"
+
+
+def test_of_a_loss_that_is_estimated_by_draws_the_share_is_at_least_that_at_its_upper_end(sets: Sets) -> None:
+    exact = losses({("queries", "dp_mlm", 1.0): 0.95}, latents=["dp_mlm"]).with_columns(
+        released=pl.lit(True), method=pl.lit(IMPORTANCE), average_low=pl.lit(0.5), average_high=pl.lit(1.4)
+    )
+    loss = lost(exact, pl.DataFrame(schema=dict(ESTIMATES)))
+    assert loss is not None
+    worths = coin(sets, 0.95)
+    estimated = row(sets, worths, loss, None, 0.01)
+    assert estimated["loss"] == 1.4
+    assert estimated["share_is"] == "≥"
+    assert estimated["share"] == pytest.approx(row(sets, worths, Lost(1.4, BY_LATENTS), None, 0.01)["share"])
 
 
 def test_the_ceiling_under_a_pure_epsilon_is_below_that_at_its_largest_average_loss(sets: Sets) -> None:

@@ -32,6 +32,9 @@ def test_the_sphere_of_three_dimensions_in_closed_form() -> None:
             cut = 1 - 2 * blind
             truth = (np.exp(kappa) - np.exp(kappa * cut)) / (2 * np.sinh(kappa))
             assert exact_match(VonMisesFisher(kappa, (3,)), blind) == pytest.approx(truth, rel=1e-9)
+        for blind in (1e-12, 1e-30):
+            truth = np.expm1(-2 * kappa * blind) / np.expm1(-2 * kappa)
+            assert exact_match(VonMisesFisher(kappa, (3,)), blind) == pytest.approx(truth, rel=1e-9)
     assert exact_match(VonMisesFisher(1e-3, (3,)), 0.3) == pytest.approx(0.3, abs=3e-4)
 
 
@@ -79,3 +82,9 @@ def test_bad_input_is_refused() -> None:
     for work in (lambda release: exact_match(release, 0.1), lambda release: pair_success(release, 1.0)):
         with pytest.raises(UserError, match="not of draws by parts"):
             work(VonMisesFisher(1.0, (10, 20)))
+
+
+@pytest.mark.parametrize(("kappa", "dimension"), [(1.0, 2), (0.01, 10), (1.0, 100)])
+def test_what_is_hardly_ever_guessed_is_matched_at_least_as_often_under_the_noise(kappa: float, dimension: int) -> None:
+    """The cosine of so small a cap is 1 to all digits."""
+    assert 1e-30 < exact_match(VonMisesFisher(kappa, (dimension,)), 1e-30) < 1e-30 * np.exp(2 * kappa)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.auditing.conformance.metric import check_metric
 from epsilometer.auditing.conformance.rules import TEXTS, Check
 from epsilometer.auditing.text_audit import as_mechanism
-from epsilometer.core.attack import Context
+from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import find, shipped
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites, has_budget
 from epsilometer.core.outcomes import NOTHING, Outcomes
@@ -145,3 +146,41 @@ def test_a_metric_of_the_batch_is_caught() -> None:
             return np.arange(len(originals), dtype=np.float64)
 
     assert "a number depends on its own pair alone" in failed(check_metric(Ranks()))
+
+
+class Verbatim(RandomizedResponse):
+    """Draws from its law, and releases the text all the same."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        return replace(super().rewrite(texts, epsilon, noise), texts=list(texts))
+
+
+class Marked(RandomizedResponse):
+    """Marks what it made of one of its texts."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        rewrites = super().rewrite(texts, epsilon, noise)
+        marked = [release + "." * (text == TEXTS[0]) for release, text in zip(rewrites.texts, texts, strict=True)]
+        return replace(rewrites, texts=marked)
+
+
+@pytest.mark.parametrize("broken", [Verbatim, Marked])
+def test_a_released_text_that_is_not_its_units_is_caught(broken: type[RandomizedResponse]) -> None:
+    rule = "units are released that the released text shows, and it shows no more"
+    assert failed(check_mechanism(broken(resource=TEXTS), 1.0)) == [rule]
+
+
+def test_an_attack_that_names_the_farthest_is_caught() -> None:
+    class Distance(ByScore):
+        def score_grid(self, rewrites, candidates, contexts):  # type: ignore[no-untyped-def]
+            return [
+                np.array(
+                    [[context.texts[i] != text for i in row] for text, row in zip(of.texts, candidates, strict=True)],
+                    float,
+                )
+                for of, context in zip(rewrites, contexts, strict=True)
+            ]
+
+    assert failed(check_attack(Distance())) == [
+        "it names the source of a text that is released as it is no less often than by chance"
+    ]

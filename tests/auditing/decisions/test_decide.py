@@ -136,9 +136,15 @@ def test_a_black_box_is_never_within_however_many_trials_it_has() -> None:
     assert set(table.filter(limit="loss")["settles"]) == {"a law of what is released"}
 
 
+def test_an_attack_that_names_another_than_the_source_shows_nothing_to_be_kept() -> None:
+    said = decided([attacked(trials=2000, successes=1000), attacked(0, trials=2000, attack="embedding")])
+    assert words(said)["loss"] == words(said)["delta_at_4"] == NOT_SHOWN
+    assert "less often than by chance" in said.filter(limit="loss")["why"][0]
+
+
 def test_a_tail_that_nothing_proves_is_not_shown_to_be_kept() -> None:
     """The surest guesses may come to a fifth; and 1,000 trials without any such guess leave more than .01 open."""
-    sure = decided([attacked(trials=2000, tail=0.0, most=0.2)]).filter(limit="delta_at_4").to_dicts()[0]
+    sure = decided([attacked(1000, trials=2000, tail=0.0, most=0.2)]).filter(limit="delta_at_4").to_dicts()[0]
     assert (sure["decision"], sure["why"]) == (NOT_SHOWN, "the surest guesses may lie on either side")
     assert (sure["needed"], sure["settles"]) == (None, "trials")
     few = decided([attacked(tail=0.0, most=0.012)]).filter(limit="delta_at_4").to_dicts()[0]

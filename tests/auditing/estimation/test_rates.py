@@ -58,6 +58,13 @@ def test_the_area_is_covered(mu: float, n: int, m: int) -> None:
     assert misses >= binom.ppf(FALSE_ALARM, RUNS, 0.08)  # nor is it much wider than it says
 
 
+@pytest.mark.parametrize("members", [1, 2, 5])
+def test_the_area_is_covered_where_members_are_few(members: int) -> None:
+    rng, truth = np.random.default_rng(4), norm.cdf(1 / math.sqrt(2))
+    intervals = [area(gaussian_scores(1.0, members, 500, rng), ALPHA) for _ in range(RUNS)]
+    assert sum(not interval.low <= truth <= interval.high for interval in intervals) <= allowed(0.125)
+
+
 def test_the_area_equals_all_pairs_with_ties() -> None:
     rng = np.random.default_rng(3)
     scores = MembershipScores(rng.integers(0, 6, 40).astype(float), rng.integers(0, 5, 30).astype(float))

@@ -51,7 +51,9 @@ def test_the_upper_end_is_of_the_guesses_that_were_chosen() -> None:
     assert ends([Scored(right, np.ones(2_000))], 2, ALPHA) == (0, 0)
     nobody = fewest_without(0.01, ALPHA)
     assert ends([Scored(np.zeros(nobody, bool), None)], 2, ALPHA) == (0, 0)
-    assert clopper_pearson(0, nobody // 2, ALPHA / 2)[1] <= 0.01 < clopper_pearson(0, nobody // 2 - 1, ALPHA / 2)[1]
+    second = nobody - nobody // 2
+    assert clopper_pearson(0, second, ALPHA / 2)[1] <= 0.01 < clopper_pearson(0, second - 1, ALPHA / 2)[1]
+    assert (nobody - 1) - (nobody - 1) // 2 < second, "one trial fewer is too few"
 
 
 def test_a_coin_is_seen_and_not_overstated() -> None:

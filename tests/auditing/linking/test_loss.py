@@ -47,9 +47,9 @@ class _Halves:
     """Links a whole set rightly with probability 1/2, else not at all: links of a set hang together."""
 
     def link(self, facts, rewrites):
-        shown = rewrites[0].startswith("told")
-        scores = np.eye(len(facts)) if shown else np.roll(np.eye(len(facts)), 1, axis=1)
-        return scores
+        of_whom = [rewrite.split()[1] for rewrite in rewrites]
+        fits = np.array([[f"is called {name}" in each for name in of_whom] for each in facts], float)
+        return fits if rewrites[0].startswith("told") else np.roll(fits, 1, axis=0)
 
 
 def test_the_interval_covers_links_that_hang_together() -> None:
@@ -58,12 +58,28 @@ def test_the_interval_covers_links_that_hang_together() -> None:
     sets = draw(people, 40, 5, seed=0)
     for seed in range(200):
         shown = np.repeat(np.random.default_rng(seed).random(40) < 0.5, 5)
-        right = linked(people, sets, ["told" if so else "not" for so in shown], {"halves": _Halves()}, seed=seed)[
-            "halves"
-        ]
+        rewrites = [f"{'told' if so else 'not'} person{i}" for so, i in zip(shown, sets.ravel(), strict=True)]
+        right = linked(people, sets, rewrites, {"halves": _Halves()}, seed=seed)["halves"]
         low, high = interval(right.mean(axis=1), 0.1, fixed=True)
         missed += not low <= 0.5 <= high
     assert missed <= binom.isf(FALSE_ALARM, 200, 0.1)
+
+
+class _ByPlace:
+    """Links whom it is told of first to the rewrite that stands first, and so on."""
+
+    def link(self, facts, rewrites):
+        return np.eye(len(facts))
+
+
+def test_whose_rewrite_it_is_does_not_show_in_its_place() -> None:
+    """One in five links by place is right: an interval at .01 misses that with probability .01."""
+    people = People.by_claims(TEXTS, CLAIMS)
+    sets = draw(people, 60, 5, seed=0)
+    rewrites = [people.texts[i] for i in sets.ravel()]
+    right = linked(people, sets, rewrites, {"place": _ByPlace()}, seed=0)["place"]
+    low, high = interval(right.mean(axis=1), 0.01, fixed=True)
+    assert low < 0.2 < high < 0.5
 
 
 def test_what_two_texts_lose_bounds_what_linking_shows() -> None:
@@ -108,6 +124,9 @@ def test_bad_input() -> None:
             draw(people, 10, among, seed=0)
     with pytest.raises(UserError, match="got 2"):
         draw(People.by_claims(TEXTS, [None] * 40), 10, 2, seed=0)
+    for name in ("among", "sets", "seed"):
+        with pytest.raises(UserError, match=rf"{name} must be a whole number, got 2\.5"):
+            LinkingDesign(**{name: 2.5})  # type: ignore[arg-type]
     with pytest.raises(UserError, match="trials must be >= 1"):
         LinkingDesign(sets=0)
 

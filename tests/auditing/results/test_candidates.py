@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from scipy.stats import chi2, norm
 
 from epsilometer.attacks.reconstruction.candidates import BLOCK, Candidates, GradientPool
@@ -94,3 +95,13 @@ def test_more_noise_proves_less_on_the_same_trials(pool: GradientPool) -> None:
 def test_sizes_beyond_the_pool_are_left_out(pool: GradientPool) -> None:
     estimates = rows(pool, {1.0: GaussianNoise(1.0)}, sizes=(2, 30, 31), trials=50)
     assert [estimate["candidates"] for estimate in estimates] == [2, 30]
+
+
+def test_between_no_direction_and_one_the_claim_is_the_largest_loss_of_the_uniform_law() -> None:
+    """In R^3 ln of the density of a draw over the uniform one is 5 cosine - ln(sinh 5 / 5), 7.7 nats at the most."""
+    gradients = np.eye(3)[:2] * [[0.0], [1.0]]
+    attack = Candidates(sizes=(2,), trials=500)
+    noises: dict[float | None, TrainingNoise] = {5.0: DirectionalNoise(5.0)}
+    pools = [GradientPool.of(gradients @ gradients.T, 3)]
+    (estimate,) = table(OF, attack, pools, noises, np.array([1, 2]), seed=(0, 0), alpha=0.01).to_dicts()
+    assert estimate["expected"] == pytest.approx(500 * expit(5 + np.log(np.sinh(5) / 5)), rel=1e-9)

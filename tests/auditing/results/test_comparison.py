@@ -27,7 +27,7 @@ def test_paired_comparison_is_a_fair_coin_over_the_discordant_trials() -> None:
     assert (comparison.trials, comparison.first_only, comparison.second_only) == (51, 9, 2)
     assert comparison.p_value == pytest.approx(2 * sum(math.comb(11, i) for i in range(3)) / 2**11)
     assert compare(first, first).p_value == 1
-    (row, _) = paired_rows("songs", {"lexical": first}, {"lexical": second})
+    (row, _) = paired_rows("songs", {"lexical": first}, {"lexical": second}, 2)
     assert judged([row], "tem", "mvc", 0.1)[0]["finding"] == (
         "mvc leaks less than tem under the attacks on both, p = 0.065"
     )
@@ -77,7 +77,7 @@ def test_an_attack_on_one_side_alone_compares_nothing() -> None:
     rng = np.random.default_rng(2)
     tem = {"lexical": rng.random(1000) < 0.6, "likelihood": rng.random(1000) < 0.9}
     mvc = {"lexical": rng.random(1000) < 0.7}
-    rows = {row["attack"]: row for row in judged(paired_rows("songs", tem, mvc), "tem", "mvc", 0.01)}
+    rows = {row["attack"]: row for row in judged(paired_rows("songs", tem, mvc, 2), "tem", "mvc", 0.01)}
     assert {attack: row["attacks"] for attack, row in rows.items()} == {"strongest": "lexical", "lexical": "lexical"}
     assert rows["strongest"]["p value"] == min(1, 2 * stats.binomtest(*discordant(tem, mvc), alternative="less").pvalue)
     assert rows["strongest"]["finding"].startswith("tem leaks less than mvc under the attacks on both, p = ")
@@ -100,10 +100,19 @@ def discordant(first: dict[str, NDArray[np.bool_]], second: dict[str, NDArray[np
 def test_without_an_attack_on_both_nothing_is_compared() -> None:
     right = np.ones(100, bool)
     sides = {"lexical": right}, {"length": ~right}
-    assert paired_rows("songs", *sides) == []
+    assert paired_rows("songs", *sides, 2) == []
     findings = [row["finding"] for row in lone_rows("songs", sides, ("tem", "mvc"), 2, alpha=0.01)]
     assert [finding.partition(" attacked")[0] for finding in findings] == ["lexical", "length"]
     assert "length attacked mvc alone and shows no loss; what" in findings[1]
     few = {attack: right[:7] for side in sides for attack, right in side.items()}
     for row in lone_rows("songs", (few, {}), ("tem", "mvc"), 2, alpha=0.01):
         assert "shows no loss, which is not testable by so few trials" in row["finding"]
+
+
+def test_who_is_named_less_often_than_by_chance_leaks_no_less() -> None:
+    """An attack that always names the other of two candidates knows the source."""
+    turned, chance = np.zeros(300, bool), np.random.default_rng(0).random(300) < 0.5
+    for first, second in ((turned, chance), (chance, turned)):
+        for row in judged(paired_rows("songs", {"lexical": first}, {"lexical": second}, 2), "a", "b", 0.01):
+            assert row["p value"] == 1
+            assert row["finding"].startswith("no evidence")

@@ -316,3 +316,20 @@ def test_an_unchanged_text_is_never_a_success(status: str, changed: int, many: i
 
     with pytest.raises(UserError, match=r"unchanged and calls it 'found'|outcomes for"):
         rewrite_all(SimpleNamespace(rewrite=rewrite, guarantee=lambda epsilon: None), job())  # type: ignore[arg-type]
+
+
+def test_a_mechanism_that_edits_or_reuses_its_lists_changes_no_other_rewrite() -> None:
+    """A text's first letters at epsilon 4, and nothing of it at 1."""
+    reused = [""] * 300
+
+    def rewrite(texts: list[str], epsilon: float, noise: Noise) -> Rewrites:
+        for i, text in enumerate(texts):
+            texts[i] = text[: 4 * int(epsilon - 1)]
+        reused[:] = texts
+        return Rewrites(reused if epsilon == 4 else texts)
+
+    careless = SimpleNamespace(rewrite=rewrite, guarantee=lambda epsilon: None)
+    for turn in range(2):
+        first, second = rewrite_all(careless, job())  # type: ignore[arg-type]
+        assert set(first.texts) == {""}
+        assert set(second.texts) == {text[:12] for text in TEXTS}, turn

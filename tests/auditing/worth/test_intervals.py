@@ -36,6 +36,24 @@ def clustered_share(rng: np.random.Generator) -> Ends:
     return share_interval(rng.random(100) < chance, np.repeat(np.arange(20), 5), 0.05)[1:]
 
 
+def few_texts(rng: np.random.Generator) -> Ends:
+    """A share of one half, of 50 rewrites of each of three texts that are unlike."""
+    chance = np.repeat(rng.random(3), 50)
+    return share_interval(rng.random(150) < chance, np.repeat(np.arange(3), 50), 0.05)[1:]
+
+
+def few_authors(rng: np.random.Generator) -> Ends:
+    """The same of five authors."""
+    chance = np.repeat(rng.random(5), 20)
+    return intervals.clustered_share(rng.random(100) < chance, np.repeat(np.arange(5), 20), 0.05)[1:]
+
+
+def mean_of_few(rng: np.random.Generator) -> Ends:
+    """A mean of 0 over three texts, ten rewrites each."""
+    values = rng.normal(0, 1, 3)[:, None] + rng.normal(0, 0.3, (3, 10))
+    return mean_interval(values.ravel(), np.repeat(np.arange(3), 10), 0.05)[1:]
+
+
 def clustered_mean(rng: np.random.Generator) -> Ends:
     """A skewed mean of 1, over 4 rewrites of each of 30 texts."""
     values = rng.exponential(1, 30)[:, None] + rng.normal(0, 0.3, (30, 4))
@@ -89,6 +107,9 @@ CASES = [
     (rare, 0.02),
     (clustered_share, 0.2),
     (clustered_mean, 1.0),
+    (few_texts, 0.5),
+    (few_authors, 0.5),
+    (mean_of_few, 0.0),
     (trained, true_f1()),
     (of_authors, f1_of_authors()),
 ]
@@ -173,3 +194,10 @@ def test_profiles_that_rank_mechanisms_train_five_seeds() -> None:
             seeds[path.name] = of["training"].get("seeds", 5)
     assert {"utility.yaml", "utility_real.yaml"} <= seeds.keys()
     assert not {name: count for name, count in seeds.items() if count < 5}
+
+
+@pytest.mark.parametrize("share", [share_interval, intervals.clustered_share])
+def test_two_texts_show_little_however_often_they_were_rewritten(share: Callable[..., tuple[float, ...]]) -> None:
+    """Rates of texts that are any in [0, 1] show in two alike that say little of a third."""
+    _, low, high = share(np.tile([0, 1], 100), np.repeat([0, 1], 100), 0.01)
+    assert high - low > 0.9

@@ -104,3 +104,19 @@ def test_a_design_that_cannot_be_compared_is_refused_before_anything_is_rewritte
 
     with pytest.raises(UserError, match="only for audits of rewrites made here"):
         epsilometer.compare(["a b", "c d", "e f"], (rewrite, 1.0), (rewrite, 2.0), trials=20, design=design)
+
+
+def test_two_of_one_name_are_told_apart() -> None:
+    constant, same = (lambda text, epsilon, rng: "x"), (lambda text, epsilon, rng: text)
+    table = epsilometer.compare(TEXTS, (constant, 5), (same, 5), trials=200, design=Design(temperature=0))
+    assert table["finding"][0].startswith("first (<lambda>=5) leaks less than second (<lambda>=5) under ")
+
+
+def test_a_printed_comparison_shows_what_was_found() -> None:
+    table = epsilometer.compare(TEXTS, (coin, 2.0), (blunt, 2.0), trials=100, design=Design(temperature=0))
+    for shown in (str(table), repr(table), table._repr_html_()):
+        assert all(name in shown for name in ("attack", "p Holm", "strongest", "11 columns"))
+        assert "…" not in shown
+        assert "second only" not in shown
+    assert "no evidence that coin=2 and blunt=2" in str(table)
+    assert "second only" in str(table.select("second only"))

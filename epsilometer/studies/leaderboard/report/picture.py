@@ -86,11 +86,11 @@ def _layers(column: str, title: str, colour: alt.Color, shape: alt.Shape) -> lis
     level = alt.Chart(alt.NamedData(f"levels {column}"))
     points = alt.Chart(alt.NamedData("points"))
     by_law = points.transform_filter("datum.by_law").mark_point(filled=True, size=70)
-    else_known = points.transform_filter("!datum.by_law").mark_point(size=60)
+    others = points.transform_filter("!datum.by_law").mark_point(size=60)
     named = level.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11)
     return [
         level.mark_rule(color=MUTED, strokeDash=[3, 3]).encode(value),
         named.encode(value, x=alt.value("width"), text="what:N"),
         by_law.encode(x, y, color=colour, shape=shape),
-        else_known.encode(x, y, color=colour, shape=shape),
+        others.encode(x, y, color=colour, shape=shape),
     ]

@@ -41,6 +41,7 @@ from epsilometer.core.attack import Embedded
 from epsilometer.core.component import IDENTIFICATION, file
 from epsilometer.core.errors import LawError, UserError, unknown
 from epsilometer.core.mechanism import build_mechanism, has_budget
+from epsilometer.core.values import check_number
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.code import digest
 from epsilometer.project.sections import Cell
@@ -106,6 +107,9 @@ class Search:
         ):
             if value not in allowed:
                 raise UserError(f"{option} must be one of {', '.join(filter(None, allowed))}, got {value!r}")
+        for option in ("low", "high", "width", "at"):
+            if (number := getattr(self, option)) is not None:
+                check_number(number, option)
         self.goal(1.0)
         self.aim(0.5)
 
@@ -205,19 +209,22 @@ def reason(calibrated: Calibrated, matched: bool) -> str | None:
     """
     first, last = calibrated.points[0], calibrated.points[-1]
     if calibrated.status == OUTSIDE:
-        above, both = calibrated.low == 0, f"{_said(first, first.loss)} and {_said(last, last.loss)}"
-        if above and not matched and (length := _length(calibrated)):
+        above = calibrated.low == 0
+        if above and not matched and (length := _length(calibrated)) is not None:
             return (
-                f"length alone gives {_said(first, length[0])} and {_said(last, length[1])}, so that no epsilon meets "
+                f"length alone gives {_said(first, length)} and {_said(last, length)}, so that no epsilon meets "
                 f"{calibrated.target:g} where texts keep their length; `match: words` (--match words) does without it"
             )
         if _falls(first, last):
-            return f"the loss falls: {both}; {_RAISE if above else _LOWER} to search beyond that"
+            remedy = _RAISE if above else _LOWER
+            return f"the loss falls: {_said(first)} and {_said(last)}; {remedy} to search beyond that"
         if above:
-            return f"the loss is {_said(first, first.loss)} already, the smallest; {_LOWER} to search below"
-        return f"the loss is {_said(last, last.loss)}, the largest; {_RAISE} to search beyond"
+            return f"the loss is {_said(first)} already, the smallest; {_LOWER} to search below"
+        if not any(point.between()[0] for point in calibrated.points):
+            return f"no loss was shown at any epsilon: {_said(last)}, the largest; {_RAISE} to search beyond"
+        return f"the loss is {_said(last)}, the largest; {_RAISE} to search beyond"
     if calibrated.contradiction:
-        high, low = (_said(point, point.loss) for point in calibrated.contradiction)
+        high, low = map(_said, calibrated.contradiction)
         if calibrated.status == FALLING:
             return f"the loss falls where it should rise: {high} and {low}; beyond the interval it is below the target"
         if calibrated.status == UNDECIDED:
@@ -231,10 +238,14 @@ def reason(calibrated: Calibrated, matched: bool) -> str | None:
     return f"{calibrated.trials} rewrites did not decide; a larger `budget` (--budget) allows more"
 
 
-def _said(point: Point, loss: float) -> str:
-    """A loss at an epsilon, in words; where every guess was right nothing limits it."""
-    shown = f"{loss:.2f} nats" if loss < math.inf else f"more than {max(point.trials)} trials can show"
-    return f"{shown} at epsilon {point.epsilon:g}"
+def _said(point: Point, attack: int | None = None) -> str:
+    """The loss of an attack, by its number, or of the strongest, in words; unlimited where every guess is right."""
+    loss = point.loss if attack is None else point.losses[attack]
+    if loss == math.inf:
+        return f"more than {max(point.trials)} trials can show at epsilon {point.epsilon:g}"
+    low, high = point.between(attack)
+    least = f"{low:.2f}" if low else "0"
+    return f"{loss:.2f} nats at the rate seen (between {least} and {high:.2f}) at epsilon {point.epsilon:g}"
 
 
 def _falls(first: Point, last: Point) -> bool:
@@ -304,14 +315,14 @@ def _search_cell(
     return calibrated, match == "words"
 
 
-def _length(calibrated: Calibrated) -> tuple[float, float] | None:
-    """The losses that length alone gives at both ends, where they exceed the target and do not depend on epsilon."""
+def _length(calibrated: Calibrated) -> int | None:
+    """The number of the attack by length, where its loss exceeds the target at both ends and is the same there."""
     if LENGTH not in calibrated.attacks:
         return None
     i, ends = calibrated.attacks.index(LENGTH), (calibrated.points[0], calibrated.points[-1])
     counts = [[end.successes[i], end.trials[i] - end.successes[i]] for end in ends]
-    losses = ends[0].losses[i], ends[1].losses[i]
-    return losses if min(losses) > calibrated.target and fisher_exact(counts).pvalue > _ALIKE else None
+    exceed = min(end.losses[i] for end in ends) > calibrated.target
+    return i if exceed and fisher_exact(counts).pvalue > _ALIKE else None
 
 
 def named_files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:

@@ -16,7 +16,7 @@ from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import ceilings_path, possible_path
 
 _SHARES: Mapping[str, Callable[[float], str]] = {EXACTLY: nats, AT_LEAST: proved, AT_MOST: bounded}
-_ENDS = {"law": "", "latents": "≤ ", "attacks": "≥ "}  # what a loss is known by
+_ENDS = {"law": "", "latents": "≤ ", "draws": "≤ ", "attacks": "≥ "}  # what a loss is known by
 _SAID = (0.0, 0.5, 1.0, 2.0, 4.0)  # nats
 
 

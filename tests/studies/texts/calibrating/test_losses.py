@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -103,6 +104,44 @@ def test_what_length_alone_gives_is_said(project: Path) -> None:
     (row,) = calibrate_cells(read(), 1.0, Search(match="words"), ["mask"])
     assert row["status"] == "outside"
     assert "raise `high` (--high) to search beyond" in row["reason"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_leaks_nothing_is_not_said_to_lose_what_was_seen_by_chance(seed: int) -> None:
+    """Of a constant every guess is a coin's; that its loss is shown has probability .005 for each epsilon."""
+    design, search = Design(temperature=0, seed=seed), Search(budget=2000)
+    table = epsilometer.calibrate(
+        SHORT + LONG, lambda text, epsilon, rng: "x", target=1.0, search=search, design=design
+    )
+    assert re.match(
+        r"no loss was shown at any epsilon: 0\.\d\d nats at the rate seen \(between 0 and (0\.\d\d)\) at epsilon 1000",
+        table["reason"].item(),
+    )
+
+
+def test_a_printed_search_shows_its_reason_whole() -> None:
+    table = epsilometer.calibrate([*SHORT, *LONG], "identity", target=1.0)
+    shown = str(table)
+    assert all(name in shown for name in ("mechanism", "status", "low", "high", "12 columns"))
+    assert "attacks" not in shown
+    assert "…" not in shown
+    assert [word for word in table["reason"].item().split() if word not in shown] == []
+
+
+def test_a_loss_is_said_with_its_interval() -> None:
+    """The text with probability 1/4: 5 of 8 guesses are right, which is ln(5/3) nats at every epsilon; misses: .01."""
+
+    def quarter(text: str, epsilon: float, rng: np.random.Generator) -> str:
+        return text if rng.random() < 0.25 else ""
+
+    table = epsilometer.calibrate(
+        SHORT + LONG, quarter, target=2.0, search=Search(budget=9000), design=Design(temperature=0)
+    )
+    ends = re.match(r"the loss is (.*) nats at the rate seen \(between (.*) and (.*)\) at eps", table["reason"].item())
+    assert ends is not None
+    loss, low, high = map(float, ends.groups())
+    assert 0 < low < loss < high < 2
+    assert low < math.log(5 / 3) < high
 
 
 def test_the_range_can_be_another(project: Path) -> None:
@@ -216,7 +255,9 @@ def test_python_says_what_cannot_be(project: Path) -> None:
 
 
 @pytest.mark.parametrize(("wrong", "said"), [({"match": "letters"}, "match must"), ({"sees": "all"}, "sees must"),
-                                             ({"low": 3.0, "high": 2.0}, "range")])  # fmt: skip
+                                             ({"low": 3.0, "high": 2.0}, "range"),
+                                             ({"low": "3"}, "low must be a number"),
+                                             ({"budget": 2.5}, "budget must be a whole number")])  # fmt: skip
 def test_mistakes(wrong: dict[str, float], said: str) -> None:
     with pytest.raises(UserError, match=said):
         Search(**wrong)  # type: ignore[arg-type]
