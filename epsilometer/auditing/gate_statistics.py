@@ -33,12 +33,12 @@ are no more spread than a binomial of their mean rate (Hoeffding 1956), which a 
 10). A limit on **linking** is judged of independent sets of rewrites: the share of a set that is linked rightly is a
 number in [0, 1], whose mean has an interval by betting (`estimation/betting.py`).
 
-A pass is a statement about the attacks that were run. One that is right less often than chance, which chance shows once
-in 10^6 looks, knows the source and names another: it keeps any limit, and is undecided. A baseline's loss is known up
-to its interval: an increase is judged against the middle between the baseline and what is not to be missed, or against
-the baseline's upper end where that is higher, so that a baseline accuses nobody wrongly whose interval holds its loss
-(`limit_of_increase`); where it does not, every run is judged by the same mistake. `least_found` says which loss is then
-found with the stated power.
+A pass is a statement about the attacks that were run. One that is right significantly
+less often than blind guessing (`below_chance`, at 1e-6 a look) tells candidates apart and yet keeps every limit: it is
+undecided. A baseline's loss is known up to its interval: an increase is judged against the middle between the baseline
+and what is not to be missed, or against the baseline's upper end where that is higher (`limit_of_increase`). So nobody
+is accused wrongly while the baseline's interval contains its loss; where it does not, every run inherits the error.
+`least_found` says which loss is then found with the stated power.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ _GROWTH = 4  # a batch is this part of all before, so that looks are few and no 
 class Errors:
     """alpha: the probability that a mechanism within its limits is accused; beta: that one beyond them passes.
 
-    A thousandth: of daily runs against given limits one is accused in three years at most. Raises UserError outside (0,
-    1).
+    A thousandth: daily runs against fixed limits see one false accusation in three years at most. Raises UserError
+    outside (0, 1).
     """
 
     alpha: float = 0.001
@@ -157,8 +157,8 @@ class Judged:
     the rates seen, of a kind the share that survived. precision: of a kind, the number of masked runs of words, the
     share of them that touch an identifier, None where there are none, and its interval; None of what is no kind.
     unrefuted: of what a stated law shows, how many rewrites did not refute it; 0 of what was counted. turned: whether
-    it was right less often than one that guesses, of which no pass can be said. of_texts: of each trial the text and
-    whether it was named, inferred or linked rightly, or its identifier survived.
+    it was right less often than by chance (`below_chance`), so that it cannot pass. of_texts: of each trial the text
+    and whether it was named, inferred or linked rightly, or its identifier survived.
     """
 
     attack: str

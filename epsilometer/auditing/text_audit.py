@@ -424,13 +424,13 @@ def _note_departures(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _note_turned(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Note on standard error which attacks are right so seldom that they must know the source."""
+    """Note on standard error which attacks are right less often than by chance."""
     for row in rows:
         if row["attack"] not in CHOSEN and below_chance(row["successes"], row["trials"], row["candidates"]):
             note(
                 f"{row['attack']} is right in {row['successes']:,} of {row['trials']:,} trials, less often than by "
-                "chance: it knows the source and names another, and a loss of 0 by it is no sign of privacy; if its "
-                "score is a distance, change its sign"
+                "chance: it tells the candidates apart and names the wrong one, so its loss of 0 is no sign of "
+                "privacy; if its score is a distance, change its sign"
             )
 
 

@@ -225,13 +225,13 @@ def guess_and_score(
     seen = sees(attack, mechanism)
     candidates = candidates.view()
     candidates.flags.writeable = False
-    texts = _own(contexts[0].texts)
+    texts = _copied(contexts[0].texts)
     contexts = [replace(context, texts=texts) for context in contexts]
     if seen != law_of(mechanism):
         contexts = [replace(context, log_likelihoods=None) for context in contexts]
     elif not getattr(attack, "takes_cases", False):
         contexts = [replace(context, log_likelihoods=_whole(context.log_likelihoods)) for context in contexts]
-    shown = [replace(visible(output, seen), texts=_own(output.texts)) for output in rewrites]
+    shown = [replace(visible(output, seen), texts=_copied(output.texts)) for output in rewrites]
     guesses = _guesses(attack, shown, candidates, contexts)
     for guess in guesses:
         _check(attack, guess.slots, candidates.shape)
@@ -243,7 +243,7 @@ def guess_and_score(
     ]
 
 
-def _own(texts: Sequence[str]) -> Sequence[str]:
+def _copied(texts: Sequence[str]) -> Sequence[str]:
     return list(texts) if isinstance(texts, list) else texts
 
 
@@ -342,7 +342,9 @@ def _largest(columns: NDArray[np.floating]) -> tuple[NDArray[np.int16], NDArray[
     """The slot of the largest score in each row [n], where it is the only one, and which slots have it [k, n]."""
     largest = columns.max(axis=0)
     if np.isnan(largest).any():
-        raise UserError("a score of an attack is no number (NaN); score what cannot be compared with -inf, or alike")
+        raise UserError(
+            "an attack's score of a candidate is NaN; give what cannot be scored -inf, or the score of the others"
+        )
     with np.errstate(invalid="ignore"):
         tied = columns >= largest - _GRID
     slots = np.zeros(columns.shape[1], SLOT)

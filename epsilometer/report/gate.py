@@ -219,7 +219,7 @@ def _detectable(decision: Decision, first: Judged) -> str:
     if first.status == PASSED and not isinstance(first.limit, TailLimit):
         return f"whatever exceeds the limit passes with probability {decision.errors.beta:g} at most"
     if first.turned:
-        return "turned round, it tells the source, so nothing passed; if its score is a distance, change its sign"
+        return "inverted, its guesses name the source, so nothing passed; if its score is a distance, change its sign"
     least = decision.least_loss(first)
     power = f"with probability {1 - decision.errors.beta:g}"
     if isinstance(first.limit, TailLimit):
@@ -422,7 +422,9 @@ def _seen(judged: Judged) -> str:
         among = f"{judged.trials:,} people among {judged.limit.rewrites} rewrites"
         return f"{judged.attack} named the rewrites of {judged.successes:,} of {among}{rate}; {allowed}"
     trials = "texts" if isinstance(judged.limit, InferenceLimit) else "trials"
-    turned = ", less often than by chance: it knows the source and names another" if judged.turned else ""
+    turned = (
+        ", less often than by chance: it tells the candidates apart and names the wrong one" if judged.turned else ""
+    )
     return f"{judged.attack} was right in {judged.successes:,} of {judged.trials:,} {trials}{rate}{turned}; {allowed}"
 
 

@@ -52,7 +52,7 @@ def test_a_posterior_is_the_share_of_the_likelihood(table: NDArray[np.float64]) 
 
 
 def test_a_score_that_is_no_number_is_refused() -> None:
-    with pytest.raises(UserError, match="no number"):
+    with pytest.raises(UserError, match="NaN"):
         choose(np.array([[1.0, 0.0], [np.nan, 1.0]]), Noise.named(2, "ties"))
 
 

@@ -54,7 +54,7 @@ class _Checks:
         if isinstance(self.attack, GuessesGrid):
             yield "guess_grid gives what guessing at one epsilon after another gives", self._grid
         yield "it looks at neither the targets nor the order of the candidates", self._blind
-        yield "it names the source of a text that is released as it is no less often than by chance", self._sighted
+        yield "it does no worse than chance on texts that are released unchanged", self._sighted
 
     def _rewrites(self) -> Rewrites:
         """Of every trial's target."""
@@ -132,23 +132,23 @@ class _Checks:
         return None
 
     def _sighted(self) -> str | None:
-        as_it_is = _AsItIs()
-        if not applies(self.attack, as_it_is) or sees(self.attack, as_it_is) != TEXT:
+        unchanged = _Unchanged()
+        if not applies(self.attack, unchanged) or sees(self.attack, unchanged) != TEXT:
             return None
         texts = [TEXTS[i] for i in self.candidates[np.arange(_TRIALS), self.target]]
-        context = Context(TEXTS, as_it_is, self.epsilon, Noise.named(_TRIALS, "conformance", "sighted"))
+        context = Context(TEXTS, unchanged, self.epsilon, Noise.named(_TRIALS, "conformance", "sighted"))
         (guesses,) = guess_and_score(self.attack, [Rewrites(texts)], self.candidates, [context])
         right = int((guesses.slots == self.target).sum())
         if binom.cdf(right, _TRIALS, 1 / _SLOTS) < FALSE_ALARM:
             return (
-                f"it is right {right} times of {_TRIALS} where the text is released as it is, less often than by "
+                f"it is right {right} times of {_TRIALS} where the text is released unchanged, less often than by "
                 "chance; give the likeliest candidate the largest score: of a distance, change the sign"
             )
         return None
 
 
-class _AsItIs:
-    """Every text as it is."""
+class _Unchanged:
+    """Every text unchanged."""
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         return Rewrites(list(texts))

@@ -37,7 +37,7 @@ _TRIALS = 300  # of one text, to see whether they differ
 _AGAIN = 20  # rewrites of each text, of which some have one output
 _BINS = 20  # groups of outputs that are compared with a law, at most
 _OUT = (0.0, -1.0, math.nan, math.inf)  # no privacy budgets
-_SPELLED = 1.1  # outputs a released text: some pieces of words are spelled alike, so that a text may be of two
+_SPELLED = 1.1  # units per released text: a few pieces of words are spelled alike
 _COLUMNS = 1024  # numbers of a latent that are compared with each other, at most
 _ALIKE = 0.99  # correlation from which two noises are one: independent ones reach it with probability < 1e-50
 
@@ -81,7 +81,7 @@ class _Checks:
             yield "laws are probabilities that sum to one", self._normalised
             yield "rewrite draws from laws", self._by_laws
             if {powers.TEXT, powers.UNITS} <= powers.releases(self.mechanism):
-                yield "units are released that the released text shows, and it shows no more", self._shown
+                yield "the released text and its units determine each other", self._shown
         if isinstance(self.mechanism, HasInputs):
             yield "inputs are of one unit, output_texts are as many as the law's outputs", self._listed
         yield "the parts of a text have noise of their own", self._own_noise
@@ -265,9 +265,9 @@ class _Checks:
             return None  # the rule before this one says so
         each = [(text, tuple(rewrites.units.row(i).tolist())) for i, text in enumerate(rewrites.texts)]
         if len(set(each)) > _SPELLED * len({text for text, _ in each}):
-            return "one text is released with different units, which it cannot show; leave units out of `releases`"
+            return "one text is released for different units, so it does not reveal them; leave units out of `releases`"
         if not isinstance(self.mechanism, Writes) and len(set(each)) > len({units for _, units in each}):
-            return "the same units are released as different texts, which the law says nothing about; give `write`"
+            return "the same units are released as different texts, so the text says more than the law; give `write`"
         return None
 
     def _listed(self) -> str | None:

@@ -33,8 +33,8 @@ NO_LAW = "no law of what is released is known"
 NARROW = f"intervals over all pairs of texts are at {1 - ALPHA:.0%}, and audit.alpha is smaller"
 DEPARTED = "the rewrites do not follow the stated law"
 TURNED: dict[str, Any] = {
-    "why": "an attack is right less often than by chance: it knows the source, and names another",
-    "settles": "that attack with its score turned round",
+    "why": "an attack is right less often than by chance: it tells the candidates apart and names the wrong one",
+    "settles": "that attack with its score inverted",
 }
 _CELL = ["dataset", "mechanism", "epsilon"]
 _MOST = 10_000_000  # of anything that is counted; nobody runs more

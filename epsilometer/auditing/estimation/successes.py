@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from epsilometer.core.errors import UserError
 
-_BELOW = 1e-6  # how often an attack that guesses is so seldom right
+_BELOW = 1e-6  # level of the test
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,10 @@ def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, f
 
 
 def below_chance(successes: int, trials: int, candidates: int) -> bool:
-    """Whether an attack is right less often than one that guesses, which chance shows once in 10^6.
+    """Whether an attack is right significantly less often than blind guessing: an exact binomial test at 1e-6.
 
-    Such an attack knows the source and names another: between two candidates the same attack turned round leaks, and no
-    upper end of its own success says how much.
+    Such an attack tells the candidates apart and names the wrong one. Between two candidates its guesses, inverted,
+    name the source, so an upper end of its own success says nothing about what is lost.
     """
     return float(binom.cdf(successes, trials, 1 / candidates)) < _BELOW
 

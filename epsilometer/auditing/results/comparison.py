@@ -7,8 +7,8 @@ By the strongest attacks, "A leaks less than B" means that some attack on B succ
 For one given attack on B this is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
 1982). Choosing the best of m attacks on B costs a factor of m (Bonferroni), and testing both directions a factor of 2.
 
-An attack that is right less often than one that guesses knows the source and names another. Its hits are no sign that
-either mechanism leaks less, and no finding rests on them: its p-value is 1, as is that of the strongest attacks.
+An attack that is right less often than by chance (`below_chance`) tells the candidates apart and names the wrong one.
+Its hits do not show that either mechanism leaks less: its p-value is 1, and so is that of the strongest attacks.
 
 Mechanisms are compared by the attacks that ran on both. What an attack on the one alone shows is said beside that: it
 says what this mechanism leaks, and not which of them leaks less.

@@ -166,7 +166,7 @@ class Marked(RandomizedResponse):
 
 @pytest.mark.parametrize("broken", [Verbatim, Marked])
 def test_a_released_text_that_is_not_its_units_is_caught(broken: type[RandomizedResponse]) -> None:
-    rule = "units are released that the released text shows, and it shows no more"
+    rule = "the released text and its units determine each other"
     assert failed(check_mechanism(broken(resource=TEXTS), 1.0)) == [rule]
 
 
@@ -181,6 +181,4 @@ def test_an_attack_that_names_the_farthest_is_caught() -> None:
                 for of, context in zip(rewrites, contexts, strict=True)
             ]
 
-    assert failed(check_attack(Distance())) == [
-        "it names the source of a text that is released as it is no less often than by chance"
-    ]
+    assert failed(check_attack(Distance())) == ["it does no worse than chance on texts that are released unchanged"]
