@@ -19,8 +19,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core.errors import UserError
+
 Array = NDArray[np.float64]
 _ONE_SCALE = 600.0  # nats between the largest and the smallest of weights that are summed in one scale
+_LONGEST = 1400.0  # nats: e^(step / 2) of a longer step overflows
 _ROUNDING = 1e-15  # relative error of a sum of weights
 _DENSE = 8  # up to so many grid points an output, weights are summed by counting, not by sorting
 
@@ -69,14 +72,16 @@ class UnitLosses:
 
 def unit_losses(first: Array, second: Array, step: float) -> UnitLosses:
     """Returns the losses between two laws [outputs], given as natural logarithms, on a grid of this step in nats."""
-    gone = (0.0, 0.0)
+    gone, apart = (0.0, 0.0), (False, False)
     if not (common := np.isfinite(first + second)).all():
-        gone = (_mass(first[np.isneginf(second)]), _mass(second[np.isneginf(first)]))
+        alone = first[np.isneginf(second)], second[np.isneginf(first)]
+        gone = (_mass(alone[0]), _mass(alone[1]))
+        apart = (bool(np.isfinite(alone[0]).any()), bool(np.isfinite(alone[1]).any()))  # however rare: mass underflows
         first, second = first[common], second[common]
     losses = first - second
     if not len(losses):
         return UnitLosses(step, np.empty(0, np.int64), np.empty(0), gone, largest=(math.inf, math.inf))
-    largest = (math.inf if gone[0] else float(losses.max()), math.inf if gone[1] else -float(losses.min()))
+    largest = (math.inf if apart[0] else float(losses.max()), math.inf if apart[1] else -float(losses.min()))
     places, log_weights, gap = _split(first, second, losses, step)
     return UnitLosses(step, places, log_weights, gone, largest=largest, moved=step, gap=gap)
 
@@ -91,10 +96,15 @@ def loss_range(first: Array, second: Array) -> float:
 def _split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDArray[np.int64], Array, float]:
     """Returns the grid points of losses [n] between log-laws [n], ascending; the points' log-weights; and the gap.
 
-    As mu = P e^(-l / 2) = P' e^(l / 2), what all outputs between g and g + h give to both follows from the two sums that
-    they preserve, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) is given to g + h, and
+    As mu = P e^(-l / 2) = P' e^(l / 2), what all outputs between g and g + h give to both follows from sums that are
+    preserved, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) is given to g + h, and
     b - u e^(-h / 2) to g.
     """
+    if step > _LONGEST:
+        raise UserError(
+            f"losses of units up to {np.abs(losses).max():.3g} nats are more than a grid of them can hold; choose a "
+            "smaller epsilon"
+        )
     below = np.floor(losses / step)
     half_way = float(np.abs(losses - (below + 0.5) * step).min())
     offset = min(max(step / 2 - half_way, 0.0), step / 2)
@@ -136,8 +146,8 @@ def _sums(first: Array, second: Array, below: Array, step: float) -> tuple[NDArr
         scale = peaks[at]
     else:
         scale = peaks[0]
-    a = np.bincount(at, np.exp(first - half - scale), len(starts))
-    b = np.bincount(at, np.exp(second + half - scale), len(starts))
+    a = np.asarray(np.bincount(at, np.exp(first - half - scale), len(starts)), np.float64)
+    b = np.asarray(np.bincount(at, np.exp(second + half - scale), len(starts)), np.float64)
     used = np.flatnonzero(a + b)
     return starts[used], peaks[used], a[used], b[used]
 
