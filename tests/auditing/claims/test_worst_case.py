@@ -360,7 +360,9 @@ class Lawful:
 
     def __init__(self, law: np.ndarray, delta: float = 0.0) -> None:
         self.law, self.delta = law, delta
-        self.inputs, self.output_texts = ([f"{side}{i}" for i in range(n)] for side, n in zip("xy", law.shape, strict=True))
+        self.inputs, self.output_texts = (
+            [f"{side}{i}" for i in range(n)] for side, n in zip("xy", law.shape, strict=True)
+        )
 
     def guarantee(self, epsilon: float) -> Guarantee:
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=self.delta)
