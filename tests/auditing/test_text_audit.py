@@ -115,14 +115,16 @@ def test_how_many_inputs_a_claim_was_compared_on_is_said_where_not_all(capsys: p
     assert capsys.readouterr().err.count("between all pairs of 200 of its 600 inputs") == 1
 
 
-def test_an_audit_draws_nothing_to_judge_a_delta() -> None:
-    """Draws may err, and no test of an audit pays for them: its guesses alone judge a claim with a delta."""
+def test_an_audit_draws_nothing_to_judge_a_claim() -> None:
+    """Draws may err, and no test of an audit pays for them: a claim with a delta is judged by the law, too."""
 
     class WithDelta(Spelled):
         def guarantee(self, epsilon: float) -> Guarantee:
             return Guarantee(10 * epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, delta=0.1)
 
     mechanism = WithDelta(np.asarray(log_softmax([[0.0, -1.0], [-1.0, 0.0]], axis=1)), claimed=10.0)
+    assert worst_cases(mechanism, [1.0, 2.0])["verdict"].to_list() == [NOT_REFUTED] * 2
+    mechanism.laws = None
     assert worst_cases(mechanism, [1.0, 2.0]).is_empty()
 
 

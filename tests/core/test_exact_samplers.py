@@ -430,5 +430,5 @@ def test_published_moved_words_are_those_of_the_audited_mechanism(folder: Path, 
 def test_the_cache_counts_all_that_it_keeps() -> None:
     """Weights over thousands of nats take big integers, most of the memory."""
     weights = Weights.of(-np.linspace(0, 6000, 5000))
-    kept = weights.outputs.nbytes + weights.ends.nbytes
-    assert weights.bytes > 10 * kept
+    arrays = weights.outputs.nbytes + weights.ends.nbytes
+    assert weights.bytes > 10 * arrays

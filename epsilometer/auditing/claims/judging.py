@@ -56,5 +56,5 @@ def judged(table: pl.DataFrame, worst: pl.DataFrame, computed: pl.Expr = _BY_GUE
     """
     named = table.drop(OVERALL, strict=False).with_columns(mechanism=pl.lit(None, pl.String))
     tests = named.filter(~computed).with_columns(refutable=pl.lit(None, pl.Float64))
-    verdicts = overall(tests, worst, named.filter(computed))
+    verdicts = overall(tests, worst, named.filter(computed).with_columns(released=pl.lit(True)))
     return with_overall(named, verdicts).drop("mechanism")

@@ -16,8 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from epsilometer.auditing.claims.finding import Finding
-from epsilometer.auditing.claims.verdicts import VIOLATED, pair_claims, rounding
-from epsilometer.auditing.claims.with_delta import loss_at
+from epsilometer.auditing.claims.verdicts import VIOLATED, loss_at_delta, pair_claims, rounding
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 
 MOST = 1000  # repetitions
@@ -72,13 +71,13 @@ def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta:
     texts = [f"{left} {right}" for left in (first, second) for right in (first, second)]
     if mechanism.laws(texts).rows.lengths.tolist() != [2 * units] * len(texts):
         return finding
-    for one, other in combinations(texts, 2):
-        claimed = _claimed(mechanism, finding.epsilon, one, other)
+    for text, other in combinations(texts, 2):
+        claimed = _claimed(mechanism, finding.epsilon, text, other)
         if math.isfinite(claimed):
-            loss = _loss(mechanism, finding.epsilon, one, other, delta=delta)
+            loss = _loss(mechanism, finding.epsilon, text, other, delta=delta)
             if loss > claimed + rounding(claimed):
                 reason = "what is drawn for a unit depends on its place, or on the units beside it"
-                return _violated(finding, reason, (one, other, _repeated(output, 2)), claimed=claimed, worst=loss)
+                return _violated(finding, reason, (text, other, _repeated(output, 2)), claimed=claimed, worst=loss)
     return finding
 
 
@@ -111,7 +110,7 @@ def _loss(mechanism: HasLaws, epsilon: float, first: str, second: str, *, delta:
             return 0.0
         repeated = np.repeat(np.arange(len(pairs)), often)
         left, right = (reduce(np.multiply.outer, np.exp(table[repeated])).ravel() for table in (here, there))
-        return max(loss_at(left, right, delta), loss_at(right, left, delta))
+        return max(loss_at_delta(left, right, delta), loss_at_delta(right, left, delta))
     difference = here - there
     loss = float(max(often @ difference.max(axis=1), -(often @ difference.min(axis=1))))
     return math.inf if loss > -_NEVER / 2 else loss

@@ -163,6 +163,18 @@ def check_distances(mechanism: Mechanism, epsilons: Sequence[float], texts: Sequ
         pair_claims(mechanism, epsilon, texts, ends)
 
 
+def loss_at_delta(left: NDArray[np.float64], right: NDArray[np.float64], delta: float) -> float:
+    """The least c >= 0 with P(S) <= e^c P'(S) + delta for every set S; infinite where there is none.
+
+    left, right: P and P' [outputs]. The sets that decide hold the outputs of the largest ratios.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.argsort(-np.where(left > 0, left / right, 0.0), kind="stable")
+        here, there = left[order].cumsum(), right[order].cumsum()
+        losses = np.log(np.maximum(here - delta, 0.0)) - np.log(there)
+    return max(0.0, float(np.where(here > delta, losses, 0.0).max()))
+
+
 def expected_successes(claims: NDArray[np.float64], candidates: int, delta: float, prior: Prior | None = None) -> float:
     """The largest expected number of successes that the trials' claims allow."""
     losses, counts = distinct(claims)

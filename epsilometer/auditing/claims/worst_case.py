@@ -3,10 +3,10 @@
 For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x'). A mechanism
 with laws is enumerated, each input being a text of one unit, or of equally many with one law where a mechanism always
 releases that many (units are drawn independently, so their losses add up): the least slack c - L over all pairs of
-inputs and all outputs decides, to 1e-9; of a claim with a delta the largest sum over outputs (`with_delta`). Without
-laws a mechanism is sampled (`monte_carlo`): the loss is then a lower bound at confidence 1 - alpha over all that was
-tried, and can refute the claim but never confirm it; where the mechanism is continuous noise on a vector, the noise
-itself is compared with the density that the proof needs (`noise_fit`).
+inputs and all outputs decides, to 1e-9, and with a delta the largest sum of P(y | x) - e^c P(y | x') over the outputs
+for which that is positive. Without laws a mechanism is sampled (`monte_carlo`): the loss is then a lower bound at
+confidence 1 - alpha over all that was tried, and can refute the claim but never confirm it; where the mechanism is
+continuous noise on a vector, the noise itself is compared with the density that the proof needs (`noise_fit`).
 
 The law is of the units: where the released text may show more of its source, a law within the claim upholds nothing.
 
@@ -33,10 +33,10 @@ from epsilometer.auditing.claims.verdicts import (
     NOT_CHECKED,
     NOT_REFUTED,
     VIOLATED,
+    loss_at_delta,
     pair_claims,
     rounding,
 )
-from epsilometer.auditing.claims.with_delta import with_delta
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity
 from epsilometer.core.laws import Laws
@@ -48,6 +48,9 @@ EXACT = 5000  # inputs up to which all pairs are enumerated
 SAMPLED = 200  # inputs among which all pairs are enumerated beyond that
 ENTRIES = 2e11  # input pairs times outputs that are enumerated: minutes
 _POOL = 2000  # inputs among which neighbours are looked for
+_CELLS = 1 << 17  # probabilities compared at a time, so that they stay in the processor's cache
+_LARGEST = 700.0  # nats: larger exponents overflow
+_ROUNDING = 1e-9  # of a delta
 _BLOCK = 32  # inputs compared with all others at a time
 _LISTS_NOTHING = (
     "the mechanism lists no inputs and outputs; give it `inputs` and `output_texts`, and `laws` for an exact check "
@@ -119,10 +122,10 @@ def _by_law(
     if len(texts) <= max(inputs, SAMPLED) and len(texts) ** 2 * outputs <= entries:
         return exact(mechanism, epsilon, texts, bound=bound)
     some = min(SAMPLED, len(texts), max(2, int(math.sqrt(entries / outputs))))
-    return exact(mechanism, epsilon, _sample(mechanism, epsilon, texts, some, seed), LARGEST_FOUND, bound=bound)
+    return exact(mechanism, epsilon, _sample(mechanism, epsilon, texts, some, seed=seed), LARGEST_FOUND, bound=bound)
 
 
-def _sample(mechanism: Mechanism, epsilon: float, texts: Sequence[str], some: int, seed: int) -> list[str]:
+def _sample(mechanism: Mechanism, epsilon: float, texts: Sequence[str], some: int, *, seed: int) -> list[str]:
     """So many inputs: half of them at random, and the nearest neighbour of each among some of the others.
 
     A claim that grows with the distance is tightest between near inputs.
@@ -206,8 +209,47 @@ def exact(
     )
     claim = mechanism.guarantee(epsilon)
     if finding.verdict == VIOLATED and claim and claim.delta:
-        return with_delta(mechanism, finding, texts, table, claim.delta)
+        return _with_delta(mechanism, finding, texts=texts, laws=table, delta=claim.delta)
     return finding
+
+
+def _with_delta(
+    mechanism: Mechanism, finding: Finding, *, texts: Sequence[str], laws: NDArray[np.float64], delta: float
+) -> Finding:
+    """The finding of these texts once their claim's delta is taken into account.
+
+    finding: of the claim without its delta, which it breaks; laws: log-laws [texts, outputs], of texts of one unit. The
+    set of all outputs y with P(y | x) > e^c P(y | x') has the largest difference of P(S | x) and e^c P(S | x').
+    """
+    assert isinstance(mechanism, HasInputs)
+    probable, epsilon = np.exp(laws), finding.epsilon
+    most, pair = -math.inf, (0, 0)
+    step = max(1, _CELLS // laws.shape[1])
+    for here in range(len(texts)):
+        for start in range(here + 1, len(texts), step):
+            others = np.arange(start, min(start + step, len(texts)))
+            pairs = np.stack([np.full(len(others), here), others], axis=1)
+            claims = pair_claims(mechanism, epsilon, texts, pairs)
+            factor = np.exp(np.minimum(claims + rounding(claims), _LARGEST))[:, None]
+            for ordered, left, right in (
+                (pairs, probable[here], probable[others]),
+                (pairs[:, ::-1], probable[others], probable[here]),
+            ):
+                beyond = np.maximum(left - factor * right, 0.0).sum(axis=1)
+                beyond[np.isinf(claims)] = -math.inf
+                if len(beyond) and beyond.max() > most:
+                    most = float(beyond.max())
+                    pair = tuple(ordered[beyond.argmax()].tolist())
+    claimed = float(pair_claims(mechanism, epsilon, texts, np.sort([pair]))[0])
+    left, right = probable[list(pair)]
+    output = int((left - math.exp(min(claimed, _LARGEST)) * right).argmax())
+    return replace(
+        finding,
+        verdict=VIOLATED if most > delta * (1 + _ROUNDING) else NOT_REFUTED,
+        claimed=claimed,
+        worst=loss_at_delta(left, right, delta),
+        witness=(texts[pair[0]], texts[pair[1]], mechanism.output_texts[output]),
+    )
 
 
 def one_law_each(laws: Laws) -> tuple[NDArray[np.integer], int]:

@@ -111,8 +111,8 @@ def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
     changed |= {"relative_method": LOWER_BOUND} if row.get("relative_method") else {}
     if row.get("verdict") == NOT_REFUTED:
         changed |= {"verdict": NOT_CHECKED, "delta_at_claim": None}
-    known = {name: value for name, value in changed.items() if name in row}
-    return row | known | {"average": row["average_low"], "method": AT_LEAST}
+    there = {name: value for name, value in changed.items() if name in row}
+    return row | there | {"average": row["average_low"], "method": AT_LEAST}
 
 
 def _tables(request: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

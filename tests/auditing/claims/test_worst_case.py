@@ -460,7 +460,7 @@ def test_half_of_a_sample_are_neighbours(folder: Path) -> None:
     """Between which a claim that grows with the distance is tightest."""
     mechanism = make("santext", folder / "vectors.npz")
     outputs = mechanism.laws(mechanism.inputs[:1]).outputs
-    some = worst_case._sample(mechanism, 5.0, list(mechanism.inputs), 20, 0)
+    some = worst_case._sample(mechanism, 5.0, list(mechanism.inputs), 20, seed=0)
     pairs = np.array(list(itertools.combinations(range(20), 2)))
     at_random = np.random.default_rng(0).choice(list(mechanism.inputs), 20, replace=False).tolist()
     near, far = (np.sort(pair_claims(mechanism, 5.0, texts, pairs))[:10].mean() for texts in (some, at_random))
