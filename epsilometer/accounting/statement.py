@@ -41,6 +41,9 @@ APPROXIMATION = "approximation"
 PUBLISHED, PUBLISHED_BY_ANGLE = "published", "published, by angle"
 
 
+_SCHEDULED = "how many examples there are, which batches are computed from"
+
+
 @dataclass(frozen=True)
 class Statement:
     """One epsilon of a training, in nats, for one example of its training set.
@@ -65,7 +68,12 @@ class Statement:
         """The claim that the upper end makes; None of an approximation, which makes none."""
         if self.accountant == APPROXIMATION:
             return None
-        return Guarantee(self.upper, Granularity.EXAMPLE, self.neighbours, self.delta)
+        if not self.upper:
+            return Guarantee.of_delta(self.delta, Granularity.EXAMPLE, self.neighbours)
+        added = self.neighbours is Neighbours.ADDED_OR_REMOVED
+        return Guarantee(
+            self.upper, Granularity.EXAMPLE, self.neighbours, self.delta, public=_SCHEDULED if added else None
+        )
 
     @property
     def between(self) -> str:

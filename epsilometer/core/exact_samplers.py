@@ -14,6 +14,7 @@ function of the logarithms alone, so that stored `Weights` are the same as weigh
 from __future__ import annotations
 
 import os
+import sys
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -85,8 +86,8 @@ class Weights:
 
     @property
     def bytes(self) -> int:
-        """The memory that the arrays take."""
-        return self.outputs.nbytes + self.ends.nbytes
+        """The memory that the arrays and the big integers take."""
+        return self.outputs.nbytes + self.ends.nbytes + sum(map(sys.getsizeof, self.reached))
 
 
 class WeightCache:

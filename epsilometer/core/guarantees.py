@@ -33,7 +33,9 @@ class Neighbours(StrEnum):
     ANY = "any"  # any two inputs of the unit's domain (local differential privacy)
     SAME_LENGTH = "same length"  # any two texts with the same number of units; the number itself is not protected
     # Of training sets, whose examples are the units:
-    ADDED_OR_REMOVED = "added or removed"  # one has an example more; how many there are is protected
+    ADDED_OR_REMOVED = (
+        "added or removed"  # one has an example more; see `Guarantee.public` for their number
+    )
     REPLACED = "replaced"  # one example differs; how many there are is public
     ZEROED = "zeroed"  # in one an example counts as if it said nothing; how many there are is public
 

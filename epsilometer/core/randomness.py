@@ -28,6 +28,7 @@ from epsilometer.core.exact_samplers import ExactDraws
 _MULTIPLIER = np.array(0xD2511F53, np.uint64), np.array(0xCD9E8D57, np.uint64)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _LOW, _SHIFT, _CELL = (np.array(number, np.uint64) for number in (0xFFFFFFFF, 32, 11))
+_BELOW_ONE = 1 - 2.0**-53
 _CHUNK = 1 << 14  # counters at a time: the working arrays stay in the processor's cache
 
 
@@ -86,13 +87,13 @@ def _round_keys(key: tuple[int, int]) -> list[list[NDArray[np.uint64]]]:
     return [[np.array(word) for word in row] for row in words & _LOW]
 
 
-def _open_unit(words: NDArray[np.uint64], out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def open_unit(words: NDArray[np.uint64], out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """The midpoint of one of 2^53 cells of (0, 1), chosen by 64 random bits: never 0, never 1."""
     out = np.empty(words.shape) if out is None else out
     out[...] = words >> _CELL
-    out += 0.5
+    out += 0.5  # of the last cell rounds up to 2^53
     out *= 2.0**-53
-    return out
+    return np.minimum(out, _BELOW_ONE, out=out)
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class Noise:
                 for half in halves:
                     high, low = words[2 * half : 2 * half + 2]
                     np.left_shift(high, _SHIFT, high)
-                    _open_unit(np.bitwise_or(high, low, high), out[2 * block + half - first, part])
+                    open_unit(np.bitwise_or(high, low, high), out[2 * block + half - first, part])
         return out.T
 
     def ragged(self, lengths: NDArray[np.integer], draws: int = 1) -> NDArray[np.float64]:
@@ -152,7 +153,7 @@ class Noise:
             for half in (0, 1):
                 high, low = words[2 * half : 2 * half + 2]
                 np.left_shift(high, _SHIFT, high)
-                _open_unit(np.bitwise_or(high, low, high), out[part, half])
+                open_unit(np.bitwise_or(high, low, high), out[part, half])
         unused = 2 * ends[counts % 2 == 1] - 1
         numbers = np.delete(out, unused) if len(unused) else out
         return numbers.reshape(-1, draws)
@@ -167,7 +168,7 @@ class Noise:
         )
 
     def _from_the_system(self, count: int) -> NDArray[np.float64]:
-        return _open_unit((self.exact or ExactDraws()).words(count))
+        return open_unit((self.exact or ExactDraws()).words(count))
 
     def _words(
         self, trials: NDArray[np.int64], blocks: NDArray[np.int64]

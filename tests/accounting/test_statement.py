@@ -44,7 +44,9 @@ def test_a_gaussian_training_for_both_relations() -> None:
     claim = added.guarantee
     assert claim is not None
     assert (claim.epsilon, claim.granularity, claim.delta) == (added.upper, Granularity.EXAMPLE, 1 / 5_056)
-    assert claim.describe().endswith("per example, delta 0.000197785; training sets with one example added or removed")
+    of, public = claim.describe().split("; public: ")
+    assert of.endswith("per example, delta 0.000197785; training sets with one example added or removed")
+    assert "how many examples" in public, "the rate and the number of steps are computed from it"
 
 
 def test_disjoint_batches_are_not_accounted_as_coins() -> None:
@@ -174,3 +176,11 @@ def test_a_delta_that_lets_an_example_be_published_is_named() -> None:
     schedule = Poisson(100, 10, 1)
     assert caveat(schedule, 0.009) is None
     assert "allows one text to be published outright" in str(caveat(schedule, 0.01))
+
+
+def test_a_training_that_loses_next_to_nothing_claims_its_delta() -> None:
+    """Where the whole loss fits into delta, epsilon is 0."""
+    statement = account(Gaussian(300), Poisson(1000, 100, 1), 1e-2)[0]
+    assert statement.upper == 0
+    claim = statement.guarantee
+    assert (claim.epsilon, claim.delta) == (0.0, 1e-2)

@@ -425,3 +425,10 @@ def test_published_moved_words_are_those_of_the_audited_mechanism(folder: Path, 
     common = counts.sum(axis=0) >= 20
     table = np.column_stack([counts[:, common], counts[:, ~common].sum(axis=1) + 1])
     assert stats.chi2_contingency(table).pvalue > ALPHA
+
+
+def test_the_cache_counts_all_that_it_keeps() -> None:
+    """Weights over thousands of nats take big integers, most of the memory."""
+    weights = Weights.of(-np.linspace(0, 6000, 5000))
+    kept = weights.outputs.nbytes + weights.ends.nbytes
+    assert weights.bytes > 10 * kept

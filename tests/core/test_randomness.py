@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from epsilometer.core import system
-from epsilometer.core.randomness import Noise, _rounds
+from epsilometer.core.randomness import Noise, _rounds, open_unit
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,8 @@ def test_numbers_of_late_trials_are_those_of_their_counter() -> None:
     trials = np.array([0, 5, 2**32 - 1, 2**32, 2**40 + 3])
     for noise in (Noise.named(trials, "late"), Noise.named(trials[:3], "late")):
         np.testing.assert_array_equal(noise.uniforms(4), noise.ragged(np.full(len(noise), 4)).reshape(-1, 4))
+
+
+def test_no_uniform_is_an_end_of_the_interval() -> None:
+    ends = open_unit(np.array([0, 2**64 - 1], np.uint64))
+    assert 0 < ends[0] < ends[1] < 1

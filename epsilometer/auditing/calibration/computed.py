@@ -28,7 +28,8 @@ Watch = Callable[[float, float], None]
 class Met:
     """low, high: the epsilon at the target lies in between; best: where it is expected, None where there is none.
 
-    status: FOUND, UNDECIDED (the figure's error leaves a wider interval than asked for), OUTSIDE (the target is not met
+    status: FOUND, UNDECIDED (the figure's error leaves a wider interval than asked for, or leaves open whether the
+    target is met within the range or beyond the end of it that is `low` or `high`), OUTSIDE (the target is not met
     between the smallest and the largest epsilon, so that `low` is 0 or `high` infinite) or FALLING (the figure is above
     the target at the smallest epsilon and below it at the largest: it falls through the target in between). figures:
     what was computed, by epsilon.
@@ -102,7 +103,8 @@ def _between(
         else:
             below, above = (point, above) if side < 0 else (below, point)
             unsure = [other for other in unsure if below <= other <= above]
-    status = FOUND if above / below <= width else UNDECIDED
+    beyond = {below, above} & {min(ends), max(ends)} & {*unsure}  # an end of the range, and perhaps not of the answer
+    status = FOUND if above / below <= width and not beyond else UNDECIDED
     best = _expected(figures, target, below, above)
     return Met(status, below, above, best, figures=dict(sorted(figures.items())))
 

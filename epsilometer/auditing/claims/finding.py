@@ -15,9 +15,10 @@ class Finding:
     verdict:  violated, not refuted, not testable, not checked, or no claim.
     reason:   why a claim is not testable or not checked and what to do about it, what a check by draws could not see,
               and whether noise is as claimed; or None.
-    worst:    the loss of the witness, at least 0; infinite where an output is possible under one input only. claimed:
-              what is claimed for its pair. The witness is where their difference is least. None where nothing was
-              compared.
+    worst:    the loss of the witness, at least 0; infinite where an output is possible under one input only. With a
+              delta, where the law does not meet the claim without it: the loss at this delta of the pair whose delta is
+              largest at what is claimed. claimed: what is claimed for its pair. The witness is where their difference
+              is least. None where nothing was compared.
     witness:  the inputs x, x' and the output y; of draws it may be an event, in words.
     bound:    where the structure of the law gives one: no pair of the whole vocabulary exceeds its claim by more.
     testable: the largest claim that so many draws could refute, had the most frequent output at one input never come

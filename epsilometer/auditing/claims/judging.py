@@ -28,12 +28,13 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
     rows: list[dict[str, Any]] = []
     if mechanism is not None and isinstance(mechanism, HasInputs) and callable(getattr(mechanism, "laws", None)):
         for epsilon in epsilons:
-            if is_sampled(mechanism, epsilon):  # the claim has a delta
+            if is_sampled(mechanism, epsilon):
                 continue
             finding = check_claim(mechanism, epsilon, inputs=_INPUTS, entries=_ENTRIES, bounded=False)
             claim = describe(mechanism.guarantee(epsilon))
             rows.append(
                 {"epsilon": stored(epsilon), "claim": claim, "verdict": finding.verdict, "reason": finding.reason}
+                | {"method": finding.method}
             )
             if finding.verdict == VIOLATED:
                 note(

@@ -2,22 +2,27 @@
 
 Units are drawn independently of each other (`Laws`), so their losses add up, while a claim for whole texts stays what
 it was. And whoever sees the units sees how many there are: between texts of different numbers of units the loss is
-infinite, unless some output is the empty text.
+infinite, unless some output is the empty text. What is drawn for a unit may depend on the units beside it, so that a
+claim that counts the units in which texts differ counts too little.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import reduce
+from itertools import combinations
 
 import numpy as np
 
 from epsilometer.auditing.claims.finding import Finding
 from epsilometer.auditing.claims.verdicts import VIOLATED, pair_claims, rounding
+from epsilometer.auditing.claims.with_delta import loss_at
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 
 MOST = 1000  # repetitions
 _POWERS = tuple(2**i for i in range(1, 9))  # repetitions that are tried: a claim may grow up to some length
+_OUTPUTS = 1 << 22  # of all units together, up to which they are enumerated
 _NEVER = -1e300  # stands for ln 0, so that differences stay numbers
 
 
@@ -40,17 +45,40 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
         if math.isfinite(claimed):
             reason = f"what is released shows whether a text has {units} or {2 * units} units"
             return _violated(finding, reason, (first, twice, output), claimed=claimed, worst=math.inf)
+    delta = claim.delta if (claim := mechanism.guarantee(finding.epsilon)) else 0.0
     same_laws = all(np.array_equal(rows.row(i + 2), np.tile(rows.row(i), 2)) for i in range(2))
-    for count in _repetitions(finding) if same_laws else [2]:
+    for count in _repetitions(finding) if same_laws and not delta else [2]:
         longer = _repeated(first, count), _repeated(second, count)
         claimed = _claimed(mechanism, finding.epsilon, *longer)
-        if same_laws and count * (finding.worst or 0.0) <= claimed + rounding(claimed):
+        if same_laws and not delta and count * (finding.worst or 0.0) <= claimed + rounding(claimed):
             continue
-        loss = _loss(mechanism, finding.epsilon, *longer)  # by its own law: a mechanism may read so many words alone
+        # By its own law: a mechanism may read so many words alone.
+        loss = _loss(mechanism, finding.epsilon, *longer, delta=delta)
         if loss > claimed + rounding(claimed):
             reason = f"units are drawn one by one, so that the losses of {count * units} add up"
             witness = *longer, _repeated(output, count)
             return _violated(finding, reason, witness, claimed=claimed, worst=loss)
+    return _of_neighbours(mechanism, finding, units=units, delta=delta)
+
+
+def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta: float) -> Finding:
+    """The finding, or a violated one if two longer texts lose more that differ in one of the witness's inputs.
+
+    As they do where what is drawn for a unit depends on its place, or on the units beside it.
+    """
+    assert isinstance(mechanism, HasLaws)
+    assert finding.witness is not None
+    first, second, output = finding.witness
+    texts = [f"{left} {right}" for left in (first, second) for right in (first, second)]
+    if mechanism.laws(texts).rows.lengths.tolist() != [2 * units] * len(texts):
+        return finding
+    for one, other in combinations(texts, 2):
+        claimed = _claimed(mechanism, finding.epsilon, one, other)
+        if math.isfinite(claimed):
+            loss = _loss(mechanism, finding.epsilon, one, other, delta=delta)
+            if loss > claimed + rounding(claimed):
+                reason = "what is drawn for a unit depends on its place, or on the units beside it"
+                return _violated(finding, reason, (one, other, _repeated(output, 2)), claimed=claimed, worst=loss)
     return finding
 
 
@@ -69,13 +97,22 @@ def _claimed(mechanism: Mechanism, epsilon: float, first: str, second: str) -> f
     return float(pair_claims(mechanism, epsilon, [first, second], np.array([[0, 1]]))[0])
 
 
-def _loss(mechanism: HasLaws, epsilon: float, first: str, second: str) -> float:
-    """The largest loss of any output between two texts of as many units."""
+def _loss(mechanism: HasLaws, epsilon: float, first: str, second: str, *, delta: float) -> float:
+    """The largest loss of any output between two texts of as many units.
+
+    With a delta, the loss at it of the pair that all units make up; 0 where they have too many outputs.
+    """
     laws = mechanism.laws([first, second])
     both = np.stack([laws.rows.row(0), laws.rows.row(1)], axis=1)
     pairs, often = np.unique(both, axis=0, return_counts=True)
-    here, there = (next(laws.log_probabilities(pairs[:, i], [epsilon])) for i in range(2))
-    difference = np.maximum(here, _NEVER) - np.maximum(there, _NEVER)
+    here, there = (np.maximum(next(laws.log_probabilities(pairs[:, i], [epsilon])), _NEVER) for i in range(2))
+    if delta:
+        if laws.outputs ** len(both) > _OUTPUTS:
+            return 0.0
+        repeated = np.repeat(np.arange(len(pairs)), often)
+        left, right = (reduce(np.multiply.outer, np.exp(table[repeated])).ravel() for table in (here, there))
+        return max(loss_at(left, right, delta), loss_at(right, left, delta))
+    difference = here - there
     loss = float(max(often @ difference.max(axis=1), -(often @ difference.min(axis=1))))
     return math.inf if loss > -_NEVER / 2 else loss
 

@@ -29,11 +29,12 @@ from epsilometer.auditing.estimation.successes import Prior, loss_at, success_bo
 from epsilometer.auditing.trials.sampling import is_shared
 from epsilometer.core.component import described
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import Granularity, Guarantee, at_budget
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, at_budget
 from epsilometer.core.mechanism import HasDistance, HasPublicTexts, Mechanism
 from epsilometer.text.words import words
 
 VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
+LARGEST_FOUND = "largest found"  # of some inputs: the method of a check by laws
 BY_LAW = "by its stated law"  # of a verdict that believes what the mechanism says of its outputs
 NOT_TESTABLE, NOT_CHECKED = "not testable", "not checked"
 _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # what outweighs what, the heaviest first
@@ -119,6 +120,11 @@ def pair_claims(
         return np.full(len(pairs), np.inf)
     if not isinstance(mechanism, HasDistance):
         whole = guarantee.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT) and guarantee.metric is None
+        if whole and guarantee.neighbours is Neighbours.SAME_LENGTH:
+            raise UserError(
+                f"{type(mechanism).__name__} claims something of texts of equal length alone, and says nowhere which "
+                "are; give it a method `distance(texts, pairs, epsilon)` that is 1 for these and infinite for others"
+            )
         return np.full(len(pairs), guarantee.epsilon if whole else np.inf, np.float64)
     distance = _distances(mechanism, epsilon, texts, pairs)
     if len(wrong := np.flatnonzero(~(distance >= 0))):
@@ -231,7 +237,8 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
     estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. What any of them violates is violated; else
     what any tested is not refuted; else not testable, not checked or no claim, in this order.
     Returns a row a mechanism and epsilon: mechanism, epsilon, claim, verdict, by (whose verdict it is: "audit", "exact
-    check by its stated law", "draws", "exact loss by its stated law", or several, joined by "and"; null where nothing
+    check by its stated law", "check of some inputs by its stated law", "draws", "exact loss by its stated law", "exact
+    loss of its latents by its stated law", or several, joined by "and"; null where nothing
     could be tested), reason (why a claim is not testable or not checked, what draws could not see, and what speaks
     against noise; else null).
     """
@@ -242,8 +249,18 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
     audited = estimates.select(
         *claim, "claim", "verdict", by=pl.lit("audit"), reason=pl.when(verdict=NOT_TESTABLE).then(untested)
     )
-    by = pl.when(pl.col("draws").is_null()).then(pl.lit(f"exact check {BY_LAW}")).otherwise(pl.lit("draws"))
-    by_loss = pl.lit(f"exact loss {BY_LAW}")
+    by = (
+        pl.when(pl.col("draws").is_not_null())
+        .then(pl.lit("draws"))
+        .when(method=LARGEST_FOUND)
+        .then(pl.lit(f"check of some inputs {BY_LAW}"))
+        .otherwise(pl.lit(f"exact check {BY_LAW}"))
+    )
+    by_loss = (  # a text that is computed from latents may lose less than they do
+        pl.when(pl.col("released").fill_null(True))
+        .then(pl.lit(f"exact loss {BY_LAW}"))
+        .otherwise(pl.lit(f"exact loss of its latents {BY_LAW}"))
+    )
     checked = claims.select(*claim, "claim", "verdict", by=by, reason="reason")
     computed = exact.select(*claim, "claim", "verdict", by=by_loss, reason=pl.lit(None, pl.String))
     return (

@@ -3,10 +3,12 @@
 For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x'). A mechanism
 with laws is enumerated, each input being a text of one unit, or of equally many with one law where a mechanism always
 releases that many (units are drawn independently, so their losses add up): the least slack c - L over all pairs of
-inputs and all outputs decides, to 1e-9. A mechanism without laws, and a claim with a delta, which no single output can
-break, is sampled (`monte_carlo`): the loss is then a lower bound at confidence 1 - alpha over all that was tried, and
-can refute the claim but never confirm it; where the mechanism is continuous noise on a vector, the noise itself is
-compared with the density that the proof needs (`noise_fit`).
+inputs and all outputs decides, to 1e-9; of a claim with a delta the largest sum over outputs (`with_delta`). Without
+laws a mechanism is sampled (`monte_carlo`): the loss is then a lower bound at confidence 1 - alpha over all that was
+tried, and can refute the claim but never confirm it; where the mechanism is continuous noise on a vector, the noise
+itself is compared with the density that the proof needs (`noise_fit`).
+
+The law is of the units: where the released text may show more of its source, a law within the claim upholds nothing.
 
 An audit sees an average adversary on real texts; this sees the worst pair, however rare.
 """
@@ -25,20 +27,37 @@ from epsilometer.auditing.claims.finding import Finding
 from epsilometer.auditing.claims.longer_texts import against_longer
 from epsilometer.auditing.claims.monte_carlo import COVERS_NOTHING, covers_some, monte_carlo, refutable_epsilons
 from epsilometer.auditing.claims.noise_fit import DRAWS, noise_p_value
-from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, pair_claims, rounding
+from epsilometer.auditing.claims.verdicts import (
+    LARGEST_FOUND,
+    NO_CLAIM,
+    NOT_CHECKED,
+    NOT_REFUTED,
+    VIOLATED,
+    pair_claims,
+    rounding,
+)
+from epsilometer.auditing.claims.with_delta import with_delta
 from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity
 from epsilometer.core.laws import Laws
+from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import HasBound, HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
 EXACT = 5000  # inputs up to which all pairs are enumerated
 SAMPLED = 200  # inputs among which all pairs are enumerated beyond that
 ENTRIES = 2e11  # input pairs times outputs that are enumerated: minutes
+_POOL = 2000  # inputs among which neighbours are looked for
 _BLOCK = 32  # inputs compared with all others at a time
 _LISTS_NOTHING = (
     "the mechanism lists no inputs and outputs; give it `inputs` and `output_texts`, and `laws` for an exact check "
     "(docs/your-own-mechanism.md)"
 )
+_SHOWS_MORE = (
+    "the released text may show more of its source than the units whose law is within the claim (`write`), which no "
+    "check of the law sees; audit it"
+)
+_NOT_LONGER = "texts longer than the inputs, which the claim covers, were not drawn from; an audit sees some"
 _NEVER = -1e300  # stands for ln 0, so that differences stay numbers
 _ALIKE = -1e300  # the excess of two inputs that are one to the mechanism: no witness while there is another pair
 
@@ -64,24 +83,24 @@ def check_claim(
     if not isinstance(mechanism, HasInputs):
         return Finding(epsilon, "not checked", NOT_CHECKED, _LISTS_NOTHING)
     texts = list(mechanism.inputs)
-    if claim.delta or not isinstance(mechanism, HasLaws):
+    if not isinstance(mechanism, HasLaws) or is_sampled(mechanism, epsilon):
         return _sampled(mechanism, epsilon, texts, alpha, seed=seed)
-    bound = mechanism.excess_bound(epsilon) if bounded and isinstance(mechanism, HasBound) else None
-    outputs = mechanism.laws(texts[:1]).outputs
-    if len(texts) <= max(inputs, SAMPLED) and len(texts) ** 2 * outputs <= entries:
-        finding = exact(mechanism, epsilon, texts, bound=bound)
-    else:
-        some = min(SAMPLED, len(texts), max(2, int(math.sqrt(entries / outputs))))
-        chosen = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])[:some]
-        finding = exact(mechanism, epsilon, [texts[i] for i in np.sort(chosen)], "largest found", bound=bound)
-    return against_longer(mechanism, finding) if finding.verdict == NOT_REFUTED else finding
+    finding = _by_law(mechanism, epsilon, texts, seed=seed, inputs=inputs, entries=entries, bounded=bounded)
+    if finding.verdict == NOT_REFUTED:
+        finding = against_longer(mechanism, finding)
+    if finding.verdict == NOT_REFUTED and shows_more(mechanism):
+        return replace(finding, verdict=NOT_CHECKED, reason=_SHOWS_MORE)
+    return finding
 
 
 def is_sampled(mechanism: Mechanism, epsilon: float) -> bool:
     """Whether `check_claim` draws, so that its verdict may be wrong with probability alpha."""
     claim = mechanism.guarantee(epsilon)
-    by_law = isinstance(mechanism, HasLaws) and not (claim and claim.delta)
-    return claim is not None and isinstance(mechanism, HasInputs) and not by_law
+    if claim is None or not isinstance(mechanism, HasInputs):
+        return False
+    if not isinstance(mechanism, HasLaws):
+        return True
+    return bool(claim.delta) and bool((mechanism.laws(mechanism.inputs[:1]).rows.lengths != 1).any())
 
 
 def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[float]:
@@ -91,8 +110,40 @@ def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[
     return refutable_epsilons(mechanism, epsilon, list(mechanism.inputs), seed=seed)
 
 
+def _by_law(
+    mechanism: Mechanism, epsilon: float, texts: Sequence[str], *, seed: int, inputs: int, entries: float, bounded: bool
+) -> Finding:
+    assert isinstance(mechanism, HasLaws)
+    bound = mechanism.excess_bound(epsilon) if bounded and isinstance(mechanism, HasBound) else None
+    outputs = mechanism.laws(texts[:1]).outputs
+    if len(texts) <= max(inputs, SAMPLED) and len(texts) ** 2 * outputs <= entries:
+        return exact(mechanism, epsilon, texts, bound=bound)
+    some = min(SAMPLED, len(texts), max(2, int(math.sqrt(entries / outputs))))
+    return exact(mechanism, epsilon, _sample(mechanism, epsilon, texts, some, seed), LARGEST_FOUND, bound=bound)
+
+
+def _sample(mechanism: Mechanism, epsilon: float, texts: Sequence[str], some: int, seed: int) -> list[str]:
+    """So many inputs: half of them at random, and the nearest neighbour of each among some of the others.
+
+    A claim that grows with the distance is tightest between near inputs.
+    """
+    order = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])
+    chosen, others = np.split(order[:_POOL], [(some + 1) // 2])
+    for here in chosen.tolist():
+        if len(chosen) == some or not len(others):
+            break
+        claims = pair_claims(mechanism, epsilon, texts, np.stack([np.full(len(others), here), others], axis=1))
+        nearest = int(claims.argmin())
+        chosen, others = np.append(chosen, others[nearest]), np.delete(others, nearest)
+    return [texts[i] for i in np.sort(chosen)]
+
+
 def _sampled(mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: float, seed: int) -> Finding:
+    claim = mechanism.guarantee(epsilon)
+    assert claim is not None
     finding = monte_carlo(mechanism, epsilon, texts, alpha=alpha, seed=seed)
+    if finding.verdict == NOT_REFUTED and claim.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT):
+        finding = replace(finding, reason="; ".join(filter(None, (finding.reason, _NOT_LONGER))))
     p = noise_p_value(mechanism, epsilon, texts, seed)
     if p is None:
         return finding
@@ -100,6 +151,8 @@ def _sampled(mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: 
         fits = finding.reason and f"the noise has the claimed density, as far as {DRAWS:,} draws show (p = {p:.2g})"
     else:
         fits = f"the noise does not have the density that the claim needs (p = {p:.2g})"
+        if finding.verdict == NOT_REFUTED:  # draws see little, and what the proof rests on is not so
+            finding = replace(finding, verdict=NOT_CHECKED)
     reason = "; ".join(part for part in (finding.reason, fits) if part) or None
     return replace(finding, noise_p=p, reason=reason)
 
@@ -139,7 +192,7 @@ def exact(
     difference = table[pair[0]] - table[pair[1]]
     output = int(np.abs(difference).argmax())
     left, right = pair if difference[output] > 0 else pair[::-1]
-    return Finding(
+    finding = Finding(
         epsilon,
         method,
         VIOLATED if best > 0 else NOT_REFUTED,
@@ -151,6 +204,10 @@ def exact(
         bound=bound,
         largest=_unbounded(largest),
     )
+    claim = mechanism.guarantee(epsilon)
+    if finding.verdict == VIOLATED and claim and claim.delta:
+        return with_delta(mechanism, finding, texts, table, claim.delta)
+    return finding
 
 
 def one_law_each(laws: Laws) -> tuple[NDArray[np.integer], int]:

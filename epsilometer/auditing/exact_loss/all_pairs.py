@@ -143,8 +143,9 @@ def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[fl
         for unit in zip(pure_losses(laws, units), turned, error_bounds(laws, units), strict=True):
             (first, second, loss), (_, _, other_way), (_, _, log_error) = unit
             guess, once = guess_losses(log_error), first[:, None] < second
+            largest = np.maximum(loss, other_way)  # which no guess loss exceeds
             x, other = (np.broadcast_to(number, loss.shape)[once] for number in (first[:, None], second))
-            figures = (np.maximum(loss, other_way), guess.low, guess.high)
+            figures = (largest, np.minimum(guess.low, largest), np.minimum(guess.high, largest))
             parts.append(pl.DataFrame([x, other, *(figure[once] for figure in figures)], schema=dict(_PAIRS)))
         yield pl.concat(parts)
 
@@ -157,9 +158,11 @@ def pure_losses(laws: Laws, units: UnitLaws) -> Iterator[Block]:
 def error_bounds(laws: Laws, units: UnitLaws) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Bracket[Array]]]:
     """Yields blocks like `pure_losses`, with bounds [n, m] on the logarithm of each pair's Bayes error."""
     for first, second, log_rho in _summed(laws, units.rows, units.log_overlap):
+        rounding = np.finfo(float).eps * laws.outputs * (1 + laws.rows.lengths[first][:, None])
+        high, low = np.minimum(log_rho + rounding, 0.0), log_rho - rounding
         # 1 - sqrt(1 - rho^2) = rho^2 / (1 + sqrt(1 - rho^2)), which stays exact where rho is small
-        low = 2 * log_rho - np.log1p(np.sqrt(-np.expm1(2 * log_rho))) - np.log(2)
-        yield first, second, Bracket(low, log_rho - np.log(2))
+        low = 2 * low - np.log1p(np.sqrt(-np.expm1(2 * low))) - np.log(2)
+        yield first, second, Bracket(low, high - np.log(2))
 
 
 def _summed(laws: Laws, rows: NDArray[np.int64], of_units: Array) -> Iterator[Block]:

@@ -29,6 +29,7 @@ from epsilometer.runtime.scaling import run
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
 _POINTS = 512  # grid points, at least, between no loss and a unit's largest
+_STEP = 1000.0  # nats, at most, between grid points
 _HUGE = 1000.0  # nats; for larger losses the allowed width grows with the loss
 _SHARE = 4  # blocks for each worker at least, so that the last ones do not leave most workers idle
 _FINER = 4  # grids to try at most, each four times as fine as the one before
@@ -91,10 +92,11 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
     largest = max((loss_range(a, b) for a, b in pairs), default=0.0)
     # n units on a grid of step h cause an error of some n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a grid point,
     # so a law whose losses all have one size, as in randomised response, is not moved at all.
-    points = max(_POINTS, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
-    most = max(_POINTS, _ENTRIES // (2 * len(pairs))) if len(pairs) * laws.shape[1] > _ENTRIES else math.inf
+    least = max(_POINTS, math.ceil(largest / _STEP))
+    points = max(least, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
+    most = max(least, _ENTRIES // (2 * len(pairs))) if len(pairs) * laws.shape[1] > _ENTRIES else math.inf
     if points > most:
-        losses = Product([unit_losses(a, b, largest / _POINTS or 1.0) for a, b in pairs])
+        losses = Product([unit_losses(a, b, largest / least or 1.0) for a, b in pairs])
         if losses.certain:
             return losses
         points = int(most)

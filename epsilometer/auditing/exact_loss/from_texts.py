@@ -18,6 +18,7 @@ from epsilometer.auditing.trials.sampling import sample
 from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, check_epsilons, stored
+from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import HasLaws, Mechanism, budgets, check_guarantees
 from epsilometer.runtime.progress import note
 
@@ -83,6 +84,11 @@ def exact_pairs(
     built = as_mechanism(mechanism, settings, texts)
     if not isinstance(built, HasLaws):
         raise UserError("pairs are compared by their laws; give the mechanism `laws` (docs/your-own-mechanism.md)")
+    if shows_more(cast(Mechanism, built)):
+        raise UserError(
+            "the released text may show more of its source than the units whose laws are compared (`write`), so that "
+            "no bound of a pair's loss holds; take exact_loss, which says so, or a layout that shows no more"
+        )
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
     check_guarantees(built, at)
     tables = every_pair(cast(Mechanism, built), texts, at)

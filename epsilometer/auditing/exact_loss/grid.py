@@ -19,9 +19,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core.errors import UserError
+
 Array = NDArray[np.float64]
 _ONE_SCALE = 600.0  # nats between the largest and the smallest of weights that are summed in one scale
-_DENSE = 1 << 20  # up to this many grid points, weights are summed by counting, not by sorting
+_LONGEST = 1400.0  # nats: e^(step / 2) of a longer step overflows
+_ROUNDING = 1e-15  # relative error of a sum of weights
+_DENSE = 8  # up to so many grid points an output, weights are summed by counting, not by sorting
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ class UnitLosses:
         """Returns the same losses on a grid whose step is `factor` times as long."""
         step = self.step * factor
         losses = np.asarray(self.places * self.step, np.float64)
-        places, log_weights, gap = _split(losses, self.log_weights, step)
+        first, second = self.log_weights + losses / 2, self.log_weights - losses / 2
+        places, log_weights, gap = _split(first, second, losses, step)
         return replace(
             self, step=step, places=places, log_weights=log_weights, moved=self.moved + step, gap=self.gap + gap
         )
@@ -67,16 +72,17 @@ class UnitLosses:
 
 def unit_losses(first: Array, second: Array, step: float) -> UnitLosses:
     """Returns the losses between two laws [outputs], given as natural logarithms, on a grid of this step in nats."""
-    gone, total = (0.0, 0.0), first + second
-    if (common := np.isfinite(total)).all():
-        losses = first - second
-    else:
-        gone = (_mass(first[np.isneginf(second)]), _mass(second[np.isneginf(first)]))
-        losses, total = first[common] - second[common], total[common]
+    gone, apart = (0.0, 0.0), (False, False)
+    if not (common := np.isfinite(first + second)).all():
+        alone = first[np.isneginf(second)], second[np.isneginf(first)]
+        gone = (_mass(alone[0]), _mass(alone[1]))
+        apart = (bool(np.isfinite(alone[0]).any()), bool(np.isfinite(alone[1]).any()))  # however rare: mass underflows
+        first, second = first[common], second[common]
+    losses = first - second
     if not len(losses):
         return UnitLosses(step, np.empty(0, np.int64), np.empty(0), gone, largest=(math.inf, math.inf))
-    largest = (math.inf if gone[0] else float(losses.max()), math.inf if gone[1] else -float(losses.min()))
-    places, log_weights, gap = _split(losses, total / 2, step)
+    largest = (math.inf if apart[0] else float(losses.max()), math.inf if apart[1] else -float(losses.min()))
+    places, log_weights, gap = _split(first, second, losses, step)
     return UnitLosses(step, places, log_weights, gone, largest=largest, moved=step, gap=gap)
 
 
@@ -87,42 +93,63 @@ def loss_range(first: Array, second: Array) -> float:
     return float(loss.max()) if np.isfinite(loss).all() else float(loss[np.isfinite(loss)].max(initial=0.0))
 
 
-def _split(losses: Array, log_weights: Array, step: float) -> tuple[NDArray[np.int64], Array, float]:
-    """Returns the grid points of losses [n] with log-weights [n], the points' log-weights, and the gap."""
+def _split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDArray[np.int64], Array, float]:
+    """Returns the grid points of losses [n] between log-laws [n], ascending; the points' log-weights; and the gap.
+
+    As mu = P e^(-l / 2) = P' e^(l / 2), what all outputs between g and g + h give to both follows from sums that are
+    preserved, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) is given to g + h, and
+    b - u e^(-h / 2) to g.
+    """
+    if step > _LONGEST:
+        raise UserError(
+            f"losses of units up to {np.abs(losses).max():.3g} nats are more than a grid of them can hold; choose a "
+            "smaller epsilon"
+        )
     below = np.floor(losses / step)
-    half = np.clip((losses - below * step) / 2, 0, step / 2)
-    up, down = np.sinh(half) / math.sinh(step / 2), np.sinh(step / 2 - half) / math.sinh(step / 2)
-    places, summed = _added(below.astype(np.int64), log_weights, down, up)
-    return places, summed, 2 * math.sinh(step / 2) * float((up * down).max())
+    half_way = float(np.abs(losses - (below + 0.5) * step).min())
+    offset = min(max(step / 2 - half_way, 0.0), step / 2)
+    gap = 2 * math.sinh(offset / 2) * math.sinh((step - offset) / 2) / math.sinh(step / 2)
+    starts, peaks, a, b = _sums(first, second, below, step)
+    rounding = _ROUNDING * (1 + np.abs(starts) * (step / 2))
+    upper = np.where(a - b > rounding * (a + b), a - b, 0.0) / (2 * math.sinh(step / 2))
+    lower = b - upper * math.exp(-step / 2)
+    with np.errstate(divide="ignore"):
+        lower = np.log(np.where(lower > rounding * b, lower, 0.0)) + peaks
+        upper = np.log(upper) + peaks
+    met = np.flatnonzero(np.diff(starts) == 1)  # g + h is the next point below
+    lower[met + 1] = np.logaddexp(lower[met + 1], upper[met])
+    upper[met] = -np.inf
+    places, log_weights = np.stack([starts, starts + 1], axis=1).ravel(), np.stack([lower, upper], axis=1).ravel()
+    used = np.flatnonzero(log_weights > -np.inf)
+    return places[used], log_weights[used], gap
 
 
-def _added(below: NDArray[np.int64], log_weights: Array, lower: Array, upper: Array) -> tuple[NDArray[np.int64], Array]:
-    """Returns the distinct places, ascending, and ln of the sum of the weights at each.
+def _sums(first: Array, second: Array, below: Array, step: float) -> tuple[NDArray[np.int64], Array, Array, Array]:
+    """Returns the distinct places [m], ascending, ln of the scales of both sums at each, a and b.
 
-    below: places [n], which get the share lower [n] of e^log_weights; the place after each gets the share upper [n].
+    below: [n] the place below the loss of each output.
+
     Where weights differ by more than a float's range, every place is summed in the scale of its own largest: in one for
     all, weights of e^-1000 would vanish, and sqrt(P P') is that small where P is nearly 1 and P' is e^-2000, if other
     outputs are likely under both.
     """
-    first = int(below.min())
-    size = int(below.max()) - first + 2
-    if size <= _DENSE:
-        places, at = first + np.arange(size), below - first
-        after = at + 1
+    lowest, log_weights, half = int(below.min()), (first + second) / 2, below * (step / 2)
+    size = int(below.max()) - lowest + 1
+    if size <= _DENSE * len(below):
+        starts, at = lowest + np.arange(size), below.astype(np.int64) - lowest
     else:
-        places, both = np.unique(np.concatenate([below, below + 1]), return_inverse=True)
-        at, after = np.split(both, 2)
-    peaks = np.full(len(places), log_weights.max())
-    if log_weights.min() >= peaks[0] - _ONE_SCALE:
-        of_lower = of_upper = np.exp(log_weights - peaks[0])
-    else:
+        starts, at = np.unique(below.astype(np.int64), return_inverse=True)
+    peaks = np.full(len(starts), log_weights.max())
+    if log_weights.min() < peaks[0] - _ONE_SCALE:
         peaks[:] = -np.inf
         np.maximum.at(peaks, at, log_weights)
-        np.maximum.at(peaks, after, log_weights)
-        of_lower, of_upper = np.exp(log_weights - peaks[at]), np.exp(log_weights - peaks[after])
-    summed = np.bincount(at, of_lower * lower, len(places)) + np.bincount(after, of_upper * upper, len(places))
-    used = np.flatnonzero(summed)
-    return places[used].astype(np.int64), np.log(summed[used]) + peaks[used]
+        scale = peaks[at]
+    else:
+        scale = peaks[0]
+    a = np.asarray(np.bincount(at, np.exp(first - half - scale), len(starts)), np.float64)
+    b = np.asarray(np.bincount(at, np.exp(second + half - scale), len(starts)), np.float64)
+    used = np.flatnonzero(a + b)
+    return starts[used], peaks[used], a[used], b[used]
 
 
 def _mass(log_law: Array) -> float:

@@ -66,7 +66,9 @@ def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
     t = distances[distances > 0]
     if not len(t):
         return Bracket(np.zeros(len(levels)), np.zeros(len(levels)))
-    return _deltas(t, levels, _least(t), math.log(tolerance / 2))
+    bracket = _deltas(t, levels, _least(t), math.log(tolerance / 2))
+    apart = -np.expm1(np.minimum(levels / 2 + _log_moment(t, 0.0), 0.0))  # 1 - delta <= e^(level / 2) sum sqrt(P P')
+    return Bracket(np.maximum(bracket.low, apart * (1 - 1e-12)), bracket.high)
 
 
 def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:

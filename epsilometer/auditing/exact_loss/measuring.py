@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import pair_claims
+from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, pair_claims
 from epsilometer.auditing.exact_loss import by_draws, by_laws, latents
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, raised, relative
 from epsilometer.auditing.exact_loss.candidate_sets import among_sets
@@ -106,9 +106,13 @@ def measure(
 
 def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
     """A row of units that can be read from a text which shows more of its source: that loses at least as much."""
-    open_ends = {"average_high": math.inf, "delta_at_4": 1.0, "all_high": math.inf, "all_delta_at_4": 1.0}
-    ends = {name: end for name, end in open_ends.items() if name in row}
-    return row | ends | {"average": row["average_low"], "error": None, "method": AT_LEAST}
+    changed: dict[str, Any] = {"average_high": math.inf, "delta_at_4": 1.0, "all_high": math.inf, "all_delta_at_4": 1.0}
+    changed |= dict.fromkeys(("median", "q95", "worst", "error"))
+    changed |= {"relative_method": LOWER_BOUND} if row.get("relative_method") else {}
+    if row.get("verdict") == NOT_REFUTED:
+        changed |= {"verdict": NOT_CHECKED, "delta_at_claim": None}
+    known = {name: value for name, value in changed.items() if name in row}
+    return row | known | {"average": row["average_low"], "method": AT_LEAST}
 
 
 def _tables(request: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -56,6 +56,7 @@ _FAR = 20.0  # the law is tilted if the squared mean of L is more than this many
 _CERTAIN = -300.0  # ln rho below which texts are told apart for certain, and Bhattacharyya's bounds suffice
 _NOTHING = -40.0  # ln of a number that does not change 1 in any digit when it is subtracted
 _LARGE = 700.0  # nats: larger exponents overflow
+_FAR_LEVEL = 600.0  # nats: above it differences are taken output by output
 _LOWEST = -20.0  # the lowest level in nats; only a trade-off curve needs negative levels
 
 
@@ -217,6 +218,9 @@ class Product:
         other = _above(law.shares * np.exp(-np.maximum(law.losses, _LOWEST)))
         first = np.searchsorted(law.losses, levels)
         middle = np.maximum(above[first] - np.exp(np.minimum(levels, _LARGE)) * other[first], 0.0)
+        for i in np.flatnonzero(levels > _FAR_LEVEL):  # where `other` underflows
+            beyond = slice(first[i], None)
+            middle[i] = -law.shares[beyond] @ np.expm1(levels[i] - law.losses[beyond])
         near, beyond = np.searchsorted(law.losses, (levels - law.reach, levels + law.reach))
         missing = law.gap * math.exp(min(law.reach / 2, _LARGE)) * (above[near] - above[beyond] + error)
         scale = math.exp(law.log_total)

@@ -132,3 +132,15 @@ def test_points_that_turn_out_to_lie_outside_of_the_interval_are_left_alone() ->
     met = meet(counted, 1.05, 1.0, 4.0, width=1.01, watch=lambda low, high: None)
     assert met.status == FOUND
     assert met.low < 1.2 <= met.high
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "target", "crossing"), [(0.98, 1.03, 1.0, 1 / 1.02), (0.97, 1.02, 10.0, 10 / 0.98)]
+)
+def test_an_end_of_the_range_is_no_end_of_the_answer_where_the_error_leaves_it_open(
+    low: float, high: float, target: float, crossing: float
+) -> None:
+    """The figure at an end may lie on either side of the target, which is met just beyond."""
+    met = search(lambda epsilon: (low * epsilon, high * epsilon), target, 1.0, 10.0, width=1.04)
+    assert not met.low <= crossing <= met.high
+    assert met.status == UNDECIDED

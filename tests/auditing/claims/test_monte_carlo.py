@@ -299,6 +299,8 @@ def test_other_noise_than_the_claim_needs_is_seen(words: Path, wrong: Any) -> No
     assert noise_p_value(mechanism, 20, mechanism.inputs) < 1e-6
     finding = check_claim(mechanism, 20)
     assert "does not have the density" in finding.reason
+    for epsilon in (20, *extra_epsilons(mechanism, 20)):
+        assert check_claim(mechanism, epsilon).verdict != NOT_REFUTED, "its only support is gone"
 
 
 def test_the_noise_check_of_few_vectors_does_not_hang_on_their_last_bits() -> None:

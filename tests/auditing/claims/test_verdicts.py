@@ -168,6 +168,15 @@ def test_a_check_by_draws_is_not_called_exact() -> None:
     assert (row["verdict"], row["by"]) == (NOT_REFUTED, "draws")
 
 
+def test_nor_is_a_check_of_some_inputs_and_latents_are_no_texts() -> None:
+    cell = {"mechanism": "m", "epsilon": 2.0, "claim": "2 per word"}
+    claims = pl.DataFrame([cell | {"verdict": NOT_REFUTED, "method": "largest found"}], schema=dict(CLAIMS))
+    none = pl.DataFrame(schema=dict(ESTIMATES))
+    assert overall(none, claims, NO_EXACT)["by"].to_list() == ["check of some inputs by its stated law"]
+    exact = pl.DataFrame([cell | {"verdict": VIOLATED, "released": False}], schema=dict(EXACT))
+    assert overall(none, claims, exact)["by"].to_list() == ["exact loss of its latents by its stated law"]
+
+
 def _why(verdict: str) -> str | None:
     return f"why {verdict}" if verdict in (NOT_TESTABLE, NOT_CHECKED) else None
 

@@ -15,9 +15,13 @@ from scipy.special import log_softmax
 import epsilometer
 from epsilometer.auditing.exact_loss import all_pairs, unit_laws
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, error_bounds, pure_losses, relative
+from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.pairs import all_of
+from epsilometer.auditing.exact_loss.products import Product
 from epsilometer.core.errors import UserError
+from epsilometer.core.laws import Laws
+from epsilometer.core.ragged import Ragged
 from tests.support.spelled import Spelled
 
 LETTERS = 3
@@ -140,3 +144,15 @@ def test_the_pairs_of_a_corpus_are_in_order() -> None:
     pairs = all_of(TEXTS)
     assert pairs.numbers.tolist() == [list(pair) for pair in combinations(range(len(TEXTS)), 2)]
     assert pairs.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-8, 1e-7, 1e-5])
+def test_losses_next_to_nothing_lie_between_their_bounds(epsilon: float) -> None:
+    """Twenty units that each lose so little that the overlap of their laws rounds to 1."""
+    law = log_softmax(epsilon * np.random.default_rng(2).normal(size=(2, 1000)), axis=1)
+    rows = Ragged.of([[0] * 20, [1] * 20])
+    laws = Laws(rows, 1000, lambda rows, epsilons: (law[rows] for _ in epsilons))
+    true = Product([unit_losses(law[0], law[1], epsilon / 100)] * 20).log_error()
+    (_, _, bounds) = next(error_bounds(laws, unit_laws.unit_laws(laws, np.arange(2), [1.0])[0]))
+    assert bounds.low[0, 1] <= true.low
+    assert bounds.high[0, 1] >= true.high

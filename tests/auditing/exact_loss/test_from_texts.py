@@ -219,6 +219,12 @@ def test_a_text_that_shows_more_than_its_words_loses_at_least_what_these_do(word
     assert set(more["method"]) == {"at least"}
     assert more.select("average_high", "all_high").row(0) == (math.inf, math.inf)
     assert more.select("delta_at_4", "all_delta_at_4").row(0) == (1.0, 1.0)
+    assert set(alone["verdict"]) == {NOT_REFUTED}
+    assert set(more["verdict"]) <= {NOT_CHECKED, NO_CLAIM}, "words within the claim uphold nothing of the layout"
+    assert more.select("median", "q95", "worst").row(0) == (None, None, None)
+    assert set(more["relative_method"]) <= {"lower bound", None}
+    with pytest.raises(UserError, match="show more of its source"):
+        epsilometer.exact_pairs(texts, "tem", [5.0], {**settings, "layout": "kept"})
     assert (alone["average_high"].is_finite().all(), alone["delta_at_4"][0] < 1) == (True, True)
 
 

@@ -203,3 +203,10 @@ def test_delta_at_the_claim_is_at_most_the_claimed_delta(mechanism: Any, verdict
         assert table["relative_epsilon"][0] == pytest.approx(farthest / noise.scale, rel=2e-6)
     else:
         assert table["relative_epsilon"][0] == math.inf
+
+
+def test_latents_that_lie_far_apart_are_told_apart_for_certain() -> None:
+    """Where the sum over frequencies is all rounding: 768 coordinates of eight scales each."""
+    bracket = laplace.deltas(np.full(768, 8.0), np.array([0.0, 4.0]), 1e-3)
+    assert np.all(bracket.low > 1 - 1e-9)
+    assert np.all(bracket.high == 1)

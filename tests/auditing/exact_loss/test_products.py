@@ -18,6 +18,7 @@ from epsilometer.auditing.exact_loss import products
 from epsilometer.auditing.exact_loss.by_laws import product as of_laws
 from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.products import Product
+from epsilometer.core.errors import UserError
 
 Array = NDArray[np.float64]
 LEVELS = np.array([0.0, 0.1, 0.5, 1, 2, 4, 8, 16])
@@ -219,3 +220,29 @@ def test_texts_with_no_output_in_common() -> None:
     assert distribution.log_error().high == -math.inf
     assert distribution.pure_loss == math.inf
     assert distribution.delta(100.0).low == 1
+
+
+def test_an_output_of_one_text_alone_loses_without_bound_however_rare() -> None:
+    """e^-800 is 0 as a number."""
+    with np.errstate(divide="ignore"):
+        first, second = np.array([math.log(0.5), math.log(0.5), -800.0]), np.log([0.4, 0.6, 0.0])
+    assert pair(first[None], second[None]).pure_loss == math.inf
+    assert pair(second[None], first[None]).pure_loss == pytest.approx(math.log(1.2))
+    assert pair(second[None], first[None]).reversed.pure_loss == math.inf
+
+
+def test_curves_keep_their_bracket_at_levels_that_overflow() -> None:
+    """Losses of 861.5 nats: both e^861 and e^-861 are beyond a float."""
+    first, second = np.array([[0.0, -861.7]]), np.array([[-861.5, 0.0]])
+    levels = np.array([500.0, 650.0, 724.08, 861.08, 1024.0])
+    true = -np.expm1(np.minimum(levels - 861.5, 0.0))
+    bracket = pair(first, second, 0.5).deltas(levels)
+    assert np.all(bracket.low <= true + 1e-12)
+    assert np.all(true <= bracket.high + 1e-12)
+    assert bracket.low[1] > 0.99
+
+
+def test_losses_beyond_any_grid_are_refused_in_words() -> None:
+    with pytest.raises(UserError, match="choose a smaller epsilon"):
+        pair(np.array([[0.0, -1e6]]), np.array([[-1e6, 0.0]]), 2000.0)
+    assert of_laws(np.array([[0.0, -1e6], [-1e6, 0.0]]), np.array([[0, 1]])).certain

@@ -46,7 +46,7 @@ from scipy.special import erfcx, ndtr, ndtri
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.exact_samplers import ExactDraws
-from epsilometer.core.randomness import Noise
+from epsilometer.core.randomness import Noise, open_unit
 
 _GRID = 8  # sums are multiples of a power of two, at most 2^-8 scales
 _STEPS = 1 << 24  # of a publication's grid, to one scale of the noise
@@ -204,7 +204,7 @@ def _uniforms(noise: Noise, columns: int) -> NDArray[np.float64]:
     bits = np.empty((len(noise), columns), np.uint64)
     for i, row in enumerate(bits):
         row[:] = noise.generator(i).bit_generator.random_raw(columns)
-    return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53  # midpoints of 2^53 cells
+    return open_unit(bits)
 
 
 def _check(epsilon: float, delta: float) -> None:

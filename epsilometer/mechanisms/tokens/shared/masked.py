@@ -78,7 +78,8 @@ class MaskMechanism:
         split: texts as words; places: [n, 2], text and word that is masked, or that the mask follows (`inserted`).
         """
         low, high = self._clip
-        utility = self._model.mask_logits(split, places, inserted).clip(low, high).astype(np.float64)
+        # Clipped as 64-bit numbers, as on other devices: a bound rounds otherwise.
+        utility = self._model.mask_logits(split, places, inserted).astype(np.float64).clip(low, high)
         for epsilon in epsilons:
             yield log_softmax(utility * (epsilon / (2 * (high - low))))  # 1 / T
 
