@@ -48,6 +48,11 @@ def rounding(claims: NDArray[np.float64] | float) -> NDArray[np.float64]:
     return np.maximum(1e-9, 1e-12 * np.asarray(claims))
 
 
+def rounded_up(delta: float) -> float:
+    """What a computed delta may come to, for its rounding alone, under a claim of this one."""
+    return delta * (1 + 1e-9)
+
+
 def trial_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], candidates: NDArray[np.integer]
 ) -> NDArray[np.float64]:
@@ -164,10 +169,11 @@ def check_distances(mechanism: Mechanism, epsilons: Sequence[float], texts: Sequ
 
 
 def loss_at_delta(left: NDArray[np.float64], right: NDArray[np.float64], delta: float) -> float:
-    """The least c >= 0 with P(S) <= e^c P'(S) + delta for every set S; infinite where there is none.
+    """The least c >= 0 with P(S) <= e^c P'(S) + delta for every set S, up to rounding; infinite where there is none.
 
     left, right: P and P' [outputs]. The sets that decide hold the outputs of the largest ratios.
     """
+    delta = rounded_up(delta)
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.where(left > 0, left / right, 0.0), kind="stable")
         here, there = left[order].cumsum(), right[order].cumsum()

@@ -35,6 +35,7 @@ from epsilometer.auditing.claims.verdicts import (
     VIOLATED,
     loss_at_delta,
     pair_claims,
+    rounded_up,
     rounding,
 )
 from epsilometer.core.errors import UserError
@@ -50,7 +51,6 @@ ENTRIES = 2e11  # input pairs times outputs that are enumerated: minutes
 _POOL = 2000  # inputs among which neighbours are looked for
 _CELLS = 1 << 17  # probabilities compared at a time, so that they stay in the processor's cache
 _LARGEST = 700.0  # nats: larger exponents overflow
-_ROUNDING = 1e-9  # of a delta
 _BLOCK = 32  # inputs compared with all others at a time
 _LISTS_NOTHING = (
     "the mechanism lists no inputs and outputs; give it `inputs` and `output_texts`, and `laws` for an exact check "
@@ -245,7 +245,7 @@ def _with_delta(
     output = int((left - math.exp(min(claimed, _LARGEST)) * right).argmax())
     return replace(
         finding,
-        verdict=VIOLATED if most > delta * (1 + _ROUNDING) else NOT_REFUTED,
+        verdict=VIOLATED if most > rounded_up(delta) else NOT_REFUTED,
         claimed=claimed,
         worst=loss_at_delta(left, right, delta),
         witness=(texts[pair[0]], texts[pair[1]], mechanism.output_texts[output]),

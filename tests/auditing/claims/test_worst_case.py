@@ -410,6 +410,19 @@ def test_the_check_with_a_delta_is_brute_force() -> None:
             assert finding.worst > epsilon
 
 
+def test_a_delta_that_is_met_exactly_leaves_no_loss() -> None:
+    """The text itself with that probability, else one sentence for all: rounding is no loss."""
+
+    class OfDelta(Lawful):
+        def guarantee(self, epsilon: float) -> Guarantee:
+            return Guarantee.of_delta(self.delta, Granularity.DOCUMENT, Neighbours.ANY)
+
+    for delta in np.tanh(np.linspace(0.05, 4, 80) / 2).tolist():
+        law = np.append(delta * np.eye(7), np.full((7, 1), 1 - delta), axis=1)
+        finding = check_claim(OfDelta(law, delta), 1.0)
+        assert (finding.verdict, finding.claimed, finding.worst) == (NOT_REFUTED, 0.0, 0.0)
+
+
 def test_an_output_that_rules_an_input_out_breaks_a_smaller_delta() -> None:
     law = np.array([[0.998, 0.002], [1.0, 0.0]])
     assert check_claim(Lawful(law, 0.001), 2.0).worst == np.inf
