@@ -57,7 +57,12 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
             reason = f"units are drawn one by one, so that the losses of {count * units} add up"
             witness = *longer, _repeated(output, count)
             return _violated(finding, reason, witness, claimed=claimed, worst=loss)
-    return _of_neighbours(mechanism, finding, units=units, delta=delta)
+    finding = _of_neighbours(mechanism, finding, units=units, delta=delta)
+    if delta and finding.verdict != VIOLATED:
+        compared = 2 * units if mechanism.laws([first]).outputs ** (2 * units) <= _OUTPUTS else units
+        reason = f"deltas were compared between texts of at most {compared} unit{'s' * (compared > 1)}"
+        return replace(finding, reason="; ".join(filter(None, (finding.reason, reason))))
+    return finding
 
 
 def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta: float) -> Finding:
@@ -76,7 +81,7 @@ def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta:
         if math.isfinite(claimed):
             loss = _loss(mechanism, finding.epsilon, text, other, delta=delta)
             if loss > claimed + rounding(claimed):
-                reason = "what is drawn for a unit depends on its place, or on the units beside it"
+                reason = "texts that differ in single units lose more than is claimed: their laws may depend on others"
                 return _violated(finding, reason, (text, other, _repeated(output, 2)), claimed=claimed, worst=loss)
     return finding
 

@@ -256,9 +256,8 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
     what any tested is not refuted; else not testable, not checked or no claim, in this order.
     Returns a row a mechanism and epsilon: mechanism, epsilon, claim, verdict, by (whose verdict it is: "audit", "exact
     check by its stated law", "check of some inputs by its stated law", "draws", "exact loss by its stated law", "exact
-    loss of its latents by its stated law", or several, joined by "and"; null where nothing
-    could be tested), reason (why a claim is not testable or not checked, what draws could not see, and what speaks
-    against noise; else null).
+    loss of its latents by its stated law", or several, joined by "and"; null where nothing could be tested), reason
+    (why a claim is not testable or not checked, what draws could not see, and what speaks against noise; else null).
     """
     claim = ["mechanism", "epsilon"]
     most = pl.col("refutable").max().over(claim)

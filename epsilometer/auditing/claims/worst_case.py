@@ -103,7 +103,7 @@ def is_sampled(mechanism: Mechanism, epsilon: float) -> bool:
         return False
     if not isinstance(mechanism, HasLaws):
         return True
-    return bool(claim.delta) and bool((mechanism.laws(mechanism.inputs[:1]).rows.lengths != 1).any())
+    return bool(claim.delta) and bool((mechanism.laws(mechanism.inputs).rows.lengths != 1).any())
 
 
 def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[float]:

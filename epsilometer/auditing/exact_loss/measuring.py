@@ -107,7 +107,7 @@ def measure(
 def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
     """A row of units that can be read from a text which shows more of its source: that loses at least as much."""
     changed: dict[str, Any] = {"average_high": math.inf, "delta_at_4": 1.0, "all_high": math.inf, "all_delta_at_4": 1.0}
-    changed |= dict.fromkeys(("median", "q95", "worst", "error"))
+    changed |= dict.fromkeys(("median", "q95", "worst", "worst_x", "worst_other", "error"))
     changed |= {"relative_method": LOWER_BOUND} if row.get("relative_method") else {}
     if row.get("verdict") == NOT_REFUTED:
         changed |= {"verdict": NOT_CHECKED, "delta_at_claim": None}

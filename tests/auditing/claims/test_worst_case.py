@@ -430,6 +430,28 @@ def test_an_output_that_rules_an_input_out_breaks_a_smaller_delta() -> None:
     assert check_claim(Lawful(law, 0.003), 2.0).verdict == NOT_REFUTED
 
 
+@pytest.mark.parametrize(("delta", "verdict"), [(0.1, NOT_REFUTED), (0.05, VIOLATED)])
+def test_deltas_of_two_units_are_those_of_all_their_outputs(delta: float, verdict: str) -> None:
+    """A claim that holds for a word without its delta; for two words, brute force over their four outputs."""
+
+    class OfTwo(Folds):
+        def guarantee(self, epsilon: float) -> Guarantee:
+            return Guarantee(1.2 * epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=delta)
+
+        def distance(self, texts, pairs, epsilon):
+            differ = super().distance(texts, pairs, epsilon)
+            return np.where(np.isinf(differ), np.inf, np.minimum(differ, 1.0))
+
+    (pair,) = OfTwo().laws(["a", "b"]).log_probabilities(np.array([0, 2]), [2.0])
+    here, there = (np.multiply.outer(law, law) for law in np.exp(pair))
+    excess = max(np.maximum(p - np.exp(2.4) * q, 0).sum() for p, q in ((here, there), (there, here)))
+    assert (excess > delta) == (verdict == VIOLATED)
+    finding = check_claim(OfTwo(), 2.0)
+    assert finding.verdict == verdict
+    if verdict == NOT_REFUTED:
+        assert "at most 2 units" in finding.reason
+
+
 class OfFirstWord(Folds):
     """Each word is drawn by the first word of its text alone, while words that differ are counted."""
 
@@ -446,7 +468,7 @@ def test_words_that_depend_on_the_words_beside_them_lose_more_than_is_counted() 
     assert finding.verdict == VIOLATED
     assert finding.worst == pytest.approx(2 * check_claim(Folds(), 2.0).worst)
     assert finding.claimed == 2.0
-    assert "beside it" in finding.reason
+    assert "depend on others" in finding.reason
 
 
 def test_a_text_that_shows_more_than_its_law_upholds_no_claim() -> None:
