@@ -462,7 +462,7 @@ class OfFirstWord(Folds):
 
 
 def test_words_that_depend_on_the_words_beside_them_lose_more_than_is_counted() -> None:
-    """ "a b" and "b b" differ in one word and lose twice its epsilon; "a a" and "b b" lose what is claimed."""
+    """Of `a b` and `b b`, which differ in one word, both words lose; `a a` and `b b` lose no more than is claimed."""
     assert check_claim(Folds(), 2.0).verdict == NOT_REFUTED
     finding = check_claim(OfFirstWord(), 2.0)
     assert finding.verdict == VIOLATED

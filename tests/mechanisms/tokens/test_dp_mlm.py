@@ -413,3 +413,19 @@ def test_a_large_epsilon_writes_the_likeliest_words(mechanism: DPMLM, epsilon: f
     laws = mechanism.laws(TEXTS)
     (law,) = laws.log_probabilities(np.arange(len(laws.rows.values)), [epsilon])
     np.testing.assert_allclose(np.exp(law).sum(axis=1), 1, atol=1e-9)
+
+
+def test_clipped_logits_have_one_law_whichever_way_it_is_computed(mechanism: DPMLM) -> None:
+    """At an epsilon at which the rounding of a clip bound to 32 bits would show."""
+    split, place = [["the", "capital", "of", "france"]], np.array([[0, 3]])
+    logits = mechanism._model.mask_logits(split, place)
+    ends = np.quantile(logits, [0.1, 0.999]).astype(np.float32)
+    low, high = (
+        float(end) + 0.49 * float(np.spacing(end)) for end in ends
+    )  # nearly half-way to the next 32-bit number
+    clipped = DPMLM(resource=mechanism.resource, clip=(low, high))
+    (law,) = clipped.log_laws(split, place, [2500.0])
+    pieces = np.array([law.argmax(), law.argmin()])
+    rows = np.zeros(2, np.int64)
+    (values,) = clipped.entries(split, place, rows, [pieces], [2500.0])
+    np.testing.assert_allclose(values, law[0, pieces], rtol=0, atol=1e-8)
