@@ -225,7 +225,7 @@ def main(arguments: Sequence[str]) -> None:
     """Write docs/results/privrewrite_phases.md."""
     parser = ArgumentParser(prog="python -m benchmarks.privrewrite", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", metavar="FILE", type=Path)
-    parser.add_argument("--reviews", metavar="FILE", type=Path, help="others, of which as many are read")
+    parser.add_argument("--reviews", metavar="FILE", type=Path, help="others, of which twice as many are read")
     parser.add_argument("--texts", metavar="N", type=int, default=20)
     parser.add_argument("--few", metavar="N", type=int, default=20, help="texts at other epsilons, splits and k")
     options = parser.parse_args(arguments)
@@ -233,13 +233,13 @@ def main(arguments: Sequence[str]) -> None:
     words = float(np.mean([len(text.split()) for text in texts]))
     about = (
         f"{len(texts):,} texts of {options.file.stem}, {words:.0f} words on average; k = {K}, at most {LONGEST} tokens "
-        "a candidate, tau .8, beta 1, half of the budget for each phase. The paper has 500 pairs, and 1,000 reviews; "
+        "a candidate, tau .8, beta 1, half of the budget for each phase. The paper has 500 pairs and 1,000 reviews; "
         "`texts` says how many a row has."
     )
     lines = head("PrivRewrite from within", "privrewrite", about)
     parts = [tables_of(vectors, options.file.stem, texts, options.few)]
     if options.reviews:
-        reviews = read(options.reviews, options.texts)
+        reviews = read(options.reviews, 2 * options.texts)
         row = (variants(vectors, reviews, epsilon) for epsilon in EPSILONS[-1:])
         said = "Cosines of text and release."
         parts.append(table(f"Variants on {options.reviews.stem}", said, VARIANTS, row))
