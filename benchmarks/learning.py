@@ -8,12 +8,12 @@ texts as they are. Classifiers: logistic regression on TF-IDF of words (`words`)
 (`head`).
 
 Mechanisms are as shipped, on the embedded models; DP-BART clips at .5, DP-ST writes one triple, DP-Prompt and
-DP-Paraphrase 24 tokens. Each text is rewritten once at a budget. Budgets are the paper's, and on requests those at
-which laws lose .5, 1, 2 and 4 nats, averaged over pairs of the texts (30 at most) that have as many words as the first,
-and the largest at which delta at 4 nats is at most .01, as on the leaderboard; where a law takes draws, neither 4 nats
-nor a delta. Sentences of SST-2 and reviews are read of at most 40 words, at 250 and 1,000 alone; 1 and 2 stars are bad,
-4 and 5 good, others are left out, as are reviews without a gender or an age group (under 35, 50 and over). Without
-files the texts are requests that the project makes, and no page is written.
+DP-Paraphrase 24 tokens. Each text is rewritten once at a budget. Budgets are the paper's, those at which laws lose .5,
+1, 2 and 4 nats, averaged over pairs of the texts (30 at most) of the length in words that most have, and the largest at
+which delta at 4 nats is at most .01, as on the leaderboard; where a law takes draws, neither 4 nats nor a delta.
+Sentences of SST-2 and reviews are read of at most 40 words; 1 and 2 stars are bad, 4 and 5 good, others are left out,
+as are reviews without a gender or an age group (under 35, 50 and over). Without files the texts are requests that the
+project makes, and no page is written.
 
 usage: python -m benchmarks.learning [--snips FILE] [--sst2 FILE] [--trustpilot FILE] [--clothing FILE] [--texts N]
 """
@@ -32,7 +32,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.rewrites import SETTINGS, alike
+from benchmarks.rewrites import SETTINGS
 from benchmarks.shared.budgets import LossByBudget
 from benchmarks.shared.pages import RESULTS, head
 from epsilometer.auditing.text_audit import mechanism
@@ -64,14 +64,20 @@ class Labelled(NamedTuple):
     name: str
     texts: list[str]
     labels: Mapping[str, list[str]]
-    nats: bool = False
-    """Whether budgets are those at which so much is lost, too."""
     shares: tuple[int, ...] = SHARES
 
     @property
     def sizes(self) -> list[int]:
         """How many texts are learnt from."""
         return [len(self.texts) * (FOLDS - 1) // FOLDS // share for share in self.shares]
+
+    @property
+    def alike(self) -> list[str]:
+        """The first distinct texts of the number of words that most have."""
+        by_length: dict[int, list[str]] = {}
+        for text in dict.fromkeys(self.texts):
+            by_length.setdefault(len(words(text)), []).append(text)
+        return max(by_length.values(), key=len)[:PRICED]
 
     @property
     def folds(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -96,9 +102,7 @@ def _short(table: pl.DataFrame) -> pl.DataFrame:
 
 def _budgets(of: Labelled, built: Mechanism) -> dict[float, str]:
     """The budgets, and what each is called: those at which so many nats are lost, of a small delta, and the paper's."""
-    if not of.nats:
-        return dict.fromkeys(PUBLISHED[:2], "")
-    losses = LossByBudget(built, alike(of.texts, PRICED))
+    losses = LossByBudget(built, of.alike)
     budgets, estimated = {}, losses.method(LEAST) == "estimate"
     for nats in NATS[:-1] if estimated else NATS:
         epsilon, lost = losses.losing(nats, LEAST, MOST)
@@ -110,18 +114,18 @@ def _budgets(of: Labelled, built: Mechanism) -> dict[float, str]:
     return dict(sorted(budgets.items())) | dict.fromkeys(PUBLISHED, "")
 
 
-def _labelled(name: str, table: pl.DataFrame, labels: Sequence[str], count: int, nats: bool = False) -> Labelled:
+def _labelled(name: str, table: pl.DataFrame, labels: Sequence[str], count: int) -> Labelled:
     """The first texts of the split to learn from, balanced by the first label."""
     rows = _balanced(table.filter(split="train"), labels[0], count)
     by_label = {label: rows[label].cast(pl.String).to_list() for label in labels}
     texts = rows["text"].to_list()
-    return Labelled(name, texts, by_label, nats)
+    return Labelled(name, texts, by_label)
 
 
 def requests(source: Path | None, count: int) -> Labelled:
     """Requests with their intent."""
     table = synthetic.generate("queries", 4 * count, 0) if source is None else read(source, labels=["intent"])
-    return _labelled(source.stem if source else "queries", table, ["intent"], count, nats=True)
+    return _labelled(source.stem if source else "queries", table, ["intent"], count)
 
 
 def sentences(source: Path, count: int) -> Labelled:

@@ -39,6 +39,11 @@ def test_every_text_is_tested_once_and_never_learnt_from_then(tmp_path: Path) ->
     assert not set.intersection(first[0], first[1]), "few texts are others in every fold"
 
 
+def test_losses_are_those_of_distinct_texts_of_the_commonest_length(tmp_path: Path) -> None:
+    of = requests(_source(tmp_path), 20)._replace(texts=["a b c", "a b", "c d", "a b", "d e f", "e f"])
+    assert of.alike == ["a b", "c d", "e f"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_rewrites_lost_is_not_learnt_and_what_they_kept_is(kind: str, tmp_path: Path) -> None:
     of = requests(_source(tmp_path), 20)
