@@ -9,7 +9,7 @@ texts as they are. Classifiers: logistic regression on TF-IDF of words (`words`)
 
 Mechanisms are as shipped, on the embedded models; DP-BART clips at .5, DP-ST writes one triple, DP-Prompt and
 DP-Paraphrase 24 tokens. Each text is rewritten once at a budget. Budgets are the paper's, those at which laws lose .5,
-1, 2 and 4 nats, averaged over pairs of the texts (30 at most) of the length in words that most have, and the largest at
+1, 2 and 4 nats, averaged over pairs of texts (30 at most) of the commonest length in words, and the largest at
 which delta at 4 nats is at most .01, as on the leaderboard; where a law takes draws, neither 4 nats nor a delta.
 Sentences of SST-2 and reviews are read of at most 40 words; 1 and 2 stars are bad, 4 and 5 good, others are left out,
 as are reviews without a gender or an age group (under 35, 50 and over). Without files the texts are requests that the
@@ -72,8 +72,8 @@ class Labelled(NamedTuple):
         return [len(self.texts) * (FOLDS - 1) // FOLDS // share for share in self.shares]
 
     @property
-    def alike(self) -> list[str]:
-        """The first distinct texts of the number of words that most have."""
+    def priced(self) -> list[str]:
+        """The texts between which losses are computed: the first distinct ones of the commonest length in words."""
         by_length: dict[int, list[str]] = {}
         for text in dict.fromkeys(self.texts):
             by_length.setdefault(len(words(text)), []).append(text)
@@ -102,7 +102,7 @@ def _short(table: pl.DataFrame) -> pl.DataFrame:
 
 def _budgets(of: Labelled, built: Mechanism) -> dict[float, str]:
     """The budgets, and what each is called: those at which so many nats are lost, of a small delta, and the paper's."""
-    losses = LossByBudget(built, of.alike)
+    losses = LossByBudget(built, of.priced)
     budgets, estimated = {}, losses.method(LEAST) == "estimate"
     for nats in NATS[:-1] if estimated else NATS:
         epsilon, lost = losses.losing(nats, LEAST, MOST)

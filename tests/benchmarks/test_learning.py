@@ -41,7 +41,7 @@ def test_every_text_is_tested_once_and_never_learnt_from_then(tmp_path: Path) ->
 
 def test_losses_are_those_of_distinct_texts_of_the_commonest_length(tmp_path: Path) -> None:
     of = requests(_source(tmp_path), 20)._replace(texts=["a b c", "a b", "c d", "a b", "d e f", "e f"])
-    assert of.alike == ["a b", "c d", "e f"]
+    assert of.priced == ["a b", "c d", "e f"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
