@@ -11,6 +11,8 @@ A row is named by as many of its first cells as tell it from all others. Of a ce
 A **verdict** on a claim is filled by the same command, by a rule of `report.agreement` on such a figure:
 
     <!-- verdict: results/teda.md; Losses on queries; dp_mlm, 10; strongest ABOVE 2 -->agrees<!-- end -->
+
+How many claims agree is counted by `report.tally`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.report.agreement import RULE, agreement
+from epsilometer.report.tally import tallied
 
 FIGURE = re.compile(r"<!-- figure: (.*?) -->(.*?)<!-- end -->", re.DOTALL)
 
@@ -40,13 +43,14 @@ def fill(folder: Path) -> list[Path]:
 
 
 def filled(text: str, page: Path) -> str:
-    """Returns the text of a page with every figure as its table has it now, and the verdicts that follow.
+    """Returns the text of a page with every figure as its table has it now, the verdicts that follow, and their counts.
 
     Raises UserError naming the page and the figure where there is no such file, heading, column or value, or not
     exactly one such row.
     """
     text = FIGURE.sub(lambda match: f"<!-- figure: {match[1]} -->{_value(match[1], page)}<!-- end -->", text)
-    return VERDICT.sub(lambda match: f"<!-- verdict: {match[1]} -->{_verdict(match[1], page)}<!-- end -->", text)
+    text = VERDICT.sub(lambda match: f"<!-- verdict: {match[1]} -->{_verdict(match[1], page)}<!-- end -->", text)
+    return tallied(text)
 
 
 def _verdict(claim: str, page: Path) -> str:
