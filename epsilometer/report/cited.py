@@ -46,11 +46,14 @@ def filled(text: str, page: Path) -> str:
     """Returns the text of a page with every figure as its table has it now, the verdicts that follow, and their counts.
 
     Raises UserError naming the page and the figure where there is no such file, heading, column or value, or not
-    exactly one such row.
+    exactly one such row; or a verdict in a counted table that is none.
     """
     text = FIGURE.sub(lambda match: f"<!-- figure: {match[1]} -->{_value(match[1], page)}<!-- end -->", text)
     text = VERDICT.sub(lambda match: f"<!-- verdict: {match[1]} -->{_verdict(match[1], page)}<!-- end -->", text)
-    return tallied(text)
+    try:
+        return tallied(text)
+    except UserError as error:
+        raise UserError(f"{page}: {error}") from None
 
 
 def _verdict(claim: str, page: Path) -> str:

@@ -1,13 +1,13 @@
 """How many claims of a page agree, section by section: counted from its tables by `epsilometer results`.
 
-In Markdown the counts stand between two comments, and are anew whenever a verdict changes:
+In Markdown the counts stand between two comments:
 
     <!-- tally -->
     …
     <!-- end -->
 
-They count the tables whose last column is `verdict`. What a paper does not claim, but we wish to show, is a row whose
-claim says `ours to show`, or whose printed figure is `not tested`: these have columns of their own.
+They count the tables whose last column is `verdict`. Rows that say `ours to show`, or whose printed figure
+is `not tested`, are claims of ours and no paper's: they have columns of their own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Claim(NamedTuple):
 
 
 def tallied(text: str) -> str:
-    """Returns the text of a page with its counts anew. Raises UserError as `claims`."""
+    """Returns the text of a page with its claims counted. Raises UserError as `claims`."""
     return _TALLY.sub(lambda _: f"<!-- tally -->\n{_table(list(claims(text)))}\n<!-- end -->", text)
 
 

@@ -113,6 +113,12 @@ def test_a_verdict_without_rule_or_number_is_refused(page: Path, claim: str, mes
         cited.filled(f"<!-- verdict: results/mine.md; Losses; {claim} -->?<!-- end -->", page)
 
 
+def test_a_word_that_is_no_verdict_is_refused_with_its_page(page: Path) -> None:
+    table = "| claim | printed | verdict |\n|---|---|---|\n| It leaks | so | perhaps |\n<!-- tally --><!-- end -->\n"
+    with pytest.raises(UserError, match=f"{re.escape(str(page))}: .*'perhaps'"):
+        cited.filled(table, page)
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
 def test_the_figures_of_a_page_are_those_of_the_tables(page: Path) -> None:
     """Where the tables have moved on, `epsilometer results` fills the pages anew; see what the sentences then say."""
