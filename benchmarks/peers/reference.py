@@ -121,7 +121,8 @@ def mldp(name: str, epsilon: float, vectors: Any) -> Callable[[str], str]:
     """A mechanism of MLDP with its default settings: faiss's index of 100 lists where it has one.
 
     Substituted: NLTK's data (only SynTF, not run here, needs it). Truncated Gumbel is told the smallest and largest
-    distance, which it otherwise takes from one random word by a call that Python 3.11 no longer has.
+    distance, which it otherwise takes from one random word by a call that Python 3.11 no longer has; and it is asked
+    again where its Poisson number of candidates is 0, as it is for one of n words, since faiss refuses that.
     """
     with _path("MLDP", "src", **_nltk_modules()):
         mechanisms = importlib.import_module("mldp_text.mechanisms")
@@ -130,7 +131,16 @@ def mldp(name: str, epsilon: float, vectors: Any) -> Callable[[str], str]:
     built = mechanism(
         epsilon, embedding_matrix=vectors, dim=vectors.vector_size, vocab=set(vectors.key_to_index), **more
     )
-    return built.replace_word  # type: ignore[no-any-return]
+
+    def replace(word: str) -> str:
+        while True:
+            try:
+                return built.replace_word(word)  # type: ignore[no-any-return]
+            except AssertionError:
+                if name != "TruncatedGumbel":
+                    raise
+
+    return replace
 
 
 def santext() -> ModuleType:

@@ -16,8 +16,8 @@ macro F1 is neither, and has none by it. All is *not testable here* where not ev
 share of n texts would have agreed, or none disagreed.
 
 A number without an interval needs a word: `± r` after the cell says how far it may be off by chance, where the page
-says why r (beside another cell, how far their difference may), and `EXACT` that no chance is in it: a law, a bound, a
-count of all there is.
+says why r (beside another cell, how far their difference may), `FACTOR f` by what factor, and `EXACT` that no chance is
+in it: a law, a bound, a count of all there is. `n TIMES` before the other multiplies it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from epsilometer.core.errors import UserError
 
 AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE = "agrees", "disagrees", "undecided here", "not testable here"
 RULE = re.compile(
-    r"^(?P<cell>.+?)(?: OF (?P<of>\d+)| ± (?P<off>[\d.]+)| (?P<exact>EXACT))? (?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS) "
-    r"(?P<other>.+?)(?: OF (?P<other_of>\d+))?(?: BY (?P<by>.+))?$",
+    r"^(?P<cell>.+?)(?: OF (?P<of>\d+)| ± (?P<off>[\d.]+)| FACTOR (?P<factor>[\d.]+)| (?P<exact>EXACT))? "
+    r"(?P<rule>ABOVE|BELOW|NEAR|IS NOT|IS) (?:(?P<times>[\d.]+) TIMES )?(?P<other>.+?)"
+    r"(?: OF (?P<other_of>\d+))?(?: BY (?P<by>.+))?$",
     re.DOTALL,
 )
 _NUMBER = r"-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
@@ -64,7 +65,9 @@ def agreement(
     low, high = interval(cell, of)
     if low == high and of is None and not re.search(" to |±", cell):
         if off is None:
-            raise UserError(f"{cell!r} has no interval; say OF n it is a share, ± r how far it may be off, or EXACT")
+            raise UserError(
+                f"{cell!r} has no interval; say OF n it is a share, ± r or FACTOR f how far it may be off, or EXACT"
+            )
         low, high = low - off, high + off
     verdict = _compared((low, high), rule, beside, reach)
     if of is not None:
@@ -99,6 +102,18 @@ def interval(cell: str, of: int | None = None) -> tuple[float, float]:
     if of is not None:
         return _of_share(numbers[0], of)
     return numbers[0], math.inf if cell.startswith("at least") else numbers[0]
+
+
+def off_by(cell: str, factor: float) -> str:
+    """Returns the interval of a cell that may be off by a factor."""
+    low, high = interval(cell)
+    return f"{low / factor:.6g} to {high * factor:.6g}"
+
+
+def multiplied(cell: str, times: float) -> str:
+    """Returns the interval of so many times what a cell says."""
+    low, high = interval(cell)
+    return f"{low * times:.6g} to {high * times:.6g}"
 
 
 def _of_share(share: float, of: int) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.report.agreement import RULE, agreement
+from epsilometer.report.agreement import RULE, agreement, multiplied, off_by
 from epsilometer.report.tally import tallied
 
 FIGURE = re.compile(r"<!-- figure: (.*?) -->(.*?)<!-- end -->", re.DOTALL)
@@ -60,11 +60,16 @@ def _verdict(claim: str, page: Path) -> str:
     rule = RULE.match(claim)
     if rule is None:
         raise _wrong(page, claim, "it has no rule (ABOVE, BELOW, NEAR, IS, IS NOT)")
+    cell = _value(rule["cell"], page)
     other = _value(rule["other"], page) if ";" in rule["other"] else rule["other"]
     of, other_of = (int(rule[name]) if rule[name] else None for name in ("of", "other_of"))
     try:
+        if rule["factor"]:
+            cell = off_by(cell, float(rule["factor"]))
+        if rule["times"]:
+            other = multiplied(other, float(rule["times"]))
         off = 0 if rule["exact"] else float(rule["off"]) if rule["off"] else None
-        return agreement(_value(rule["cell"], page), rule["rule"], other, rule["by"], of=of, other_of=other_of, off=off)
+        return agreement(cell, rule["rule"], other, rule["by"], of=of, other_of=other_of, off=off)
     except UserError as error:
         raise _wrong(page, claim, str(error)) from None
 

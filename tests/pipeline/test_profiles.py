@@ -48,6 +48,12 @@ def test_no_profile_states_an_empty_section(profile: Path) -> None:
     assert not [name for name, value in raw.items() if value in ({}, {"labels": {}})]
 
 
+def test_the_page_lists_every_profile_once() -> None:
+    rows = [line for line in (ROOT / "docs/profiles.md").read_text().splitlines() if line.startswith("| `")]
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert sorted(listed) == [path.stem for path in PROFILES]
+
+
 def test_git_shows_nothing_of_a_run(tmp_path: Path, warm: Warm) -> None:
     """And DVC runs stages of which git shows nothing."""
     project = tmp_path / "project"

@@ -100,6 +100,10 @@ def test_a_reference_to_nothing_is_refused(page: Path, reference: str, message: 
         ("tem, 5; curve; 10 OF 1000 BELOW results/mine.md; Losses; tem, 5; curve; 1 OF 1000", "agrees"),
         ("tem, 5; curve; 10 OF 60 BELOW results/mine.md; Losses; tem, 5; curve; 1 OF 60", "undecided here"),
         ("tem, 5; curve; 10 OF 4 NEAR 0.3 OF 20 BY 0.1", "not testable here"),
+        ("tem, 5; curve; 1 FACTOR 1.5 ABOVE results/mine.md; Losses; tem, 5; curve; 10", "agrees"),
+        ("tem, 5; curve; 1 FACTOR 2 ABOVE results/mine.md; Losses; tem, 5; curve; 10", "undecided here"),
+        ("tem, 5; curve; 1 FACTOR 2 ABOVE 4.1 TIMES results/mine.md; Losses; tem, 5; curve; 10", "disagrees"),
+        ("tem, 5; loss BELOW 6 TIMES 0.1", "agrees"),
     ],
 )
 def test_a_verdict_follows_from_the_tables(page: Path, rule: str, verdict: str) -> None:
