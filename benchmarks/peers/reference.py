@@ -122,7 +122,7 @@ def mldp(name: str, epsilon: float, vectors: Any) -> Callable[[str], str]:
 
     Substituted: NLTK's data (only SynTF, not run here, needs it). Truncated Gumbel is told the smallest and largest
     distance, which it otherwise takes from one random word by a call that Python 3.11 no longer has; and it is asked
-    again where its Poisson number of candidates is 0, as it is for one of n words, since faiss refuses that.
+    once more where its Poisson number of candidates is 0, as it is for one of n words, since faiss refuses that.
     """
     with _path("MLDP", "src", **_nltk_modules()):
         mechanisms = importlib.import_module("mldp_text.mechanisms")
@@ -132,15 +132,13 @@ def mldp(name: str, epsilon: float, vectors: Any) -> Callable[[str], str]:
         epsilon, embedding_matrix=vectors, dim=vectors.vector_size, vocab=set(vectors.key_to_index), **more
     )
 
-    def replace(word: str) -> str:
-        while True:
-            try:
-                return built.replace_word(word)  # type: ignore[no-any-return]
-            except AssertionError:
-                if name != "TruncatedGumbel":
-                    raise
+    def again(word: str) -> str:
+        try:
+            return built.replace_word(word)  # type: ignore[no-any-return]
+        except AssertionError:
+            return built.replace_word(word)  # type: ignore[no-any-return]
 
-    return replace
+    return again if name == "TruncatedGumbel" else built.replace_word
 
 
 def santext() -> ModuleType:

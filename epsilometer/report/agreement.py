@@ -105,15 +105,20 @@ def interval(cell: str, of: int | None = None) -> tuple[float, float]:
 
 
 def off_by(cell: str, factor: float) -> str:
-    """Returns the interval of a cell that may be off by a factor."""
+    """Returns the interval of a cell that may be off by a factor; the cell's own, if it has one.
+
+    Raises UserError for a factor below 1.
+    """
+    if factor < 1:
+        raise UserError(f"FACTOR {factor:g} is below 1; say by how many times the cell may be too small or too large")
     low, high = interval(cell)
-    return f"{low / factor:.6g} to {high * factor:.6g}"
+    return cell if low != high else f"{low / factor:.6g} to {low * factor:.6g}"
 
 
 def multiplied(cell: str, times: float) -> str:
     """Returns the interval of so many times what a cell says."""
     low, high = interval(cell)
-    return f"{low * times:.6g} to {high * times:.6g}"
+    return f"at least {low * times:.6g}" if math.isinf(high) else f"{low * times:.6g} to {high * times:.6g}"
 
 
 def _of_share(share: float, of: int) -> tuple[float, float]:

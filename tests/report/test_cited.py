@@ -104,6 +104,8 @@ def test_a_reference_to_nothing_is_refused(page: Path, reference: str, message: 
         ("tem, 5; curve; 1 FACTOR 2 ABOVE results/mine.md; Losses; tem, 5; curve; 10", "undecided here"),
         ("tem, 5; curve; 1 FACTOR 2 ABOVE 4.1 TIMES results/mine.md; Losses; tem, 5; curve; 10", "disagrees"),
         ("tem, 5; loss BELOW 6 TIMES 0.1", "agrees"),
+        ("tem, 5; loss BELOW 3 TIMES at least 0.1", "agrees"),
+        ("tem, 5; loss FACTOR 9 ABOVE 0.05", "agrees"),  # an interval that the table gives stays
     ],
 )
 def test_a_verdict_follows_from_the_tables(page: Path, rule: str, verdict: str) -> None:
@@ -111,7 +113,14 @@ def test_a_verdict_follows_from_the_tables(page: Path, rule: str, verdict: str) 
     assert cited.filled(text, page) == text.replace("?", verdict)
 
 
-@pytest.mark.parametrize(("claim", "message"), [("tem, 5; loss", "no rule"), ("mvc, slow; loss ABOVE 1", "no number")])
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ("tem, 5; loss", "no rule"),
+        ("mvc, slow; loss ABOVE 1", "no number"),
+        ("tem, 5; curve; 1 FACTOR 0.5 ABOVE 1", "FACTOR 0.5 is below 1"),
+    ],
+)
 def test_a_verdict_without_rule_or_number_is_refused(page: Path, claim: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         cited.filled(f"<!-- verdict: results/mine.md; Losses; {claim} -->?<!-- end -->", page)
