@@ -37,16 +37,15 @@ def main():
 run(main, "stage")
 """
 LEAVES = "threading.Thread(target=time.sleep, args=(600,)).start()"
-SWALLOWS = """open("begun", "w").close()
-        while True:
+SWALLOWS = """while True:
             try:
+                open("begun", "w").close()
                 time.sleep(600)
             except BaseException:
                 pass"""
-
-
-IN_C = """open("begun", "w").close()
-        from hashlib import pbkdf2_hmac
+# The file comes a second after the call: an interrupt before it is Python's, as any mechanism's
+IN_C = """from hashlib import pbkdf2_hmac
+        threading.Timer(1, lambda: open("begun", "w").close()).start()
         pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)"""
 
 

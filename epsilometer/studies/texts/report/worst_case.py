@@ -49,7 +49,8 @@ def worst_cases(claims: pl.DataFrame) -> Table:
     )
     caption = (
         "Over pairs of inputs and all outputs where the law is computed (at most `claims.vocabulary` inputs); by draws "
-        "elsewhere, where `worst` is a lower bound, and a budget that is not audited is one at which draws can refute."
+        "elsewhere, where `worst` is a lower bound, and a budget that is not audited is one at which draws can refute. "
+        "The verdict is of everything that tested the claim, attacks too; `not checked` is of the worst case alone."
     )
     audited = pl.when("audited").then(pl.lit("yes")).otherwise(pl.lit("no"))
     return Table(
