@@ -43,7 +43,7 @@ SWALLOWS = """while True:
                 time.sleep(600)
             except BaseException:
                 pass"""
-# The file comes a second after the call: an interrupt before it is Python's, as any mechanism's
+# The file is written once the call runs: Python itself handles an interrupt that comes before it
 IN_C = """from hashlib import pbkdf2_hmac
         threading.Timer(1, lambda: open("begun", "w").close()).start()
         pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)"""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
+import polars as pl
+import pytest
+
+from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, VIOLATED, with_overall
+from epsilometer.auditing.schemas import CLAIMS
 from epsilometer.studies.texts.report import worst_case
 from tests.support.audited import HOSTILE, audit, bare, estimates, tables_of_all, text_of
 
@@ -18,6 +22,15 @@ def test_what_is_beyond_its_claim_is_named() -> None:
     sound = tables_of_all()["claims"].filter(verdict=NOT_REFUTED)
     assert worst_case.sentence(sound).startswith("In none of the 1 laws")
     assert "could be computed" in worst_case.sentence(sound.clear())
+
+
+@pytest.mark.parametrize("audited", [VIOLATED, NOT_REFUTED])
+def test_the_verdict_is_of_everything_that_tested_the_claim(audited: str) -> None:
+    claim = {"mechanism": "m", "epsilon": 2.0}
+    row = claim | {"claim": "2 per word", "audited": True, "method": NOT_CHECKED, "verdict": NOT_CHECKED}
+    verdicts = pl.DataFrame([claim | {"verdict": audited, "by": "audit"}])
+    table = worst_case.worst_cases(with_overall(pl.DataFrame([row], schema=dict(CLAIMS)), verdicts))
+    assert [(shown["method"], shown["verdict"]) for shown in table.rows] == [(NOT_CHECKED, audited)]
 
 
 def test_how_deniable_words_are_is_a_table() -> None:
