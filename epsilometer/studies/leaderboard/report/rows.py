@@ -12,7 +12,7 @@ from epsilometer.report.wording import as_number, budget, mean_interval, tail_wo
 from epsilometer.studies.leaderboard.learning import SENTENCES, WORDS
 from epsilometer.studies.leaderboard.plain import SENTENCE
 from epsilometer.studies.leaderboard.report.standing import Board, exceeds
-from epsilometer.studies.leaderboard.tables import SIZES, SPLITS, TAIL
+from epsilometer.studies.leaderboard.tables import AVERAGE, SIZES, SPLITS, TAIL
 
 _ENDS = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # what a loss is known by; hits are counted without an interval
 _SHARES = {"law": "", "latents": "≥ ", "attacks": "≲ "}
@@ -32,11 +32,20 @@ def standing(board: Board, lengths: str) -> list[dict[str, str]]:
 
 def _standing(board: Board, row: Row) -> dict[str, str]:
     above = row["above"] and f"above {', '.join(row['above'])}"
+    binds = "its tail binds" if _tail_binds(board, row) else None
     less = "keeps less than one sentence for all" if _keeps_less(board, row) else None
     more = "loses more than was asked for" if exceeds(row) else None
     rank = NONE if row["rank"] is None else str(row["rank"])
     begin = {**_named(row), "claim": row["claim_class"] or NONE, "rank": rank}
-    return {**begin, **_worth(board, row), "remark": "; ".join(filter(None, (row["reason"], above, less, more)))}
+    remarks = (row["reason"], binds, above, less, more)
+    return {**begin, **_worth(board, row), "remark": "; ".join(filter(None, remarks))}
+
+
+def _tail_binds(board: Board, row: Row) -> bool:
+    """Whether delta at 4 nats, and not the loss, is what allows no larger budget."""
+    of = {name: row[name] for name in ("mechanism", "loss", "lengths")}
+    of_loss = board.rows.filter(**of, budget=AVERAGE)["epsilon"]
+    return row["reason"] is None and row["epsilon"] is not None and (of_loss > row["epsilon"]).any()
 
 
 def _keeps_less(board: Board, row: Row) -> bool:
