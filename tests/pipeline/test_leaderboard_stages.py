@@ -220,11 +220,14 @@ def test_rows_name_the_commit_that_they_were_measured_by(project: Path) -> None:
     with inside(clone):
         shown = section(Results(read()))
         assert shown is not None
-        table = next(table for table in shown.tables if table.heading == "How requests was measured")
-        commits = {row["mechanism"]: row["processor, s"] for row in table.rows}
+        tables = {table.heading: table for table in shown.tables}
+        commits = {row["mechanism"]: row["processor, s"] for row in tables["How requests was measured"].rows}
         assert commits["exemplars"] == "–"
         assert commits["mine"] != "–"
-        assert "origin is known: 1." in table.caption
+        requests, total = tables["What cells took"].rows
+        assert requests["origin is known"] == 1
+        assert requests["run"] == len(commits)
+        assert total == {**requests, "data set": "all"}
 
 
 def test_what_attacks_find_is_shown_for_texts_of_equal_length_alone(

@@ -52,6 +52,10 @@ _MEASURED = (
     "% by a law, to 3 % by attacks; no interval counts that. By attacks delta at 4 nats is a lower end, so that more "
     "may be given away there than .01."
 )
+_EFFORT = (
+    "Processor time of those cells whose origin is known, and of what the cells of a data set share; without runs that "
+    "were stopped, or repeated after code had changed."
+)
 
 
 def section(results: Results[LeaderboardParams]) -> Section | None:
@@ -64,6 +68,7 @@ def section(results: Results[LeaderboardParams]) -> Section | None:
     blocks: list[Table | Figure] = []
     for board in compared:
         blocks += [figure(board), *tables(board)]
+    blocks.append(_effort(compared))
     return Section("leaderboard", "Leaderboard", "Leaderboard", words, blocks=blocks)
 
 
@@ -88,7 +93,7 @@ def tables(board: Board) -> list[Table]:
         Table(f"At the average loss on {name}", _averaged(first), averaged, folded=True),
         Table(
             f"How {name} was measured",
-            f"{_MEASURED} {_compute(board)}",
+            _MEASURED,
             [rows.measured(board, row) for row in ranked],
             folded=True,
         ),
@@ -120,15 +125,20 @@ def _averaged(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _compute(board: Board) -> str:
-    """How long cells took, and where."""
-    origins = [origin for origin in (board.prepared, *board.origins.values()) if origin is not None]
-    if not origins:
-        return "By which commit is not recorded."
-    minutes = sum(origin.seconds for origin in origins) / 60
-    cells = sum(origin is not None for origin in board.origins.values())
-    machines = " and ".join(sorted({origin.hardware for origin in origins}))
-    return (
-        f"Cells whose origin is known: {cells}. With what they share they took {minutes:,.0f} minutes of processor "
-        f"time on {machines}."
-    )
+def _effort(compared: Sequence[Board]) -> Table:
+    """How many cells of each data set have run, and what they took; of all in the last row."""
+    of = {board.dataset: [each for each in (board.prepared, *board.origins.values()) if each] for board in compared}
+    counts = [
+        {
+            "data set": board.dataset,
+            "cells": len(board.origins) + len(board.absent),
+            "run": len(board.origins),
+            "origin is known": sum(origin is not None for origin in board.origins.values()),
+            "processor, minutes": round(sum(origin.seconds for origin in of[board.dataset]) / 60),
+        }
+        for board in compared
+    ]
+    total = {name: sum(row[name] for row in counts) for name in counts[0] if name != "data set"}
+    machines = " and ".join(sorted({origin.hardware for origins in of.values() for origin in origins}))
+    caption = f"{_EFFORT} On {machines}." if machines else _EFFORT
+    return Table("What cells took", caption, [*counts, {"data set": "all", **total}], folded=True)
