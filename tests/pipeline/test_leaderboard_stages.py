@@ -225,8 +225,8 @@ def test_rows_name_the_commit_that_they_were_measured_by(project: Path) -> None:
         assert commits["exemplars"] == "–"
         assert commits["mine"] != "–"
         requests, total = tables["What cells took"].rows
-        assert requests["origin is known"] == 1
-        assert requests["run"] == len(commits)
+        assert requests["origin is known"] == "1"
+        assert requests["run"] == str(len(commits))
         assert total == {**requests, "data set": "all"}
 
 

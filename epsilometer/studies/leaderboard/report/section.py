@@ -9,7 +9,7 @@ from typing import Any
 from epsilometer.report.figures import Figure
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
-from epsilometer.report.table import Table
+from epsilometer.report.table import Table, records
 from epsilometer.studies.leaderboard.params import LeaderboardParams
 from epsilometer.studies.leaderboard.ranking import LEVEL
 from epsilometer.studies.leaderboard.report import rows
@@ -56,6 +56,7 @@ _EFFORT = (
     "Processor time of those cells whose origin is known, and of what the cells of a data set share; without runs that "
     "were stopped, or repeated after code had changed."
 )
+_TOOK = "data set: {name} | cells: {cells} | run: {run} | origin is known: {known} | processor, minutes: {minutes:,}"
 
 
 def section(results: Results[LeaderboardParams]) -> Section | None:
@@ -130,15 +131,15 @@ def _effort(compared: Sequence[Board]) -> Table:
     of = {board.dataset: [each for each in (board.prepared, *board.origins.values()) if each] for board in compared}
     counts = [
         {
-            "data set": board.dataset,
             "cells": len(board.origins) + len(board.absent),
             "run": len(board.origins),
-            "origin is known": sum(origin is not None for origin in board.origins.values()),
-            "processor, minutes": round(sum(origin.seconds for origin in of[board.dataset]) / 60),
+            "known": sum(origin is not None for origin in board.origins.values()),
+            "minutes": round(sum(origin.seconds for origin in of[board.dataset]) / 60),
         }
         for board in compared
     ]
-    total = {name: sum(row[name] for row in counts) for name in counts[0] if name != "data set"}
+    total = {name: sum(row[name] for row in counts) for name in counts[0]}
+    rows = [{"name": name, **row} for name, row in zip([*of, "all"], [*counts, total], strict=True)]
     machines = " and ".join(sorted({origin.hardware for origins in of.values() for origin in origins}))
     caption = f"{_EFFORT} On {machines}." if machines else _EFFORT
-    return Table("What cells took", caption, [*counts, {"data set": "all", **total}], folded=True)
+    return Table("What cells took", caption, records(rows, _TOOK), folded=True)
