@@ -1,14 +1,17 @@
-"""What the remarks of the leaderboard's rows say."""
+"""What the remarks of the leaderboard's rows say, and what its cells took."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 import pytest
 
 from epsilometer.auditing.ceilings.share import BY_LAW
+from epsilometer.project.origin import Origin
 from epsilometer.studies.leaderboard.report.rows import standing
+from epsilometer.studies.leaderboard.report.section import _effort
 from epsilometer.studies.leaderboard.report.standing import Board, ranked
 from epsilometer.studies.leaderboard.tables import AVERAGE, EQUAL, FIGURES, FRONTIERS, PLAIN, ROWS, TAIL
 
@@ -35,6 +38,21 @@ def test_less_than_one_sentence_is_kept_where_the_splits_show_it(cosines: list[f
 def test_a_row_says_that_its_tail_binds(of_loss: float, reason: str | None, said: bool) -> None:
     (row,) = standing(board(ABOVE, of_loss=of_loss, reason=reason), EQUAL)
     assert ("its tail binds" in row["remark"]) == said
+
+
+def test_what_cells_took_is_summed_over_data_sets() -> None:
+    """Of songs one of three cells has no origin, and one has not run; poems share nothing."""
+    hour, half = (Origin("0123456789ab", "2026-11-29 01:00", "a machine", 60.0 * minutes) for minutes in (60, 30))
+    absent, cells = [("theirs", 1.0)], {("mine", 1.0): hour, ("mine", 2.0): None}
+    songs = replace(board(ABOVE), absent=absent, origins=cells, prepared=half)
+    poems = replace(board(ABOVE), dataset="poems", origins={("mine", 1.0): replace(half, seconds=3600.0 * 24)})
+    shown = _effort([songs, poems])
+    assert [[*row.values()] for row in shown.rows] == [
+        ["songs", "3", "2", "1", "90"],
+        ["poems", "1", "1", "1", "1,440"],
+        ["all", "4", "3", "2", "1,530"],
+    ]
+    assert shown.caption.endswith("On a machine.")
 
 
 def board(cosines: list[float], *, of_loss: float = 1.0, reason: str | None = None) -> Board:
