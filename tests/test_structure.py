@@ -30,6 +30,7 @@ FLOORS = [
     ["models", "corpora"],
     ["mechanisms", "metrics", "training"],
     ["attacks"],
+    ["game"],
     ["auditing"],
     ["project"],
     ["reaudit"],
@@ -140,6 +141,17 @@ def test_a_stage_is_thin() -> None:
     """What it computes stands in its study, where it can be called without files."""
     lines = {name: len(body.read_text(encoding="utf-8").splitlines()) for name, body in bodies().items()}
     assert not {name: count for name, count in lines.items() if count > BODY}
+
+
+def test_the_game_is_played_in_one_place() -> None:
+    """One call makes every guess; another loop over attacks could give other streams or show other tables."""
+    calls = [
+        file.relative_to(ROOT).as_posix()
+        for file, nodes in parsed().items()
+        for node in nodes[ast.Call]
+        if getattr(node.func, "id", None) == "guesses_of"
+    ]
+    assert calls == ["epsilometer/game/play.py"]
 
 
 def test_mechanisms_attacks_and_estimation_are_strangers() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,11 +30,9 @@ from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unr
 from epsilometer.core.attack import (
     SEES,
     Attack,
-    Context,
     Embedded,
     Guesses,
     applies,
-    guesses_of,
     is_validated,
 )
 from epsilometer.core.attack import sees as seen_by
@@ -56,6 +54,7 @@ from epsilometer.core.mechanism import (
     releases,
 )
 from epsilometer.core.randomness import Noise
+from epsilometer.game.play import Knowledge, play
 from epsilometer.mechanisms.words.shared.embedded import over_words
 from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import note
@@ -395,24 +394,23 @@ def _guesses(
     mechanism: Mechanism | None,
     design: Design,
 ) -> dict[float, dict[str, Guesses]]:
-    """Returns the guesses by epsilon and attack; each attack is given all epsilons at once."""
-    epsilons, each = list(rewrites), list(rewrites.values())
-    if design.prior is None:
-        tables = computed(mechanism, pool.texts, trials.candidates, each, epsilons=epsilons)
-    else:  # posteriors are those of sources that are all as likely
-        tables = [None] * len(epsilons)
-    table = dict(zip(epsilons, tables, strict=True))
-
-    def context(attack: str, epsilon: float) -> Context:
-        noise = Noise.named(len(trials.target), design.seed, "attack", attack, epsilon)
-        on = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, prior=design.prior)
-        return replace(on, log_likelihoods=table[epsilon])
-
-    guesses: dict[float, dict[str, Guesses]] = {epsilon: {} for epsilon in epsilons}
-    for name, by_epsilon in guesses_of(attacks, rewrites, trials.candidates, context):
-        for epsilon, guess in zip(epsilons, by_epsilon, strict=True):
-            guesses[epsilon][name] = guess
-    return guesses
+    """The guesses by epsilon and attack, with posteriors where the law is known."""
+    likelihoods = None
+    if design.prior is None:  # posteriors assume that all candidates are equally likely
+        each = list(rewrites.values())
+        likelihoods = computed(mechanism, pool.texts, trials.candidates, each, epsilons=list(rewrites))
+    knowledge = Knowledge(
+        pool.texts,
+        trials.candidates,
+        mechanism,
+        embedded=pool.embedded,
+        likelihoods=likelihoods,
+        prior=design.prior,
+    )
+    count = len(trials.target)
+    return play(
+        knowledge, rewrites, attacks, lambda attack, epsilon: Noise.named(count, design.seed, "attack", attack, epsilon)
+    )
 
 
 def _note_departures(rows: Sequence[Mapping[str, Any]]) -> None:

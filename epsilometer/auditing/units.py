@@ -39,13 +39,14 @@ from epsilometer.auditing.text_audit import (
 )
 from epsilometer.auditing.trials.design import STANDARD, Design, check_design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
-from epsilometer.core.attack import SLOT, Attack, Context, Guesses, guesses_of
+from epsilometer.core.attack import SLOT, Attack, Guesses
 from epsilometer.core.attack import sees as seen_by
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.mechanism import TEXT, UNITS, Mechanism, Rewrites, budgets, check_guarantees
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
+from epsilometer.game.play import Knowledge, play
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words, write
 
@@ -133,17 +134,15 @@ def audit_units(
     coins = Coins.flip(texts, trials, design.seed)
     streams = [Noise.named(trials, design.seed, "units", "rewrite", epsilon) for epsilon in at]
     rewrites = rewrite_all(made_by, Job(coins.texts, np.arange(trials), at, streams), paced=True)
-
-    def context(attack: str, epsilon: float) -> Context:
-        noise = Noise.named(len(coins.fell), design.seed, "units", "attack", attack, epsilon)
-        return Context(coins.vocabulary, made_by, epsilon, noise)
-
     rows = []
     for epsilon, output in zip(at, map(coins.shown, rewrites), strict=True):
         able = _able(chosen, made_by, {TEXT} if output.units is None else {TEXT, UNITS})
-        guesses = {
-            name: of_epsilon for name, (of_epsilon,) in guesses_of(able, {epsilon: output}, coins.pairs, context)
-        }
+        guesses = play(
+            Knowledge(coins.vocabulary, coins.pairs, made_by),
+            {epsilon: output},
+            able,
+            lambda attack, at: Noise.named(len(coins.fell), design.seed, "units", "attack", attack, at),
+        )[epsilon]
         seen = {name: seen_by(chosen[name], made_by) for name in guesses}
         rows += _rows(coins, made_by, epsilon, guesses, seen=seen, alpha=design.alpha)
     if left := [name for name in applicable(chosen, made_by) if name not in {row["attack"] for row in rows}]:

@@ -49,12 +49,13 @@ from epsilometer.auditing.text_audit import (
 )
 from epsilometer.auditing.trials.design import STANDARD, Design, check_design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
-from epsilometer.core.attack import SLOT, Attack, Context, guesses_of
+from epsilometer.core.attack import SLOT, Attack
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import Mechanism, budgets, check_guarantees, law_of, releases
 from epsilometer.core.randomness import Noise
+from epsilometer.game.play import Knowledge, play
 from epsilometer.text.words import words, write
 
 ANY, EQUAL, ONE_WORD = "all", "equal length", "one word"
@@ -201,13 +202,14 @@ class _Trials:
         source = candidates[np.arange(len(places)), target]
         job = Job(self.pairs.texts, source, [self.epsilon], [Noise.named(numbers, *name, "rewrite")])
         (rewrites,) = rewrite_all(self.mechanism, job)
-
-        def context(attack: str, epsilon: float) -> Context:
-            noise = Noise.named(numbers, *name, "attack", attack)
-            return Context(self.pairs.texts, self.mechanism, epsilon, noise)
-
+        played = play(
+            Knowledge(self.pairs.texts, candidates, self.mechanism),
+            {self.epsilon: rewrites},
+            self.attacks,
+            lambda attack, _: Noise.named(numbers, *name, "attack", attack),
+        )
         right = []
-        for label, (guesses,) in guesses_of(self.attacks, {self.epsilon: rewrites}, candidates, context):
+        for label, guesses in played[self.epsilon].items():
             right.append((guesses.slots == target).reshape(len(arms), count))
             self.surest[label] = np.zeros(len(places)) if guesses.scores is None else guesses.scores
         return np.stack(right, axis=2)

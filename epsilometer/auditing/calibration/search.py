@@ -15,10 +15,11 @@ from epsilometer.auditing.text_audit import Pool, embed
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import sample
-from epsilometer.core.attack import Attack, Context, Guesses, guesses_of
+from epsilometer.core.attack import Attack, Guesses
 from epsilometer.core.likelihood import computed, has_law
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
+from epsilometer.game.play import Knowledge, play
 
 Journal = MutableMapping[tuple[str, float, int, int], Batch]
 """Guesses by attack, epsilon, first trial and count, of searches that agree in everything else."""
@@ -69,15 +70,14 @@ def fresh_guesses(
         sampled = sample(vectors, count, design.k, design.temperature, seed=seed, groups=pool.groups)
         job = Job(pool.texts, sampled.source, [epsilon], [Noise.named(count, *name, "rewrite")])
         rewrites = rewrite_all(mechanism, job)
-        (table,) = computed(mechanism, pool.texts, sampled.candidates, rewrites, epsilons=[epsilon])
-
-        def context(attack: str, epsilon: float) -> Context:
-            noise = Noise.named(count, *name, "attack", attack)
-            return Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
-
-        chosen = dict(applied[i] for i in numbers)
-        every = guesses_of(chosen, {epsilon: rewrites[0]}, sampled.candidates, context)
-        return [Guessed(guess, guess.slots == sampled.target, sampled.source) for _, (guess,) in every]
+        likelihoods = computed(mechanism, pool.texts, sampled.candidates, rewrites, epsilons=[epsilon])
+        played = play(
+            Knowledge(pool.texts, sampled.candidates, mechanism, embedded=pool.embedded, likelihoods=likelihoods),
+            {epsilon: rewrites[0]},
+            dict(applied[i] for i in numbers),
+            lambda attack, _: Noise.named(count, *name, "attack", attack),
+        )
+        return [Guessed(guess, guess.slots == sampled.target, sampled.source) for guess in played[epsilon].values()]
 
     return fresh
 

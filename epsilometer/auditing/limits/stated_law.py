@@ -25,9 +25,9 @@ from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.limits.subject import Subject
 from epsilometer.auditing.text_audit import chosen_attacks
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
-from epsilometer.core.attack import Context, guesses_of
 from epsilometer.core.likelihood import computed
 from epsilometer.core.randomness import Noise
+from epsilometer.game.play import Knowledge, play
 
 _ATTACKS = ("likelihood", "lexical", "length")
 
@@ -49,13 +49,14 @@ def law_p_value(of: Subject, texts: Sequence[str], pairs: NDArray[np.integer], l
     (table,) = computed(of.mechanism, texts, pairs, rewrites, epsilons=[of.epsilon])
     if table is None:
         return None
-
-    def context(attack: str, epsilon: float) -> Context:
-        noise = Noise.named(count, *name, "attack", attack)
-        return Context(texts, of.mechanism, epsilon, noise, log_likelihoods=table)
-
+    played = play(
+        Knowledge(texts, pairs, of.mechanism, likelihoods=[table]),
+        {of.epsilon: rewrites[0]},
+        chosen_attacks(_ATTACKS),
+        lambda attack, _: Noise.named(count, *name, "attack", attack),
+    )
     p_values = [p for p in law_fit(of.mechanism, texts, source, rewrites, epsilons=[of.epsilon]) if p is not None]
-    for _, (guess,) in guesses_of(chosen_attacks(_ATTACKS), {of.epsilon: rewrites[0]}, pairs, context):
+    for guess in played[of.epsilon].values():
         hits = int(np.count_nonzero(guess.slots == target))
         assert guess.posteriors is not None, "there are likelihoods of all that these attacks see"
         p_values += [departure(hits, guess.posteriors), float(binom.sf(hits - 1, count, success_bound(loss, 2)))]

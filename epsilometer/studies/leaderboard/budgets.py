@@ -32,10 +32,11 @@ from epsilometer.auditing.exact_loss.pairs import Pairs, of_trials
 from epsilometer.auditing.exact_loss.rows import average_loss
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials
-from epsilometer.core.attack import Context, Embedded, guesses_of
+from epsilometer.core.attack import Embedded
 from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import Mechanism, law_of, releases
 from epsilometer.core.randomness import Noise
+from epsilometer.game.play import Knowledge, play
 from epsilometer.studies.leaderboard.tables import AVERAGE, TAIL
 
 ALLOWED = 0.01  # delta at 4 nats
@@ -129,15 +130,13 @@ class ByAttacks:
             count = len(self.trials.target)
             noise = Noise.named(count, *self.stream, "attacked")
             (rewrites,) = rewrite_all(self.mechanism, Job(self.texts, self.trials.source, [epsilon], [noise]))
-
-            def context(name: str, epsilon: float) -> Context:
-                own = Noise.named(count, *self.stream, "attack", name)
-                return Context(self.texts, self.mechanism, epsilon, own, embedded=self.embedded)
-
-            tried = [
-                Scored(guesses.slots == self.trials.target, guesses.scores)
-                for _, (guesses,) in guesses_of(_ATTACKS, {epsilon: rewrites}, self.trials.candidates, context)
-            ]
+            played = play(
+                Knowledge(self.texts, self.trials.candidates, self.mechanism, embedded=self.embedded),
+                {epsilon: rewrites},
+                _ATTACKS,
+                lambda attack, _: Noise.named(count, *self.stream, "attack", attack),
+            )
+            tried = [Scored(guess.slots == self.trials.target, guess.scores) for guess in played[epsilon].values()]
             rate = max(float(scored.right.mean()) for scored in tried)
             loss = float(loss_at(min(rate, 1 - 0.5 / count), 2))  # half a miss, where there was none
             tail = lower_end(tried, 2, _ALPHA) or 0.0

@@ -25,11 +25,12 @@ from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.auditing.trials.unread import say_language
 from epsilometer.core import tables
-from epsilometer.core.attack import Attack, Context, guesses_of
+from epsilometer.core.attack import Attack
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, budget_name
 from epsilometer.core.mechanism import Mechanism, budgets, check_guarantees, has_budget
 from epsilometer.core.randomness import Noise
+from epsilometer.game.play import Knowledge, play
 from epsilometer.project.paths import inside
 from epsilometer.studies.texts.params import TextsParams, read
 
@@ -164,13 +165,13 @@ def _guessed(
     noise = Noise.named(trials, design.seed, "rewrite", epsilon)
     (rewrites,) = rewrite_all(mechanism, Job(pool.texts, sampled.source, [epsilon], [noise]))
     able = api.seeing(api.applicable(attacks, mechanism), mechanism, "released")
-
-    def context(name: str, epsilon: float) -> Context:
-        noise = Noise.named(trials, design.seed, "attack", name, epsilon)
-        return Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded)
-
-    every = guesses_of(able, {epsilon: rewrites}, sampled.candidates, context)
-    return {name: Scored(guesses.slots == sampled.target, guesses.scores) for name, (guesses,) in every}
+    played = play(
+        Knowledge(pool.texts, sampled.candidates, mechanism, embedded=pool.embedded),
+        {epsilon: rewrites},
+        able,
+        lambda attack, epsilon: Noise.named(trials, design.seed, "attack", attack, epsilon),
+    )
+    return {name: Scored(guesses.slots == sampled.target, guesses.scores) for name, guesses in played[epsilon].items()}
 
 
 def _paired(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.attack import Attack, Context, Embedded, Encodes, Guesses, HasTally, applies, guesses_of
+from epsilometer.core.attack import Attack, Embedded, Encodes, Guesses, HasTally, applies
 from epsilometer.core.likelihood import computed
 from epsilometer.core.randomness import Noise
+from epsilometer.game.play import Knowledge, play
 from epsilometer.project.paths import audited_texts
 from epsilometer.studies.texts.adversaries import attacks
 from epsilometer.studies.texts.cells import rewrites, trials, well_read
@@ -45,25 +46,24 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
 
     def guess(rows: NDArray[np.int64]) -> GuessedTrials:
         cell_rewrites = {epsilon: rewrites(name, epsilon, rows)[0] for epsilon in cell.budgets}
-        guessed, candidates = GuessedTrials(rows, {}, {}, {}), cell_trials.candidates[rows]
-        each = list(cell_rewrites.values())
+        candidates, each = cell_trials.candidates[rows], list(cell_rewrites.values())
+        before = {name: _tallies(attack, cell.budgets) for name, attack in applicable.items()}
+
+        def stream(attack: str, epsilon: float) -> Noise:
+            of = (params.audit.seed, params.audit.round, "attack", attack, cell.dataset, cell.mechanism, epsilon)
+            return Noise.named(rows, *of)
+
         likelihoods = computed(built, texts, candidates, each, epsilons=cell.budgets)
-        table = dict(zip(cell_rewrites, likelihoods, strict=True))
-
-        def context(attack: str, epsilon: float) -> Context:
-            stream = (params.audit.seed, params.audit.round, "attack", attack, cell.dataset, cell.mechanism, epsilon)
-            on = Context(texts, built, epsilon, Noise.named(rows, *stream), embedded=embedded, public=public)
-            return replace(on, log_likelihoods=table[epsilon])
-
-        before = {attack: _tallies(applicable[attack], cell.budgets) for attack in applicable}
-        for attack, guesses in guesses_of(applicable, cell_rewrites, candidates, context):
-            guessed.guesses[attack] = guesses
-            if isinstance(applicable[attack], HasTally):
-                guessed.tallies[attack] = added(_tallies(applicable[attack], cell.budgets), before[attack], -1)
-        for built_attack in applicable.values():
+        knowledge = Knowledge(texts, candidates, built, embedded=embedded, likelihoods=likelihoods, public=public)
+        played = play(knowledge, cell_rewrites, applicable, stream)
+        guessed = GuessedTrials(rows, {}, {}, {})
+        for name, attack in applicable.items():
+            guessed.guesses[name] = [by_attack[name] for by_attack in played.values()]
+            if isinstance(attack, HasTally):
+                guessed.tallies[name] = added(_tallies(attack, cell.budgets), before[name], -1)
             ours = params.embedding.model, params.embedding.precision
-            if isinstance(built_attack, Encodes) and (built_attack.model, built_attack.precision) == ours:
-                guessed.encoded.update(built_attack.encoded)
+            if isinstance(attack, Encodes) and (attack.model, attack.precision) == ours:
+                guessed.encoded.update(attack.encoded)
         return guessed
 
     return guess

@@ -1,0 +1,70 @@
+"""The game of an audit: adversaries see rewrites and their candidates, and guess the sources.
+
+The game is written once. Every audit, gate, search and comparison draws its own trials, rewrites them, and calls
+`play`. The caller names the streams, so a guess depends only on the trial, the attack and what the caller put in the
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.attack import Attack, Context, Embedded, Guesses, guesses_of
+from epsilometer.core.cases import Table
+from epsilometer.core.mechanism import Mechanism, Rewrites
+from epsilometer.core.randomness import Noise
+
+Streams = Callable[[str, float], Noise]
+"""An attack's name and an epsilon -> the stream that breaks the attack's ties, with a substream for each trial."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Background knowledge of the adversaries in n trials, the same at every epsilon.
+
+    texts: the audited texts. candidates: int [n, k], numbers of texts. mechanism, embedded, prior and public: as in
+    `core.attack.Context`. likelihoods: for each epsilon the table of `core.likelihood.computed`; None shows no attack a
+    table and gives no posteriors.
+    """
+
+    texts: Sequence[str]
+    candidates: NDArray[np.integer]
+    mechanism: Mechanism | None
+    embedded: Embedded | None = None
+    likelihoods: Sequence[Table | None] | None = None
+    prior: Sequence[float] | None = None
+    public: bool = False
+
+
+def play(
+    knowledge: Knowledge, outputs: Mapping[float, Rewrites], attacks: Mapping[str, Attack], streams: Streams
+) -> dict[float, dict[str, Guesses]]:
+    """Return every attack's guesses, by epsilon and then by the attack's name.
+
+    outputs: by epsilon, the rewrites of the same n trials, in the order of `knowledge.likelihoods`. attacks: those that
+    apply to the mechanism. Each attack gets all epsilons in one call, so work that does not depend on epsilon is done
+    once. Raises UserError for guesses that are not slots.
+    """
+    tables = dict(zip(outputs, knowledge.likelihoods or [None] * len(outputs), strict=True))
+
+    def context(name: str, epsilon: float) -> Context:
+        return Context(
+            knowledge.texts,
+            knowledge.mechanism,
+            epsilon,
+            streams(name, epsilon),
+            embedded=knowledge.embedded,
+            public=knowledge.public,
+            log_likelihoods=tables[epsilon],
+            prior=knowledge.prior,
+        )
+
+    played: dict[float, dict[str, Guesses]] = {epsilon: {} for epsilon in outputs}
+    for name, by_epsilon in guesses_of(attacks, outputs, knowledge.candidates, context):
+        for epsilon, guesses in zip(outputs, by_epsilon, strict=True):
+            played[epsilon][name] = guesses
+    return played
