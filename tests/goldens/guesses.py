@@ -1,0 +1,158 @@
+"""What attacks guess of each trial, through every entry point that plays the game.
+
+The guesses are recorded where `core.attack.guess_and_score` returns them, by class of the attack and by epsilon, in
+order of the calls. Calls that split the same trials in another way give the same record.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import chdir, contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from epsilometer.core import attack
+from tests.goldens.studies import run
+from tests.goldens.texts import call, write_texts
+from tests.goldens.values import digest
+
+EPSILONS = {"coin": (0.5, 2.0), "tem": (5.0, 9.0), "plain": (1.0, 4.0)}  # a law on a grid, a general law, no law
+SETTINGS = {"coin": {}, "tem": {"resource": "vectors.txt"}, "plain": {}}
+ATTACKS = "lexical,likelihood,length"
+PLAIN = """\
+def rewrite(text, epsilon, rng):
+    return " ".join(word if rng.random() < epsilon / (1 + epsilon) else "x" for word in text.split())
+"""
+SEEDS = (0, 1)
+_PART = 100  # trials of a digest
+_Recorded = dict[tuple[str, float], list[attack.Guesses]]
+
+
+@contextmanager
+def _recorded() -> Iterator[_Recorded]:
+    """Record all guesses while the context lasts."""
+    records: _Recorded = defaultdict(list)
+    original = attack.guess_and_score
+
+    def recording(by: attack.Attack, rewrites: Any, candidates: Any, contexts: Any) -> list[attack.Guesses]:
+        guesses = original(by, rewrites, candidates, contexts)
+        for guess, context in zip(guesses, contexts, strict=True):
+            records[type(by).__name__, context.epsilon].append(guess)
+        return guesses
+
+    attack.guess_and_score = recording
+    yield records
+    attack.guess_and_score = original
+
+
+def _shown(records: _Recorded) -> dict[str, Any]:
+    return {
+        f"{name} {epsilon:g}": {
+            field: _digests([getattr(guess, field) for guess in guesses]) for field in ("slots", "scores", "posteriors")
+        }
+        for (name, epsilon), guesses in sorted(records.items())
+    }
+
+
+def _digests(arrays: list[np.ndarray | None]) -> str:
+    """Return the number of trials, the first values, and a digest of each hundred."""
+    known = [array for array in arrays if array is not None]
+    if not known:
+        return f"none in {len(arrays)} calls"
+    every = np.concatenate(known)
+    parts = [digest(every[start : start + _PART].tobytes())[:8] for start in range(0, len(every), _PART)]
+    return f"{every.dtype} {len(every)}: {every[:5].tolist()} " + " ".join(parts)
+
+
+def results(of: str) -> dict[str, Any]:
+    """Return the guesses on a mechanism by entry point and seed, or those in a project, by seed and round."""
+    if of == "project":
+        return _in_projects()
+    found: dict[str, Any] = {}
+    with TemporaryDirectory() as folder, chdir(folder):
+        write_texts()
+        Path("plain.py").write_text(PLAIN)
+        for seed in SEEDS:
+            for name, play in _plays(of, seed).items():
+                with _recorded() as records:
+                    play()
+                assert records, f"{name} guessed nothing"
+                found[f"{name}, seed {seed}"] = _shown(records)
+    return found
+
+
+def _in_projects() -> dict[str, Any]:
+    """Return the guesses of audits and of re-audits, whose round is another."""
+    found: dict[str, Any] = {}
+    for seed in SEEDS:
+        for again in (0, 1):
+            with TemporaryDirectory() as folder, _recorded() as records:
+                Path(folder, "plain.py").write_text(PLAIN)
+                run(
+                    Path(folder),
+                    _reaudited(seed, again),
+                    ("prepare", "vectors", "embed", "trials", "rewrite", "attack"),
+                )
+            found[f"seed {seed}, round {again}"] = _shown(records)
+    return found
+
+
+def _plays(name: str, seed: int) -> dict[str, Callable[[], object]]:
+    import epsilometer
+    from epsilometer.auditing.text_audit import as_mechanism
+
+    texts = Path("requests.txt").read_text().splitlines()
+    design = epsilometer.Design(temperature=0, seed=seed)
+    low, high = EPSILONS[name]
+    at, settings = f"{low},{high}", SETTINGS[name]
+    mechanism = "plain.py" if name == "plain" else name
+    of = ("--mechanism", mechanism, "--seed", seed, "--attacks", ATTACKS)
+    of += tuple(f"--set={key}={value}" for key, value in settings.items())
+    built = as_mechanism(mechanism, settings, texts)
+    plays: dict[str, Callable[[], object]] = {
+        "audit": lambda: call("audit", "requests.txt", *of, "--epsilons", at, "--trials", 250, "--temperature", 0),
+        "all": lambda: call("audit", "requests.txt", *of, "--epsilons", at, "--trials", 100, "--candidates", "all"),
+        "units": lambda: call("audit", "requests.txt", *of, "--epsilons", at, "--trials", 40, "--units"),
+        "worst": lambda: call("audit", "requests.txt", *of, "--epsilons", at, "--trials", 400, "--worst"),
+        "calibrate": lambda: epsilometer.calibrate(
+            texts,
+            mechanism,
+            target=1.0,
+            settings=settings,
+            search=epsilometer.Search(low=low, high=high, budget=600),
+            design=design,
+        ),
+        "compare": lambda: epsilometer.compare(texts, (built, low), (built, high), trials=100, design=design),
+    }
+    gate = ("gate", "requests.txt", *of, "--max-loss", 1, "--max-delta-at-4", 0.05, "--budget", 600)
+    for epsilon in (low, high):
+        plays[f"gate {epsilon}"] = partial(call, *gate, "--epsilon", epsilon)
+    return plays
+
+
+def _reaudited(seed: int, again: int) -> dict[str, Any]:
+    """Return the parameters of a project with the mechanisms; a re-audit has another round."""
+    of = {
+        "coin": {"resource": "data/prepared/requests.parquet"},
+        "tem": {"resource": "data/vectors/own.npz"},
+        "plain": {"file": "plain.py"},
+    }
+    cells = {
+        f"requests-{name}": {"dataset": "requests", "mechanism": name, "epsilons": list(at), **of[name]}
+        for name, at in EPSILONS.items()
+    }
+    return {
+        "audit": {"seed": seed, "round": again},
+        "datasets": {"requests": {"source": "requests.txt", "public": True}},
+        "embedding": {"model": "all-MiniLM-L6-v2"},
+        "trials": {"count": 150, "candidates": 2, "temperature": 0},
+        "words": {"sources": {"own": "vectors.txt"}},
+        "mechanisms": {},
+        "cells": cells,
+        "attacks": {"lexical": {}, "likelihood": {}, "length": {}, "embedding": {"model": "all-MiniLM-L6-v2"}},
+    }
