@@ -24,8 +24,8 @@ COMMANDS = {
     "audit of identifiers": f"audit requests.txt {_TEM} --epsilons 9 --identifiers all --trials 40 --json",
     "audit by linking": "audit people.jsonl --mechanism coin --epsilons 2 --facts claims --trials 40 --linkers bm25 "
     "--json",
-    "audit of an attribute": "audit --rewrites rewrites.csv --attribute gender --keep rating --labelled labelled.csv "
-    "--kinds linear --json",
+    "audit of an attribute": "audit audited.csv --rewrites rewrites.csv --attribute gender --keep rating "
+    "--labelled labelled.csv --kinds linear --json",
     "audit of rewrites": f"audit --rewrites rewrites.csv {_FAST} --json",
     "exact": f"exact requests.txt {_TEM} --epsilons 5,9 --trials 60 --json",
     "exact of few": "exact requests.txt --mechanism coin --epsilons 1,2 --json",

@@ -23,6 +23,7 @@ def write_texts() -> None:
     reviews.write_csv("reviews.csv")
     masked = pl.Series("rewrite", [" ".join(text.split()[::2]) for text in reviews["text"]])
     reviews.head(120).rename({"text": "original"}).with_columns(masked.head(120)).write_csv("rewrites.csv")
+    reviews.head(120).write_csv("audited.csv")
     reviews.tail(120).write_csv("labelled.csv")
     people = reviews.select("text", claims=pl.concat_list(pl.col("text").str.split(" ").list.head(4).list.join(" ")))
     people.head(80).write_ndjson("people.jsonl")
