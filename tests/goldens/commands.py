@@ -51,16 +51,19 @@ COMMANDS = {
     "anonymize": "anonymize requests.txt --labelled labelled.csv --attribute gender --kind linear --seed 3 --vectors "
     "vectors.txt --json",
 }
+GROUPS = {"audit": "audit", "gate": "gate", "calibrate": "gate", "compare": "gate"}  # by a name's first word
 # Fields that differ between runs of the same code.
 _LEFT_OUT = {"version", "seconds", "time", "date", "commit", "folder", "file", "path"}
 
 
-def results(_: str) -> dict[str, Any]:
-    """Return exit code, standard output and written files of each command."""
+def results(of: str) -> dict[str, Any]:
+    """Return exit code, standard output and written files of each command of a group."""
     found: dict[str, Any] = {}
     with TemporaryDirectory() as folder, chdir(folder):
         write_texts()
         for name, command in COMMANDS.items():
+            if of != GROUPS.get(name.split()[0], "other"):
+                continue
             if name == "one-run":
                 _write_scores()
             before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}

@@ -1,25 +1,17 @@
-"""What attacks guess of each trial, through every entry point that plays the game.
-
-The guesses are recorded where `core.attack.guess_and_score` returns them, by class of the attack and by epsilon, in
-order of the calls. Calls that split the same trials in another way give the same record.
-"""
+"""What attacks guess of each trial, through every entry point that plays the game."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager
+from collections.abc import Callable
+from contextlib import chdir
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
-from epsilometer.core import attack
+from tests.goldens.recording import recorded, shown
 from tests.goldens.studies import run
 from tests.goldens.texts import call, write_texts
-from tests.goldens.values import digest
 
 EPSILONS = {"coin": (0.5, 2.0), "tem": (5.0, 9.0), "plain": (1.0, 4.0)}  # a law on a grid, a general law, no law
 SETTINGS = {"coin": {}, "tem": {"resource": "vectors.txt"}, "plain": {}}
@@ -28,44 +20,6 @@ def rewrite(text, epsilon, rng):
     return " ".join(word if rng.random() < epsilon / (1 + epsilon) else "x" for word in text.split())
 """
 SEEDS = (0, 1)
-_PART = 100  # trials of a digest
-_Recorded = dict[tuple[str, float], list[attack.Guesses]]
-
-
-@contextmanager
-def _recorded() -> Iterator[_Recorded]:
-    """Record all guesses while the context lasts."""
-    records: _Recorded = defaultdict(list)
-    original = attack.guess_and_score
-
-    def recording(by: attack.Attack, rewrites: Any, candidates: Any, contexts: Any) -> list[attack.Guesses]:
-        guesses = original(by, rewrites, candidates, contexts)
-        for guess, context in zip(guesses, contexts, strict=True):
-            records[type(by).__name__, context.epsilon].append(guess)
-        return guesses
-
-    attack.guess_and_score = recording
-    yield records
-    attack.guess_and_score = original
-
-
-def _shown(records: _Recorded) -> dict[str, Any]:
-    return {
-        f"{name} {epsilon:g}": {
-            field: _digests([getattr(guess, field) for guess in guesses]) for field in ("slots", "scores", "posteriors")
-        }
-        for (name, epsilon), guesses in sorted(records.items())
-    }
-
-
-def _digests(arrays: list[np.ndarray | None]) -> str:
-    """Return the number of trials, the first values, and a digest of each hundred."""
-    known = [array for array in arrays if array is not None]
-    if not known:
-        return f"none in {len(arrays)} calls"
-    every = np.concatenate(known)
-    parts = [digest(every[start : start + _PART].tobytes())[:8] for start in range(0, len(every), _PART)]
-    return f"{every.dtype} {len(every)}: {every[:5].tolist()} " + " ".join(parts)
 
 
 def results(of: str) -> dict[str, Any]:
@@ -78,10 +32,10 @@ def results(of: str) -> dict[str, Any]:
         Path("plain.py").write_text(PLAIN)
         for seed in SEEDS:
             for name, play in _plays(of, seed).items():
-                with _recorded() as records:
-                    play()
+                records = recorded()
+                play()
                 assert records, f"{name} guessed nothing"
-                found[f"{name}, seed {seed}"] = _shown(records)
+                found[f"{name}, seed {seed}"] = shown(records)
     return found
 
 
@@ -90,14 +44,15 @@ def _in_projects() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for seed in SEEDS:
         for again in (0, 1):
-            with TemporaryDirectory() as folder, _recorded() as records:
+            records = recorded()
+            with TemporaryDirectory() as folder:
                 Path(folder, "plain.py").write_text(PLAIN)
                 run(
                     Path(folder),
                     _reaudited(seed, again),
                     ("prepare", "vectors", "embed", "trials", "rewrite", "attack"),
                 )
-            found[f"seed {seed}, round {again}"] = _shown(records)
+            found[f"seed {seed}, round {again}"] = shown(records)
     return found
 
 

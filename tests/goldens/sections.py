@@ -11,8 +11,9 @@ from tests.goldens.values import flat
 
 FROZEN = Path(__file__).parent / "frozen"
 SECTIONS = (  # a module and what it computes, the longest first
-    *("commands_all", "guesses_tem", "studies_anonymity", "studies_texts", "studies_training", "studies_leaderboard"),
-    *("guesses_project", "guesses_coin", "guesses_plain", "locks_audit", "locks_leaderboard"),
+    *("guesses_tem", "guesses_project", "studies_anonymity", "studies_texts", "studies_training"),
+    *("studies_leaderboard", "commands_audit", "commands_gate", "commands_other"),
+    *("guesses_coin", "guesses_plain", "locks_audit", "locks_leaderboard"),
 )
 
 

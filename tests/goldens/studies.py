@@ -17,6 +17,7 @@ from dvc.repo import Repo
 from epsilometer.pipeline import bodies
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.profiles import unwritten
+from tests.goldens.recording import recorded, shown
 from tests.goldens.texts import write_texts
 from tests.goldens.values import of_file
 from tests.support.dvc_project import compose
@@ -27,12 +28,14 @@ _LEFT_OUT = ("code", "resources", "report")  # records of code and content, and 
 
 
 def results(study: str) -> dict[str, Any]:
-    """Return the content of each file that the stages of a study's small profile write."""
+    """Return the guesses in a study's small profile, and the content of each file that its stages write."""
     profile = (HERE / f"profiles/{study}.yaml").read_text(encoding="utf-8")
+    records = recorded()
     with TemporaryDirectory() as folder:
         run(Path(folder), yaml.safe_load(profile.replace("ROOT", str(ROOT))))
         data = Path(folder, "data")
-        return {str(path.relative_to(data)): of_file(path) for path in sorted(data.rglob("*")) if path.is_file()}
+        files = {str(path.relative_to(data)): of_file(path) for path in sorted(data.rglob("*")) if path.is_file()}
+        return {"guesses": shown(records), **files}
 
 
 def run(folder: Path, params: dict[str, Any], only: Collection[str] = ()) -> None:
