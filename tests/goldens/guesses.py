@@ -46,7 +46,7 @@ def _in_projects() -> dict[str, Any]:
         for again in (0, 1):
             records = recorded()
             with TemporaryDirectory() as folder:
-                Path(folder, "plain.py").write_text(PLAIN)
+                Path(folder, f"plain_{seed}_{again}.py").write_text(PLAIN)  # a process loads a name once
                 run(
                     Path(folder),
                     _reaudited(seed, again),
@@ -95,7 +95,7 @@ def _reaudited(seed: int, again: int) -> dict[str, Any]:
     of = {
         "coin": {"resource": "data/prepared/requests.parquet"},
         "tem": {"resource": "data/vectors/own.npz"},
-        "plain": {"file": "plain.py"},
+        "plain": {"file": f"plain_{seed}_{again}.py"},
     }
     cells = {
         f"requests-{name}": {"dataset": "requests", "mechanism": name, "epsilons": list(at), **of[name]}
