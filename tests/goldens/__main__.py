@@ -1,7 +1,7 @@
 """Compare results with the frozen ones, and name the first difference; or freeze them.
 
 python -m tests.goldens [SECTION ...]           compare all sections, or those named: exit code 1 for a difference
-python -m tests.goldens freeze [SECTION ...]    write the frozen results anew
+python -m tests.goldens freeze [SECTION ...]    replace the frozen results
 
 A section is a file in `frozen`. Networks and exponentials round differently on another processor: there, freeze at
 the parent commit first.

@@ -1,4 +1,4 @@
-"""What commands print for programs, on generated texts and with fixed seeds."""
+"""Machine-readable output of commands, on generated texts and with fixed seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attacks guess of each trial, through every entry point that plays the game."""
+"""Guesses of attacks by trial, through every entry point that plays the game."""
 
 from __future__ import annotations
 

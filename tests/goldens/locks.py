@@ -1,4 +1,4 @@
-"""Outs of the default audit and of the leaderboard, by DVC's records; nothing is computed anew."""
+"""Outs of the default audit and of the leaderboard, by DVC's records; no stage runs."""
 
 from __future__ import annotations
 

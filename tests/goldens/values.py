@@ -58,6 +58,6 @@ def of_parquet(path: Path) -> dict[str, str]:
 
 def flat(values: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
     """Return the leaves of nested records by their path."""
-    if not isinstance(values, dict):
+    if not isinstance(values, dict) or not values:
         return {path: values}
     return {place: leaf for name, value in values.items() for place, leaf in flat(value, (*path, name)).items()}
