@@ -47,7 +47,7 @@ COMMANDS = {
     "check a mechanism": "check --mechanism coin --json",
     "check an attack": "check --attack lexical --json",
     "check a metric": "check --metric jaccard --json",
-    "rewrite": f"rewrite requests.txt {_TEM} --epsilon 9 --seed 3",
+    "rewrite": f"rewrite requests.txt {_TEM} --epsilon 9 --seed 3 --out private.txt",
     "anonymize": "anonymize requests.txt --labelled labelled.csv --attribute gender --kind linear --seed 3 --vectors "
     "vectors.txt --json",
 }
@@ -68,6 +68,7 @@ def results(of: str) -> dict[str, Any]:
                 _write_scores()
             before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
             code, said = call(*command.split())
+            assert code != 2, f"{name} ended in an error"
             written = [
                 path for path in sorted(Path().iterdir()) if path.is_file() and before.get(path) != path.read_bytes()
             ]
