@@ -47,7 +47,6 @@ COMMANDS = {
     "check a mechanism": "check --mechanism coin --json",
     "check an attack": "check --attack lexical --json",
     "check a metric": "check --metric jaccard --json",
-    "rewrite": f"rewrite requests.txt {_TEM} --epsilon 9 --seed 3 --out private.txt",
     "anonymize": "anonymize requests.txt --labelled labelled.csv --attribute gender --kind linear --seed 3 --vectors "
     "vectors.txt --json",
 }
