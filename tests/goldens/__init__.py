@@ -1,0 +1,1 @@
+"""Frozen results, for commits that must not change any."""
