@@ -76,11 +76,12 @@ def direct(file: Path, places: tuple[Path, ...]) -> tuple[list[Path], set[str]]:
 
 def uses(file: Path, places: tuple[Path, ...]) -> list[Use]:
     """Returns what a file imports, looked for in these folders."""
-    try:
-        changed = os.stat(file).st_mtime_ns
-    except FileNotFoundError:
-        changed = 0
-    return _uses(file, changed, places)
+    return _uses(file, _changed(file), places)
+
+
+def syntax(file: Path) -> Syntax:
+    """Returns the syntax of a file. Raises UserError where it is missing or is not Python."""
+    return _syntax(file, _changed(file))
 
 
 def beside(file: Path) -> dict[str, Path]:
@@ -135,8 +136,15 @@ def _resolved(name: str, places: Iterable[Path]) -> list[Path]:
     return []
 
 
-def syntax(file: Path) -> Syntax:
-    """Returns the syntax of a file. Raises UserError where it is missing or is not Python."""
+def _changed(file: Path) -> int:
+    try:
+        return os.stat(file).st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+@cache
+def _syntax(file: Path, changed: int) -> Syntax:
     try:
         written = file.read_bytes()
     except FileNotFoundError:

@@ -85,7 +85,9 @@ class Reading:
     def __init__(self, project: Path) -> None:
         self._project = project
         self._reached: dict[Path, _Reached] = {}
+        self._owns: dict[tuple[Path, tuple[Path, ...]], str] = {}
         self._files: dict[tuple[Path, tuple[Path, ...]], _File] = {}
+        self._folders: dict[Path, dict[Path, str]] = {}
 
     def code(self, files: Iterable[Path], data: Iterable[Path] = ()) -> Code:
         """Returns the code of some Python files and of all that their imports reach, with files of data.
@@ -128,24 +130,41 @@ class Reading:
                 written.append(f"{bound} {name} {numbers[used]}")
             written.append(file.key)
             files[path] = (file.key, file.own)
-            files |= {each: (content, content) for each, content in _read_beside(path.parent).items()}
+            files |= {each: (content, content) for each, content in self._beside(path.parent).items()}
             modules |= direct(path, places)[1]
         self._reached[root] = _Reached(files, modules, _digest(*written))
         return self._reached[root]
 
     def _file(self, path: Path, places: tuple[Path, ...]) -> _File:
         if (path, places) not in self._files:
-            own = _own(path, places)
+            own = self._own(path, places)
             used = {
-                (use.bound, use.name, _own(use.file, places), use.file)
+                (use.bound, use.name, self._own(use.file, places), use.file)
                 for use in uses(path, places)
                 if use.file is not None and _counts(use.file)
             }
             used = sorted(each for each in used if each[2])
             near = [f"{bound} {name} {hashed}" for bound, name, hashed, _ in used]
-            key = _digest(own, *near, *sorted(_read_beside(path.parent).values()))
+            key = _digest(own, *near, *sorted(self._beside(path.parent).values()))
             self._files[path, places] = _File(own, key, [(bound, name, file) for bound, name, _, file in used])
         return self._files[path, places]
+
+    def _own(self, path: Path, places: tuple[Path, ...]) -> str:
+        """The hash of what a file says itself: of its tree, and of each import without the path of a module of ours.
+
+        Empty where it says nothing and nothing lies beside it.
+        """
+        if (path, places) not in self._owns:
+            tree, imports = syntax(path)
+            said = {(use.bound, use.name, use.elsewhere) for use in uses(path, places)} - {("", "", "")}
+            empty = not (tree or imports or self._beside(path.parent))
+            self._owns[path, places] = "" if empty else _digest(tree, *(" ".join(each) for each in sorted(said)))
+        return self._owns[path, places]
+
+    def _beside(self, folder: Path) -> dict[Path, str]:
+        if folder not in self._folders:
+            self._folders[folder] = _read_beside(folder)
+        return self._folders[folder]
 
 
 def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iterable[Path], project: Path) -> str:
@@ -204,18 +223,6 @@ def _packages(file: Path) -> list[Path]:
     folders = [folder for folder in file.parents if folder.is_relative_to(PACKAGE) and folder != PACKAGE]
     inits = [folder / "__init__.py" for folder in folders]
     return [init for init in inits if init.is_file() and init != file]
-
-
-def _own(file: Path, places: tuple[Path, ...]) -> str:
-    """The hash of what a file says itself: of its tree, and of each import without the path of a module of ours.
-
-    Empty where it says nothing and nothing lies beside it.
-    """
-    tree, imports = syntax(file)
-    if not (tree or imports or _read_beside(file.parent)):
-        return ""
-    said = {(use.bound, use.name, use.elsewhere) for use in uses(file, places)} - {("", "", "")}
-    return _digest(tree, *(" ".join(each) for each in sorted(said)))
 
 
 def _read_beside(folder: Path) -> dict[Path, str]:

@@ -33,6 +33,7 @@ from epsilometer.project import origin, times
 from epsilometer.runtime import checksums, resuming
 
 _NAMED = 5  # edited inputs in one message
+_PATHS = "data/code/paths.json"  # of the files that records of code name by hash
 RECORDS = ("data/code/", "data/resources/")  # of stages `code` and `resources`: lists of files that a stage reads
 
 Trace = tuple[int, int, int]
@@ -103,9 +104,12 @@ def _named_in_records(deps: Sequence[str], root: str) -> list[str]:
     paths = []
     for dep in deps:
         if dep.startswith(RECORDS) and Path(dep).is_file():
-            named = json.loads(Path(dep).read_bytes())
-            folder = root if dep.startswith("data/code/") else ""
-            paths += [str(PurePosixPath(folder, path)) for path in named["files"]]
+            named = json.loads(Path(dep).read_bytes())["files"]
+            if dep.startswith("data/code/"):
+                lie = json.loads(Path(_PATHS).read_bytes())
+                paths += [str(PurePosixPath(root, path)) for key in named for path in lie.get(key, [])]
+            else:
+                paths += named
     return [path for path in paths if Path(path).exists()]
 
 
