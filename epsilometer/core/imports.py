@@ -165,4 +165,3 @@ def _shown(file: Path) -> str:
     """The path of a file, from the current folder where it lies in there."""
     here = Path.cwd()
     return str(file.relative_to(here) if file.is_relative_to(here) else file)
-

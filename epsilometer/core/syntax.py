@@ -168,9 +168,7 @@ def _value(value: Any) -> str:
     return f"{type(value).__name__} {hex(value) if type(value) is int else ascii(value)}"
 
 
-def _listed(
-    imports: list[tuple[Any, int]], once: Mapping[str, bool], numbers: Mapping[str, int]
-) -> Iterator[Import]:
+def _listed(imports: list[tuple[Any, int]], once: Mapping[str, bool], numbers: Mapping[str, int]) -> Iterator[Import]:
     """The imports, each with what the code calls it. Of competing ones the place and the order count."""
     competing = 0
     for node, place in imports:

@@ -11,7 +11,6 @@ from typing import Any
 from epsilometer.core.errors import unknown
 from epsilometer.pipeline import dvc_files
 
-_PATHS = "data/code/paths.json"
 _Paths = Mapping[str, list[str]]
 
 
@@ -51,7 +50,7 @@ def inputs(
             reasons.append(f"input {path} is new")
         elif records is not None and path in records:
             if dvc_files.digest_of_record(records[path]) != before[path]:
-                reasons += _changed_record(path, before[path], records[path], records.get(_PATHS))
+                reasons += _changed_record(path, before[path], records[path], records.get(dvc_files.PATHS_OF_CODE))
         elif not Path(path).exists():
             reasons.append(f"input {path} is missing")
         elif digest(path) != before[path]:
@@ -108,7 +107,7 @@ def _changed(path: str, md5: str) -> list[str]:
 def _changed_record(path: str, md5: str, now: Mapping[str, Any], paths: _Paths | None = None) -> list[str]:
     """How a record of stage `code` or `resources` changed. md5: what its file was; paths: where files of code lie."""
     if not _is_resources(path):
-        return _changed_code(path, md5, now, _paths_written() if paths is None else paths)
+        return _changed_code(path, md5, now, dvc_files.paths_of_code() if paths is None else paths)
     old = dvc_files.cached(md5) or {}
     changed = [f"input {name} has changed" for name, _ in _pairs(old.get("files", {}), now["files"])]
     # Changed settings of a cell are listed separately; an excerpt is all that a stage has of an entry.
@@ -134,11 +133,6 @@ def _changed_folder(folder: str, before: Mapping[str, str]) -> list[str]:
 def _is_resources(path: str) -> bool:
     """Whether this is a record of what a cell is and reads."""
     return path.startswith("data/resources/") and path.endswith(".json")
-
-
-def _paths_written() -> _Paths:
-    file = Path(_PATHS)
-    return json.loads(file.read_bytes()) if file.is_file() else {}
 
 
 def _changed_code(path: str, md5: str, now: Mapping[str, Any], paths: _Paths) -> list[str]:

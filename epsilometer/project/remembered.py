@@ -52,7 +52,9 @@ def _recall(file: Path) -> None:
     elif reader == _reader():
         content = json.loads(text)
         of_files = content["syntax"].items()
-        imports.earlier.update({name: Syntax(tree, [Import(*each) for each in every]) for name, (tree, every) in of_files})
+        imports.earlier.update(
+            {name: Syntax(tree, [Import(*each) for each in every]) for name, (tree, every) in of_files}
+        )
         code.packages.update(content["packages"])
 
 

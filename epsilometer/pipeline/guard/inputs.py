@@ -26,6 +26,7 @@ from epsilometer.pipeline.dvc_files import (
     listed,
     lookup,
     outs_for_git,
+    paths_of_code,
     recorded,
     settings,
 )
@@ -33,7 +34,6 @@ from epsilometer.project import origin, times
 from epsilometer.runtime import checksums, resuming
 
 _NAMED = 5  # edited inputs in one message
-_PATHS = "data/code/paths.json"  # of the files that records of code name by hash
 RECORDS = ("data/code/", "data/resources/")  # of stages `code` and `resources`: lists of files that a stage reads
 
 Trace = tuple[int, int, int]
@@ -106,7 +106,7 @@ def _named_in_records(deps: Sequence[str], root: str) -> list[str]:
         if dep.startswith(RECORDS) and Path(dep).is_file():
             named = json.loads(Path(dep).read_bytes())["files"]
             if dep.startswith("data/code/"):
-                lie = json.loads(Path(_PATHS).read_bytes())
+                lie = paths_of_code()
                 paths += [str(PurePosixPath(root, path)) for key in named for path in lie.get(key, [])]
             else:
                 paths += named

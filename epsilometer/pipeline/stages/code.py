@@ -21,7 +21,6 @@ from epsilometer.project.remembered import remembered
 from epsilometer.studies.training.params import CANDIDATES
 
 FOLDER = Path("data/code")
-PATHS = FOLDER / "paths.json"
 
 
 def main() -> None:
@@ -61,7 +60,7 @@ def records(params: Params) -> dict[Path, code.Record]:
     if params.runtime.ray and params.device != "cpu":  # workers look for devices of their own
         there = {"device": {"kind": f"{params.device}, by each node of a Ray cluster"}}
         by_path = {path: record | (there if "device" in record else {}) for path, record in by_path.items()}
-    return by_path | {PATHS: code.paths(of_path.values())}
+    return by_path | {Path(dvc_files.PATHS_OF_CODE): code.paths(of_path.values())}
 
 
 def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
