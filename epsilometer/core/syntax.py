@@ -1,8 +1,9 @@
 """A Python file as its syntax tree: a hash that ignores prose and layout, and the imports. Nothing is executed.
 
-The tree is written out node by node, and empty fields are left out. So the hash is the same under Python 3.11 and newer,
-which `ast.dump` is not, and quotes, parentheses, trailing commas and joined strings do not count, which they do among
-tokens. Docstrings, other strings that stand alone, comments and blocks for type checking do not count either.
+The tree is written out node by node, without empty fields. So the hash is the same under Python 3.11 and newer, unlike
+that of `ast.dump`. Quotes, parentheses, trailing commas and implicit joins of strings do not count; among tokens, which
+also differ between versions, they would. Docstrings, other strings that stand alone, comments and blocks for type
+checking do not count either.
 
 Imports are kept beside the tree, so that a module can move. A name that only one import binds is written as a number,
 by its first use: `atomic.write_text` and `files.write_text` are equal after `from core import atomic` and `from core

@@ -193,15 +193,6 @@ def paths(codes: Iterable[Code]) -> dict[str, list[str]]:
     return {key: sorted(every[key]) for key in sorted(every)}
 
 
-def paths(codes: Iterable[Code]) -> dict[str, list[str]]:
-    """Returns the paths of the files of several records by key."""
-    every: dict[str, set[str]] = {}
-    for each in codes:
-        for key, named in each.paths.items():
-            every.setdefault(key, set()).update(named)
-    return {key: sorted(every[key]) for key in sorted(every)}
-
-
 def hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
     """Returns the hash of each file, and of each file in a folder, by path from the project."""
     files = [

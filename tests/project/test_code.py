@@ -44,8 +44,8 @@ FILES = {
     "own.py": OWN,
     "words.py": "def every(text):\n    return text.split()\n",
     "parts/__init__.py": '"""Parts."""\n',
-    "parts/near.py": "from parts.other import swap\n\ndef pick(*of):\n    return swap(of)\n\ndef weigh(of):\n    return 1\n",
-    "parts/other.py": "def swap(of):\n    return of\n\ndef pick(*of):\n    return of[0]\n\ndef weigh(of):\n    return 2\n",
+    "parts/near.py": "from parts.other import swap\n\npick = swap\n\ndef weigh(of):\n    return 1\n",
+    "parts/other.py": "def swap(of):\n    return of\n\npick = swap\n\ndef weigh(of):\n    return 2\n",
     "parts/sampling.py": "import parts.near as by\nfrom .other import pick as first\n\ndraw = first or by.pick\n",
     "parts/deep/far.py": "from .. import other\n\nclass Far:\n    much = other.swap\n",
 }
