@@ -105,7 +105,7 @@ def _changed(path: str, md5: str) -> list[str]:
 
 
 def _changed_record(path: str, md5: str, now: Mapping[str, Any], paths: _Paths | None = None) -> list[str]:
-    """How a record of stage `code` or `resources` changed. md5: what its file was; paths: where files of code lie."""
+    """Changes of a record of stage `code` or `resources`. md5: hash of the old record; paths: those of code, by key."""
     if not _is_resources(path):
         return _changed_code(path, md5, now, dvc_files.paths_of_code() if paths is None else paths)
     old = dvc_files.cached(md5) or {}
@@ -136,7 +136,7 @@ def _is_resources(path: str) -> bool:
 
 
 def _changed_code(path: str, md5: str, now: Mapping[str, Any], paths: _Paths) -> list[str]:
-    """How a record of code changed. It names no files, so those that are gone are counted."""
+    """Changes of a record of code. The old record names no files, so removed ones are counted."""
     if (old := dvc_files.cached(md5)) is None:
         return [f"code {path} has changed (what it was is no longer in DVC's cache)"]
     before, after = set(old["files"].values()), set(now["files"].values())

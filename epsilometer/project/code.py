@@ -24,7 +24,7 @@ from epsilometer.models import devices
 
 Record = dict[str, Any]
 """`files`: hash of a file's syntax (of data, of its path and content), by a key that counts what it imports, too;
-`imports`: hash of which file imports what from which; `packages`: version by name; `device`: what the code computes on,
+`imports`: hash of the graph of imports; `packages`: version by name; `device`: what the code computes on,
 where it asks for that. No path of a module is in it."""
 
 # How work is run, shown and guarded. That results have the same bytes whatever happens here is tested by
@@ -50,7 +50,7 @@ class Code:
 
     record: Record
     paths: dict[str, list[str]]
-    """The paths by their key in `files` of the record: where a file lies is no part of what it does."""
+    """Paths by key in `files` of the record. The record holds none, so that a module can move."""
 
     def by_path(self) -> Record:
         """The record with the hash of each file by its path, in which the imports do not count."""
@@ -76,7 +76,7 @@ class _Reached:
     """Key and own hash by path."""
     modules: set[str]
     imports: str
-    """Hash of which file imports what from which."""
+    """Hash of the graph of imports."""
 
 
 class Reading:
@@ -217,9 +217,9 @@ def _packages(file: Path) -> list[Path]:
 
 
 def _read_beside(folder: Path) -> dict[Path, str]:
-    """What modules of this package read beside themselves, templates and grammars; nothing in any other folder.
+    """Templates and grammars in a folder of this package, by content and name; none in any other folder.
 
-    The code names such a file by its last part.
+    Modules read them by name.
     """
     if not folder.is_relative_to(PACKAGE):
         return {}
@@ -233,7 +233,7 @@ def _counts(file: Path) -> bool:
 
 
 def _called(file: Path, project: Path) -> str:
-    """What settings call a file: one of this package by its name, a user's by its path."""
+    """The name of a file in settings: of one of this package its stem, of a user's its path."""
     return file.stem if file.is_relative_to(PACKAGE) else _shown(file, project)
 
 

@@ -134,7 +134,7 @@ def test_what_can_change_a_result_changes_the_record(kind: str, tmp_path: Path) 
 
 
 def test_equal_modules_that_import_others_are_told_apart(tmp_path: Path) -> None:
-    """Two modules without code of their own, each of which is reached before and after."""
+    """Two modules without code of their own. Both are reached before and after."""
     files = {
         "own.py": "from one import run\nfrom two import run as other\n\nprint(run, other)\n",
         "one.py": "from left import run\n",
