@@ -154,7 +154,7 @@ def _joined(values: list[ast.expr]) -> Iterator[ast.expr]:
     text = ""
     for part in values:
         if isinstance(part, ast.Constant):
-            text += part.value
+            text += str(part.value)
             continue
         if text:
             yield ast.Constant(text)

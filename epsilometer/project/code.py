@@ -119,7 +119,7 @@ class Reading:
             return self._reached[root]
         places = searched(root, [self._project])
         numbers = {root: 0} | {file: number for number, file in enumerate(_packages(root), 1)}
-        files, modules, written = {}, set[str](), []
+        files, modules, written = dict[Path, tuple[str, str]](), set[str](), list[str]()
         todo = list(numbers)
         for path in todo:
             file = self._file(path, places)
@@ -138,12 +138,9 @@ class Reading:
     def _file(self, path: Path, places: tuple[Path, ...]) -> _File:
         if (path, places) not in self._files:
             own = self._own(path, places)
-            used = {
-                (use.bound, use.name, self._own(use.file, places), use.file)
-                for use in uses(path, places)
-                if use.file is not None and _counts(use.file)
-            }
-            used = sorted(each for each in used if each[2])
+            counted = [(use, use.file) for use in uses(path, places) if use.file is not None and _counts(use.file)]
+            every = {(use.bound, use.name, self._own(file, places), file) for use, file in counted}
+            used = sorted(each for each in every if each[2])
             near = [f"{bound} {name} {hashed}" for bound, name, hashed, _ in used]
             key = _digest(own, *near, *sorted(self._beside(path.parent).values()))
             self._files[path, places] = _File(own, key, [(bound, name, file) for bound, name, _, file in used])
