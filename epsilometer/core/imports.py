@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.syntax import Syntax, parsed
 
 _PACKAGE = Path(__file__).parents[1]
-_TOP = _PACKAGE / "__init__.py"
+TOP = _PACKAGE / "__init__.py"
 
-Statements = list[tuple[list[str], int]]
-"""The imports of a file: the modules that each may mean, and its level where it is relative, else 0."""
+read: dict[str, Syntax] = {}
+earlier: dict[str, Syntax] = {}
+"""The syntax by the hash of a file's bytes, as read by this process and by those before it (`project.remembered`).
+Parsing is most of the work, and equal bytes have the same syntax."""
 
-statements: dict[str, Statements] = {}
-earlier: dict[str, Statements] = {}
-"""By the hash of a file's bytes, as read by this process and by those before it (`project.remembered`). Parsing is most
-of the work, and equal bytes import the same."""
+
+class Use(NamedTuple):
+    """An import as it resolves."""
+
+    bound: str
+    """The name in the file, as in `core.syntax.Import`; empty for a package that Python runs before the module."""
+    name: str
+    """The name within the module; empty for the module as a whole, whatever it is called."""
+    file: Path | None
+    """The module's file, where it is in one of the folders that were searched."""
+    elsewhere: str
+    """The module's name where it is not."""
 
 
 def reached(
@@ -33,7 +44,7 @@ def reached(
     them is a library's, and is not followed. Nor is this package's `__init__`, which imports only what is asked of it.
     follow: which files count. Raises UserError where a file is missing or is not Python.
     """
-    places = tuple(dict.fromkeys(place.resolve() for place in (file.parent, *folders, _PACKAGE.parent)))
+    places = searched(file, folders)
     files: dict[Path, None] = {}
     elsewhere: set[str] = set()
     todo = [file.resolve()]
@@ -48,16 +59,29 @@ def reached(
     return list(files), elsewhere
 
 
+def searched(file: Path, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """Returns the folders that the modules of a file, and of all that it reaches, are looked for in."""
+    return tuple(dict.fromkeys(place.resolve() for place in (file.parent, *folders, _PACKAGE.parent)))
+
+
 def direct(file: Path, places: tuple[Path, ...]) -> tuple[list[Path], set[str]]:
     """Returns the files that a file imports itself, looked for in these folders, and other top-level modules.
 
     This package's `__init__` is not among them: it imports only what is asked of it.
     """
-    try:
-        changed = os.stat(file).st_mtime_ns
-    except FileNotFoundError:
-        changed = 0
-    return _direct(file, changed, places)
+    every = uses(file, places)
+    files = dict.fromkeys(use.file for use in every if use.file is not None and use.file != TOP)
+    return list(files), {use.elsewhere.partition(".")[0] for use in every} - {""}
+
+
+def uses(file: Path, places: tuple[Path, ...]) -> list[Use]:
+    """Returns what a file imports, looked for in these folders."""
+    return _uses(file, _changed(file), places)
+
+
+def syntax(file: Path) -> Syntax:
+    """Returns the syntax of a file. Raises UserError where it is missing or is not Python."""
+    return _syntax(file, _changed(file))
 
 
 def beside(file: Path) -> dict[str, Path]:
@@ -69,23 +93,29 @@ def beside(file: Path) -> dict[str, Path]:
         if path in reached:
             continue
         reached.append(path)
-        for names, start in _statements(path):
-            todo += [path for name in names for path in _resolved(name, [start or folder])]
+        for each in syntax(path).imports:
+            start = path.parents[each.level - 1] if each.level else folder
+            todo += [path for name in each.modules for path in _resolved(name, [start])]
         todo = [path for path in todo if path.is_relative_to(folder) and not path.is_relative_to(_PACKAGE)]
     return {path.relative_to(folder).parts[0].removesuffix(".py"): path for path in reached[1:]}
 
 
 @cache
-def _direct(file: Path, changed: int, places: tuple[Path, ...]) -> tuple[list[Path], set[str]]:
-    files: list[Path] = []
-    elsewhere: set[str] = set()
-    for names, folder in _statements(file):
-        here = places if folder is None else (folder,)
-        own = [path for name in names for path in _located(name, here)]
-        files += [path for path in own if path != _TOP]
-        if not own and folder is None:
-            elsewhere.add(names[0].partition(".")[0])
-    return files, elsewhere
+def _uses(file: Path, changed: int, places: tuple[Path, ...]) -> list[Use]:
+    return list(_resolving(file, places))
+
+
+def _resolving(file: Path, places: tuple[Path, ...]) -> Iterator[Use]:
+    for modules, level, name, bound in syntax(file).imports:
+        here = (file.parents[level - 1],) if level else places
+        found = [_located(module, here) for module in modules]
+        if not any(found):
+            yield Use(bound, name, None, "." * level + modules[0])
+            continue
+        run = dict.fromkeys(path for paths in found for path in paths)
+        used = next(paths[-1] for paths in reversed(found) if paths)
+        yield from (Use("", "", path, "") for path in run if path != used)
+        yield Use(bound, "" if found[-1] else name, used, "")
 
 
 @cache
@@ -106,44 +136,32 @@ def _resolved(name: str, places: Iterable[Path]) -> list[Path]:
     return []
 
 
-def _statements(file: Path) -> Iterator[tuple[list[str], Path | None]]:
-    """For each import the modules that it may mean, and the folder that a relative one starts from."""
+def _changed(file: Path) -> int:
+    try:
+        return os.stat(file).st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+@cache
+def _syntax(file: Path, changed: int) -> Syntax:
     try:
         written = file.read_bytes()
     except FileNotFoundError:
         raise UserError(f"there is no file {file.name!r}; check its path in params.yaml") from None
     name = hashlib.blake2b(written, digest_size=16).hexdigest()
-    if name not in statements:
+    if name not in read:
         try:
-            statements[name] = earlier[name] if name in earlier else list(_parsed(written))
+            read[name] = earlier[name] if name in earlier else parsed(written)
         except SyntaxError as error:
             place = f"{_shown(file)}, line {error.lineno}" if error.lineno else _shown(file)
             raise UserError(f"{place}: {error.msg}; correct the code") from error
         except ValueError as error:
             raise UserError(f"{_shown(file)} is not Python that can be read ({error}); correct it") from error
-    for names, level in statements[name]:
-        yield names, file.parents[level - 1] if level else None
+    return read[name]
 
 
 def _shown(file: Path) -> str:
     """The path of a file, from the current folder where it lies in there."""
     here = Path.cwd()
     return str(file.relative_to(here) if file.is_relative_to(here) else file)
-
-
-def _parsed(written: bytes) -> Iterator[tuple[list[str], int]]:
-    todo: list[ast.AST] = [ast.parse(written)]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            todo += node.orelse
-            continue
-        if isinstance(node, ast.Import):
-            yield from (([alias.name], 0) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            names = [name for name in [module, *(f"{module}.{alias.name}" for alias in node.names)] if name]
-            yield names, node.level
-        elif isinstance(node, ast.expr):
-            continue  # holds no statement
-        todo += ast.iter_child_nodes(node)

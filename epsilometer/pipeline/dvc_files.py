@@ -21,6 +21,7 @@ from epsilometer.core.errors import UserError
 
 IGNORED = ("__pycache__", "*.pyc", "*.partial")  # as in .dvcignore
 _CACHE = Path(".dvc/cache/files/md5")
+PATHS_OF_CODE = "data/code/paths.json"
 GONE = (
     "is gone: was another commit checked out while the audit ran? What is finished is kept; run again when it is back"
 )
@@ -139,6 +140,12 @@ def cached(md5: str) -> Any:
     """Returns the record, or listing of a folder, that had this hash, from DVC's cache; None where it has none."""
     file = _place(md5)
     return json.loads(file.read_bytes()) if file is not None and file.is_file() else None
+
+
+def paths_of_code() -> dict[str, list[str]]:
+    """Returns the paths of the files in records of code, by their key there; empty before stage `code` has run."""
+    file = Path(PATHS_OF_CODE)
+    return dict(json.loads(file.read_bytes())) if file.is_file() else {}
 
 
 def keep_listing(folder: str, outs: Mapping[str, str]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from epsilometer.core.errors import unknown
 from epsilometer.pipeline import dvc_files
+
+_Paths = Mapping[str, list[str]]
 
 
 def reasons(
@@ -48,7 +50,7 @@ def inputs(
             reasons.append(f"input {path} is new")
         elif records is not None and path in records:
             if dvc_files.digest_of_record(records[path]) != before[path]:
-                reasons += _changed_record(path, before[path], records[path])
+                reasons += _changed_record(path, before[path], records[path], records.get(dvc_files.PATHS_OF_CODE))
         elif not Path(path).exists():
             reasons.append(f"input {path} is missing")
         elif digest(path) != before[path]:
@@ -102,10 +104,10 @@ def _changed(path: str, md5: str) -> list[str]:
     return [f"input {path} has changed"]
 
 
-def _changed_record(path: str, md5: str, now: Mapping[str, Any]) -> list[str]:
-    """How a record of stage `code` or `resources` changed. md5: what its file was."""
+def _changed_record(path: str, md5: str, now: Mapping[str, Any], paths: _Paths | None = None) -> list[str]:
+    """Changes of a record of stage `code` or `resources`. md5: hash of the old record; paths: those of code, by key."""
     if not _is_resources(path):
-        return _changed_code(path, md5, now)
+        return _changed_code(path, md5, now, dvc_files.paths_of_code() if paths is None else paths)
     old = dvc_files.cached(md5) or {}
     changed = [f"input {name} has changed" for name, _ in _pairs(old.get("files", {}), now["files"])]
     # Changed settings of a cell are listed separately; an excerpt is all that a stage has of an entry.
@@ -133,18 +135,27 @@ def _is_resources(path: str) -> bool:
     return path.startswith("data/resources/") and path.endswith(".json")
 
 
-def _changed_code(path: str, md5: str, now: Mapping[str, Mapping[str, str]]) -> list[str]:
+def _changed_code(path: str, md5: str, now: Mapping[str, Any], paths: _Paths) -> list[str]:
+    """Changes of a record of code. The old record names no files, so removed ones are counted."""
     if (old := dvc_files.cached(md5)) is None:
         return [f"code {path} has changed (what it was is no longer in DVC's cache)"]
-    reasons = []
-    for name, (before, after) in _pairs(old["files"], now["files"]):
-        what = "is new" if before is None else "is used no more" if after is None else "has changed"
-        reasons.append(f"file {name} {what}")
+    before, after = set(old["files"].values()), set(now["files"].values())
+    edited = {key for key, own in now["files"].items() if own not in before}
+    reasons = [f"file {name} has changed or is new" for name in _named(edited, paths)]
+    if (gone := len(before - after) - len(after - before)) > 0:
+        reasons.append(f"{gone} {'file is' if gone == 1 else 'files are'} used no more")
+    if not reasons and old["imports"] != now["imports"]:
+        rewired = _named(now["files"].keys() - old["files"].keys(), paths)
+        reasons = [f"file {name} imports from elsewhere" for name in rewired] or ["files import each other otherwise"]
     for name, (before, after) in _pairs(old["packages"], now["packages"]):
         reasons.append(f"package {name}: {before or 'not used'} before, {after or 'not used'} now")
     for name, (before, after) in _pairs(old.get("device", {}), now.get("device", {})):
         reasons.append(f"device {name}: {before or 'none'} before, {after or 'none'} now")
     return reasons
+
+
+def _named(keys: Iterable[str], paths: _Paths) -> list[str]:
+    return sorted({path for key in keys for path in paths.get(key, [f"with the hash {key}"])})
 
 
 def _pairs(old: Mapping[str, str], now: Mapping[str, str]) -> Iterator[tuple[str, tuple[str | None, str | None]]]:

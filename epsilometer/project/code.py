@@ -12,18 +12,20 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from epsilometer.core.component import PACKAGE
-from epsilometer.core.imports import reached
+from epsilometer.core.imports import TOP, direct, searched, syntax, uses
 from epsilometer.models import devices
 
-Record = dict[str, dict[str, str]]
-"""`files`: hash by path from the project (of a file elsewhere by its name); `packages`: version by name; `device`: what
-the code computes on, where it asks for that."""
+Record = dict[str, Any]
+"""`files`: hash of a file's syntax (of data, of its path and content), by a key that counts what it imports, too;
+`imports`: hash of the graph of imports; `packages`: version by name; `device`: what the code computes on,
+where it asks for that. No path of a module is in it."""
 
 # How work is run, shown and guarded. That results have the same bytes whatever happens here is tested by
 # tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
@@ -38,22 +40,128 @@ _DIGITS = 16  # of a hash, in hexadecimal: 64 bits, far from collisions among a 
 
 
 def record(files: Iterable[Path], project: Path) -> Record:
-    """Returns the record of some Python files and of all that their imports reach.
+    """Returns the record of some Python files and of all that their imports reach (`Reading.code`)."""
+    return Reading(project).code(files).record
 
-    Imports inside functions count, those for type checking alone do not. Modules are looked for beside the file that
-    was given (as `component.module` has Python do), then in the project, then where this package lies; the rest are
-    packages. Templates and grammars that lie beside a module of this package count as its code. Raises UserError where
-    a file is missing or is not Python.
-    """
-    own, above, modules = set[Path](), set[Path](), set[str]()
-    for file in files:
-        files_reached, others = reached(file, [project], _counts)
-        own.update(files_reached)
-        above.update(_packages(file.resolve()))
-        modules |= others
-    own |= above | {file for folder in {file.parent for file in own} for file in _read_beside(folder)}
-    made_of = {"files": hashes(sorted(own), project), "packages": versions(modules)}
-    return made_of | ({"device": devices.described()} if Path(devices.__file__) in own else {})
+
+@dataclass(frozen=True)
+class Code:
+    """The code that some Python files reach."""
+
+    record: Record
+    paths: dict[str, list[str]]
+    """Paths by key in `files` of the record. The record holds none, so that a module can move."""
+
+    def by_path(self) -> Record:
+        """The record with the hash of each file by its path, in which the imports do not count."""
+        files = {path: self.record["files"][key] for key, paths in self.paths.items() for path in paths}
+        return {"files": dict(sorted(files.items()))} | {
+            kind: of for kind, of in self.record.items() if kind not in ("files", "imports")
+        }
+
+
+@dataclass(frozen=True)
+class _File:
+    own: str
+    """Hash of what the file says itself; empty for one without code, such as most `__init__.py`."""
+    key: str
+    """Hash of that, of what the files say that it imports, and of templates and grammars beside it."""
+    uses: list[tuple[str, str, Path]]
+    """The imports of this project's code, by name in the file and in the module, in an order that no path decides."""
+
+
+@dataclass(frozen=True)
+class _Reached:
+    files: dict[Path, tuple[str, str]]
+    """Key and own hash by path."""
+    modules: set[str]
+    imports: str
+    """Hash of the graph of imports."""
+
+
+class Reading:
+    """Reads the code of a project as it is now, each file once."""
+
+    def __init__(self, project: Path) -> None:
+        self._project = project
+        self._reached: dict[Path, _Reached] = {}
+        self._owns: dict[tuple[Path, tuple[Path, ...]], str] = {}
+        self._files: dict[tuple[Path, tuple[Path, ...]], _File] = {}
+        self._folders: dict[Path, dict[Path, str]] = {}
+
+    def code(self, files: Iterable[Path], data: Iterable[Path] = ()) -> Code:
+        """Returns the code of some Python files and of all that their imports reach, with files of data.
+
+        Imports inside functions count, those for type checking alone do not. Modules are looked for beside the file
+        that was given (as `component.module` has Python do), then in the project, then where this package lies; the
+        rest are packages. Templates and grammars that lie beside a module of this package count as its code. Raises
+        UserError where a file is missing or is not Python.
+        """
+        roots = {_called(file.resolve(), self._project): self._follow(file.resolve()) for file in files}
+        every = {path: hashes for root in roots.values() for path, hashes in root.files.items()}
+        for path, content in hashes(data, self._project).items():
+            every[self._project / path] = (_digest(path, content),) * 2
+        paths: dict[str, list[str]] = {}
+        for path in sorted(every):
+            paths.setdefault(every[path][0], []).append(_shown(path, self._project))
+        made_of: Record = {
+            "files": dict(sorted(every.values())),
+            "imports": _digest(*(f"{name} {root.imports}" for name, root in sorted(roots.items()))),
+            "packages": versions({module for root in roots.values() for module in root.modules}),
+        }
+        return Code(made_of | ({"device": devices.described()} if Path(devices.__file__) in every else {}), paths)
+
+    def _follow(self, root: Path) -> _Reached:
+        """Follows the imports of a file, and numbers files as they are reached: two graphs are equal if no name or
+        hash differs, wherever the files lie.
+        """
+        if root in self._reached:
+            return self._reached[root]
+        places = searched(root, [self._project])
+        numbers = {root: 0} | {file: number for number, file in enumerate(_packages(root), 1)}
+        files, modules, written = dict[Path, tuple[str, str]](), set[str](), list[str]()
+        todo = list(numbers)
+        for path in todo:
+            file = self._file(path, places)
+            for bound, name, used in file.uses:
+                if used not in numbers:
+                    numbers[used] = len(numbers)
+                    todo.append(used)
+                written.append(f"{bound} {name} {numbers[used]}")
+            written.append(file.key)
+            files[path] = (file.key, file.own)
+            files |= {each: (content, content) for each, content in self._beside(path.parent).items()}
+            modules |= direct(path, places)[1]
+        self._reached[root] = _Reached(files, modules, _digest(*written))
+        return self._reached[root]
+
+    def _file(self, path: Path, places: tuple[Path, ...]) -> _File:
+        if (path, places) not in self._files:
+            own = self._own(path, places)
+            counted = [(use, use.file) for use in uses(path, places) if use.file is not None and _counts(use.file)]
+            every = {(use.bound, use.name, self._own(file, places), file) for use, file in counted}
+            used = sorted(each for each in every if each[2])
+            near = [f"{bound} {name} {hashed}" for bound, name, hashed, _ in used]
+            key = _digest(own, *near, *sorted(self._beside(path.parent).values()))
+            self._files[path, places] = _File(own, key, [(bound, name, file) for bound, name, _, file in used])
+        return self._files[path, places]
+
+    def _own(self, path: Path, places: tuple[Path, ...]) -> str:
+        """The hash of what a file says itself: of its tree, and of each import without the path of a module of ours.
+
+        Empty where it says nothing and nothing lies beside it.
+        """
+        if (path, places) not in self._owns:
+            tree, imports = syntax(path)
+            said = {(use.bound, use.name, use.elsewhere) for use in uses(path, places)} - {("", "", "")}
+            empty = not (tree or imports or self._beside(path.parent))
+            self._owns[path, places] = "" if empty else _digest(tree, *(" ".join(each) for each in sorted(said)))
+        return self._owns[path, places]
+
+    def _beside(self, folder: Path) -> dict[Path, str]:
+        if folder not in self._folders:
+            self._folders[folder] = _read_beside(folder)
+        return self._folders[folder]
 
 
 def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iterable[Path], project: Path) -> str:
@@ -64,12 +172,22 @@ def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iter
     """
     files = sorted(file for path in data for file in (path, *path.rglob("*")) if file.is_file())
     python = [*code, *(file for file in files if file.suffix == ".py")]
-    traces = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    others = (file for file in files if file.suffix != ".py")
+    traces = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in others]
     inputs = json.dumps([settings, record(python, project), traces], sort_keys=True)
     name = hashlib.blake2b(inputs.encode(), digest_size=8)
     for text in texts:
         name.update(f"{len(text)} {text}".encode())
     return name.hexdigest()
+
+
+def paths(codes: Iterable[Code]) -> dict[str, list[str]]:
+    """Returns the paths of the files of several records by key."""
+    every: dict[str, set[str]] = {}
+    for each in codes:
+        for key, named in each.paths.items():
+            every.setdefault(key, set()).update(named)
+    return {key: sorted(every[key]) for key in sorted(every)}
 
 
 def hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
@@ -91,20 +209,33 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
 def _packages(file: Path) -> list[Path]:
     """The `__init__.py` of the packages that a module of this package is in, which Python runs before it."""
     folders = [folder for folder in file.parents if folder.is_relative_to(PACKAGE) and folder != PACKAGE]
-    return [folder / "__init__.py" for folder in folders if (folder / "__init__.py").is_file()]
+    inits = [folder / "__init__.py" for folder in folders]
+    return [init for init in inits if init.is_file() and init != file]
 
 
-@cache
-def _read_beside(folder: Path) -> list[Path]:
-    """What modules of this package read beside themselves, templates and grammars; nothing in any other folder."""
-    return (
-        [file for end in ("j2", "yaml") for file in folder.glob(f"*.{end}")] if folder.is_relative_to(PACKAGE) else []
-    )
+def _read_beside(folder: Path) -> dict[Path, str]:
+    """Templates and grammars in a folder of this package, by content and name; none in any other folder.
+
+    Modules read them by name.
+    """
+    if not folder.is_relative_to(PACKAGE):
+        return {}
+    files = [file for end in ("j2", "yaml") for file in folder.glob(f"*.{end}")]
+    return {file: _digest(file.name, _hash(file, file.stat().st_mtime_ns)) for file in files}
 
 
 @cache
 def _counts(file: Path) -> bool:
-    return not any(file.is_relative_to(PACKAGE / folder) for folder in NEUTRAL)
+    return file != TOP and not any(file.is_relative_to(PACKAGE / folder) for folder in NEUTRAL)
+
+
+def _called(file: Path, project: Path) -> str:
+    """The name of a file in settings: of one of this package its stem, of a user's its path."""
+    return file.stem if file.is_relative_to(PACKAGE) else _shown(file, project)
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:_DIGITS]
 
 
 @cache

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from epsilometer.core.imports import reached
+from epsilometer.core.syntax import parsed
 from epsilometer.models import devices
 from epsilometer.pipeline import bodies
 from epsilometer.pipeline.stages import resources
@@ -125,14 +126,14 @@ def test_only_what_a_changed_helper_reaches_runs_again(toy: Toy) -> None:
     assert repro(toy) == {*ALWAYS, "rewrite@songs-own", "attack@songs-own", "ablations@songs-own", "estimate"}
     append(toy, "guessing.py", "\n\ndef first(candidates):\n    return np.ones(len(candidates), int)\n")
     assert repro(toy) == {*ALWAYS, "estimate", "ablations@songs-own", "attack@songs-own", "attack@songs-mine"}
-    append(toy, "own.py", "\n")  # the rewrites, and what the mechanism states of itself, come out as they were
+    append(toy, "own.py", "\nx = 1\n")  # the rewrites, and what the mechanism states of itself, come out as they were
     assert repro(toy) == {*ALWAYS, "rewrite@songs-own", "attack@songs-own", "ablations@songs-own"}
 
 
 @pytest.mark.slow
 def test_an_upgraded_package_runs_what_imports_it_and_the_progress_bar_runs_nothing(toy: Toy) -> None:
-    append(toy, "epsilometer/runtime/progress.py", "\n# edited\n")
-    append(toy, "epsilometer/pipeline/guard/parent.py", "\n# edited\n")
+    append(toy, "epsilometer/runtime/progress.py", "\nx = 1\n")
+    append(toy, "epsilometer/pipeline/guard/parent.py", "\nx = 1\n")
     assert toy.run("epsilometer", "why") == "nothing has changed\n"
     (toy.folder / "pretended-1.dist-info/METADATA").write_text(METADATA.format(2))
     said = toy.run("epsilometer", "why", "rewrite")
@@ -225,19 +226,45 @@ def test_what_a_search_has_kept_is_not_used_after_an_edit(toy: Toy) -> None:
     assert len(first) == 1
     assert journals() == first
     for number, name in enumerate(("helper.py", "guessing.py"), 2):
-        append(toy, name, "\n")
+        append(toy, name, "\nx = 1\n")
         assert len(journals()) == number
 
 
-def test_the_record_names_the_files(toy: Toy) -> None:
-    rewrite = json.loads((toy.folder / "data/code/rewrite/songs-own.json").read_text())
-    assert rewrite["files"].keys() >= {"own.py", "helper.py", "epsilometer/studies/texts/stages/rewrite.py"}
-    assert rewrite["packages"].keys() >= {"numpy", "polars"}
-    attack = json.loads((toy.folder / "data/code/attack/songs-own.json").read_text())
+def named(toy: Toy, path: str) -> set[str]:
+    """The paths of the files of a record."""
+    paths = json.loads((toy.folder / "data/code/paths.json").read_text())
+    record = json.loads((toy.folder / path).read_text())
+    return {name for key in record["files"] for name in paths[key]}
+
+
+def test_the_files_of_a_record_have_names(toy: Toy) -> None:
+    rewrite = "data/code/rewrite/songs-own.json"
+    assert named(toy, rewrite) >= {"own.py", "helper.py", "epsilometer/studies/texts/stages/rewrite.py"}
+    assert json.loads((toy.folder / rewrite).read_text())["packages"].keys() >= {"numpy", "polars"}
+    attack = named(toy, "data/code/attack/songs-own.json")
     used = {"guess.py", "guessing.py", "epsilometer/attacks/identification/length.py", "epsilometer/core/attack.py"}
-    assert attack["files"].keys() >= used
-    neutral = ("epsilometer/__init__.py", "epsilometer/runtime/", "epsilometer/pipeline/guard/")
-    assert not [file for file in attack["files"] if file.startswith(neutral)]
+    assert attack >= used
+    assert not [file for file in attack if file.startswith(("epsilometer/runtime/", "epsilometer/pipeline/guard/"))]
+    assert "epsilometer/__init__.py" not in attack
+
+
+def test_prose_and_moves_make_nothing_stale(toy: Toy) -> None:
+    """A moved module with its imports, and a docstring of the package, beside an edit that counts."""
+    toy.run("dvc", "repro")
+    (toy.folder / "parts").mkdir()
+    (toy.folder / "helper.py").rename(toy.folder / "parts/moved.py")
+    own, length = toy.folder / "own.py", toy.folder / "epsilometer/attacks/identification/length.py"
+    before = {file: file.read_text() for file in (own, length)}
+    own.write_text(before[own].replace("from helper import", "from parts.moved import"))
+    length.write_text('"""Another docstring."""\n# and a comment\n' + before[length].partition('"""\n')[2])
+    assert stale(toy) == set()
+    append(toy, "parts/moved.py", "\n\nlast = 1\n")
+    assert toy.run("epsilometer", "why", "rewrite") == (
+        "rewrite@songs-own:\n  file parts/moved.py has changed or is new\n"
+    )
+    for file, text in before.items():
+        file.write_text(text)
+    (toy.folder / "parts/moved.py").rename(toy.folder / "helper.py")
 
 
 @pytest.mark.parametrize("stage", ["rewrite", "attack"])
@@ -250,10 +277,10 @@ def test_a_stage_loads_nothing_that_its_record_lacks(toy: Toy, stage: str) -> No
     )
     files = [Path(line) for line in toy.run("python", "-c", code).splitlines() if line.endswith(".py")]
     loaded = {str(path.relative_to(toy.folder)) for path in files if path.is_relative_to(toy.folder)}
-    named = ("epsilometer/__init__.py", "epsilometer/core/version.py", "epsilometer/pipeline/__init__.py")
-    neutral = (*named, "epsilometer/runtime/")
-    record = json.loads((toy.folder / f"data/code/{stage}/songs-mine.json").read_text())
-    assert {path for path in loaded if not path.startswith(neutral)} <= record["files"].keys()
+    top = ("epsilometer/__init__.py", "epsilometer/core/version.py", "epsilometer/pipeline/__init__.py")
+    neutral = (*top, "epsilometer/runtime/")
+    counted = {path for path in loaded if not path.startswith(neutral) and parsed((toy.folder / path).read_bytes())[0]}
+    assert counted <= named(toy, f"data/code/{stage}/songs-mine.json")
     assert "mine.py" in loaded
 
 
@@ -322,14 +349,14 @@ def test_why_names_settings_inputs_outputs_and_files(toy: Toy) -> None:
         entry["epsilons"] = [2, 50]
     toy.write_params()
     append(toy, "songs.txt", "one more song\n")
-    append(toy, "own.py", "\n")
+    append(toy, "own.py", "\ny = 1\n")
     (toy.folder / "data/trials/songs.json").unlink()
     said = toy.run("epsilometer", "why")
     for line in (
         "prepare@songs:\n  input songs.txt has changed\n",
         "trials@songs:\n  output data/trials/songs.json is missing\n",
         "rewrite@songs-own:\n  setting cells.songs-own.epsilons: [1, 50] before, [2, 50] now\n",
-        "  file own.py has changed\n",
+        "  file own.py has changed or is new\n",
     ):
         assert line in said
     toy.run("epsilometer", "stage", "resources")

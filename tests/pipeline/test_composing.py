@@ -270,8 +270,11 @@ def test_what_is_built_has_dependencies_and_code_of_its_own(tmp_path: Path, monk
     ]
     assert params == ["triples.own", "audit.seed", "datasets"]
     assert dvc_files.listed("build@autoencoders-own", settings)[0][1:] == ["elsewhere.txt"]
+    written = records(whole)
+    paths = written[Path("data/code/paths.json")]
     files = {
-        key: records(whole)[Path(f"data/code/build/{key}.json")]["files"] for key in ("triples-own", "autoencoders-own")
+        key: [path for hashed in written[Path(f"data/code/build/{key}.json")]["files"] for path in paths[hashed]]
+        for key in ("triples-own", "autoencoders-own")
     }
     building = "epsilometer/studies/texts/building"
     assert f"{building}/triples.py" in files["triples-own"]

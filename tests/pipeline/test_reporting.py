@@ -18,7 +18,7 @@ from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import bodies
 from epsilometer.pipeline.reporting import _OF_TEXTS
-from epsilometer.project.code import record
+from epsilometer.project.code import Reading
 from epsilometer.report.body import ROOM, Body, first_screen
 from epsilometer.report.figures import Figure
 from epsilometer.report.origin import header
@@ -181,7 +181,7 @@ def test_a_mechanism_without_a_budget_is_audited(tmp_path: Path, monkeypatch: py
 
 
 def test_an_edit_of_a_template_makes_the_page_stale() -> None:
-    files = record([bodies()["report"]], ROOT)["files"]
+    files = Reading(ROOT).code([bodies()["report"]]).by_path()["files"]
     templates = {str(path.relative_to(ROOT)) for path in (ROOT / "epsilometer").rglob("*.j2")}
     assert templates
     assert templates <= files.keys()

@@ -143,7 +143,7 @@ def test_an_audit_runs_there_and_reruns_what_an_edit_changes(tmp_path) -> None:
     assert "mine" in said(folder, "epsilometer", "repro")
     assert (folder / "reports/audit.html").is_file()
     assert "nothing has changed" in said(folder, "epsilometer", "why")
-    record = (folder / "data/code/rewrite/mine-mine.json").read_text()
+    record = (folder / "data/code/paths.json").read_text()
     assert '"epsilometer/core/mechanism.py"' in record, "the code of the package counts, wherever it lies"
     assert '"mechanisms/mine.py"' in record
     edited = (folder / "mechanisms/mine.py").read_text().replace('"***"', '"---"')

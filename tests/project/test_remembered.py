@@ -1,4 +1,4 @@
-"""What files import is remembered by their bytes: the same answer as by reading, and nothing damaged is believed."""
+"""The syntax of files is remembered by their bytes: the same answer as by reading, and nothing damaged is believed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imports, "statements", {})
+    monkeypatch.setattr(imports, "read", {})
     monkeypatch.setattr(imports, "earlier", {})
     monkeypatch.setattr(code, "packages", {})
     code._distributions.cache_clear()
-    imports._direct.cache_clear()
+    imports._uses.cache_clear()
+    imports._syntax.cache_clear()
 
 
 def unread(written: bytes) -> None:
@@ -43,7 +44,7 @@ def test_a_record_is_that_of_reading_anew(file: Path, monkeypatch: pytest.Monkey
         assert code.record([bodies()["trials"]], ROOT) == anew
     before = file.read_bytes()
     forget(monkeypatch)
-    monkeypatch.setattr(imports, "_parsed", unread)
+    monkeypatch.setattr(imports, "parsed", unread)
     monkeypatch.setattr(code.metadata, "packages_distributions", unread)
     with remembered():
         assert code.record([bodies()["trials"]], ROOT) == anew
@@ -81,7 +82,7 @@ def test_a_damaged_file_is_named_and_written_anew(
     with remembered():
         assert reached(mine)[1] == {"one"}
     assert file.read_text() == whole
-    assert f"{file}, what was remembered of imports, is damaged" in capsys.readouterr().err
+    assert f"{file}, what was remembered of code, is damaged" in capsys.readouterr().err
 
 
 def test_another_version_of_the_reader_reads_anew_and_says_nothing(

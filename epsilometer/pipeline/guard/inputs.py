@@ -26,6 +26,7 @@ from epsilometer.pipeline.dvc_files import (
     listed,
     lookup,
     outs_for_git,
+    paths_of_code,
     recorded,
     settings,
 )
@@ -103,9 +104,12 @@ def _named_in_records(deps: Sequence[str], root: str) -> list[str]:
     paths = []
     for dep in deps:
         if dep.startswith(RECORDS) and Path(dep).is_file():
-            named = json.loads(Path(dep).read_bytes())
-            folder = root if dep.startswith("data/code/") else ""
-            paths += [str(PurePosixPath(folder, path)) for path in named["files"]]
+            named = json.loads(Path(dep).read_bytes())["files"]
+            if dep.startswith("data/code/"):
+                lie = paths_of_code()
+                paths += [str(PurePosixPath(root, path)) for key in named for path in lie.get(key, [])]
+            else:
+                paths += named
     return [path for path in paths if Path(path).exists()]
 
 

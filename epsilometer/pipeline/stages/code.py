@@ -24,7 +24,10 @@ FOLDER = Path("data/code")
 
 
 def main() -> None:
-    """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json where entries have components of their own."""
+    """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json where entries have components of their own.
+
+    data/code/paths.json names the files of all records. No stage depends on it, so that a file can move.
+    """
     params = read_params()
     composing.check(params)
     shutil.rmtree(FOLDER, ignore_errors=True)
@@ -35,9 +38,9 @@ def main() -> None:
 
 
 def records(params: Params) -> dict[Path, code.Record]:
-    """Returns the records of the stages in dvc.yaml, by the files that they are written to."""
-    project = Path(params.root).resolve()
-    by_path, files_of = {}, bodies()
+    """Returns the records of the stages in dvc.yaml, and the paths of their files, by the files they are written to."""
+    reading = code.Reading(Path(params.root).resolve())
+    of_path, files_of = dict[Path, code.Code](), bodies()
     for stage, body in dvc_files.stages().items():
         if stage in ("code", "resources") or stage not in files_of:
             continue
@@ -46,17 +49,18 @@ def records(params: Params) -> dict[Path, code.Record]:
             for key, entry in getattr(params, composing.fragments()[stage]["foreach"].strip("${}")).items():
                 files = [file for kind in components for file in _files(params, kind, entry)]
                 runs = stage != "embed" or key in params.audited  # DVC cannot name cells by their data set
-                record = code.record([own, *(file for file in files if file.suffix == ".py")] if runs else [], project)
+                python = [own, *(file for file in files if file.suffix == ".py")] if runs else []
                 # Data that only some entries read, and that DVC's templates therefore cannot name.
-                record["files"] |= code.hashes([file for file in files if file.suffix != ".py"], project)
-                by_path[FOLDER / stage / f"{key}.json"] = record
+                data = [file for file in files if file.suffix != ".py"]
+                of_path[FOLDER / stage / f"{key}.json"] = reading.code(python, data)
         else:
             files = [file for kind in components or () for file in _files(params, kind, None)]
-            by_path[FOLDER / f"{stage}.json"] = code.record([own, *files], project)
+            of_path[FOLDER / f"{stage}.json"] = reading.code([own, *files])
+    by_path = {path: each.record for path, each in of_path.items()}
     if params.runtime.ray and params.device != "cpu":  # workers look for devices of their own
         there = {"device": {"kind": f"{params.device}, by each node of a Ray cluster"}}
-        return {path: record | (there if "device" in record else {}) for path, record in by_path.items()}
-    return by_path
+        by_path = {path: record | (there if "device" in record else {}) for path, record in by_path.items()}
+    return by_path | {Path(dvc_files.PATHS_OF_CODE): code.paths(of_path.values())}
 
 
 def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:

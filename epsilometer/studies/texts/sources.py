@@ -29,7 +29,7 @@ def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
     for name in dict.fromkeys(cell.mechanism for cell in params.cells.values()):
         files = {cell.file for cell in params.cells.values() if cell.mechanism == name}
         own = [project / file if file else shipped("mechanisms")[name] for file in sorted(files, key=str)]
-        sources.append(Source(f"mechanism-{name}", {**code.record(own, project)}))
+        sources.append(Source(f"mechanism-{name}", code.Reading(project).code(own).by_path()))
     for name, cell in params.cells.items():
         sources.append(Source(f"cell-{name}", _of_cell(params, cell, folder)))
     for name, attack in params.attacks.items():
@@ -72,7 +72,7 @@ def _of_stages(params: TextsParams) -> list[str]:
 
 def _of_code(project: Path, file: str | Path, settings: Mapping[str, Any] | None = None) -> Record:
     """The record of a Python file with all that its imports reach."""
-    return {**code.record([project / file], project)} | _said(settings)
+    return code.Reading(project).code([project / file]).by_path() | _said(settings)
 
 
 def _of_data(project: Path, path: str, settings: Mapping[str, Any] | None = None) -> Record:

@@ -1,0 +1,183 @@
+"""A Python file as its syntax tree: a hash that ignores prose and layout, and the imports. Nothing is executed.
+
+The tree is written out node by node, without empty fields. So the hash is the same under Python 3.11 and newer, unlike
+that of `ast.dump`. Quotes, parentheses, trailing commas and implicit joins of strings do not count; among tokens, which
+also differ between versions, they would. Docstrings, other strings that stand alone, comments and blocks for type
+checking do not count either.
+
+Imports are kept beside the tree, so that a module can move. A name that only one import binds is written as a number,
+by its first use: `atomic.write_text` and `files.write_text` are equal after `from core import atomic` and `from core
+import files`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+_IGNORED = {"ctx", "kind", "type_comment", "type_ignores"}  # fields that the rest of a tree implies, or that do nothing
+_BODIES = ("body", "orelse", "finalbody")
+
+
+class Import(NamedTuple):
+    """One name that a file imports."""
+
+    modules: list[str]
+    """The modules that it may mean: of `from a import b` both `a` and `a.b`."""
+    level: int
+    """The number of dots of a relative import, else 0."""
+    name: str
+    """The name within the module; empty for `import a`."""
+    bound: str
+    """The name in the file: a number for one that is written so, with its place where several bindings compete."""
+
+
+class Syntax(NamedTuple):
+    """The hash of a file's tree, empty for a file without code, and its imports."""
+
+    tree: str
+    imports: list[Import]
+
+
+def parsed(written: bytes) -> Syntax:
+    """Return the syntax of a file's bytes. Raises SyntaxError or ValueError for what is not Python."""
+    tree = ast.parse(written)
+    for node in ast.walk(tree):
+        for field in _BODIES:
+            if isinstance(body := getattr(node, field, None), list):
+                setattr(node, field, list(_code(body)))
+    once = _bound_once(tree)
+    items, numbers, imports = _written(tree, {name for name, plain in once.items() if plain})
+    digest = hashlib.blake2b("\0".join(items).encode(), digest_size=16).hexdigest() if items else ""
+    return Syntax(digest, list(_listed(imports, once, numbers)))
+
+
+def _code(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a block that can change a result."""
+    for statement in body:
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            if not isinstance(statement.value.value, str):
+                yield statement
+        elif isinstance(statement, ast.If) and _is_for_types(statement.test):
+            yield from _code(statement.orelse)
+        else:
+            yield statement
+
+
+def _is_for_types(test: ast.expr) -> bool:
+    name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
+    return name == "TYPE_CHECKING"
+
+
+def _aliases(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[list[str], int, str, str]]:
+    """Of each name that a statement imports: the possible modules, the level, the name there, and the name here."""
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            yield [alias.name], 0, "", alias.asname or alias.name
+        else:
+            module = node.module or ""
+            whole = f"{module}.{alias.name}".strip(".")
+            yield [module, whole] if module else [whole], node.level, alias.name, alias.asname or alias.name
+
+
+def _bound_once(tree: ast.AST) -> dict[str, bool]:
+    """The names that one import binds, maybe in several places, and nothing else, and whether it does without `as`.
+
+    Where else such an import stands does not matter. Names that Python has itself are not among them, nor is any name
+    beside a `from a import *`.
+    """
+    sources: defaultdict[str, set[tuple[str, int, str]]] = defaultdict(set)
+    others = set(dir(builtins))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for modules, level, name, bound in _aliases(node):
+                sources[bound].add((modules[-1], level, name or modules[0]))
+                if "." in bound:
+                    others.add(bound.partition(".")[0])
+        elif isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                others.add(node.id)
+        elif not isinstance(node, ast.Attribute | ast.keyword | ast.Constant | ast.alias):
+            for _, value in ast.iter_fields(node):
+                others.update(text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))
+    if "*" in sources:
+        return {}
+    single = {bound: next(iter(of)) for bound, of in sources.items() if len(of) == 1 and "." not in bound}
+    return {bound: bound == name for bound, (_, _, name) in single.items() if bound not in others}
+
+
+def _written(tree: ast.Module, plain: set[str]) -> tuple[list[str], dict[str, int], list[tuple[Any, int]]]:
+    """A tree in pre-order, the numbers of the plain names, and the import statements with their places."""
+    items: list[str] = []
+    numbers: dict[str, int] = {}
+    imports: list[tuple[Any, int]] = []
+    todo: list[Any] = list(reversed(tree.body))
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, ast.AST):
+            items.append(node if isinstance(node, str) else _value(node))
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append((node, len(items)))
+        elif isinstance(node, ast.Name) and node.id in plain:
+            items.append(f"Name {numbers.setdefault(node.id, len(numbers))}")
+        elif isinstance(node, ast.Constant):
+            items.append(_value(node.value))
+        else:
+            todo += reversed(list(_fields(node)))
+    return items, numbers, imports
+
+
+def _fields(node: ast.AST) -> Iterator[Any]:
+    """A node as what is written of it: its kind, the names of its fields, and their values."""
+    yield f"{type(node).__name__}("
+    for field, value in ast.iter_fields(node):
+        if field in _IGNORED or value is None or value == []:
+            continue
+        if isinstance(value, list):
+            yield f"{field}["
+            # Texts in lists are names, as those of `global`.
+            texts = _joined(value) if isinstance(node, ast.JoinedStr) else value
+            yield from (_value(each) if isinstance(each, str) else each for each in texts)
+            yield "]"
+        else:
+            yield f"{field}="
+            yield _value(value) if isinstance(value, str) else value
+    yield ")"
+
+
+def _joined(values: list[ast.expr]) -> Iterator[ast.expr]:
+    """The parts of an f-string, its texts joined: versions of Python split them differently."""
+    text = ""
+    for part in values:
+        if isinstance(part, ast.Constant):
+            text += str(part.value)
+            continue
+        if text:
+            yield ast.Constant(text)
+        text = ""
+        yield part
+    if text:
+        yield ast.Constant(text)
+
+
+def _value(value: Any) -> str:
+    """A constant; `repr` would show characters that only newer versions of Python know."""
+    return f"{type(value).__name__} {hex(value) if type(value) is int else ascii(value)}"
+
+
+def _listed(imports: list[tuple[Any, int]], once: Mapping[str, bool], numbers: Mapping[str, int]) -> Iterator[Import]:
+    """The imports, each with what the code calls it. Of competing ones the place and the order count."""
+    competing = 0
+    for node, place in imports:
+        for modules, level, name, bound in _aliases(node):
+            known = bound
+            if bound in once:
+                known = str(numbers.get(bound, "")) if once[bound] else bound
+            elif "." not in bound:
+                known = f"{bound} at {place}, {competing}"
+                competing += 1
+            yield Import(modules, level, name, known)
