@@ -47,7 +47,7 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
     def guess(rows: NDArray[np.int64]) -> GuessedTrials:
         cell_rewrites = {epsilon: rewrites(name, epsilon, rows)[0] for epsilon in cell.budgets}
         candidates, each = cell_trials.candidates[rows], list(cell_rewrites.values())
-        before = {name: _tallies(attack, cell.budgets) for name, attack in applicable.items()}
+        before = {label: _tallies(attack, cell.budgets) for label, attack in applicable.items()}
 
         def stream(attack: str, epsilon: float) -> Noise:
             of = (params.audit.seed, params.audit.round, "attack", attack, cell.dataset, cell.mechanism, epsilon)
@@ -57,10 +57,10 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
         knowledge = Knowledge(texts, candidates, built, embedded=embedded, likelihoods=likelihoods, public=public)
         played = play(knowledge, cell_rewrites, applicable, stream)
         guessed = GuessedTrials(rows, {}, {}, {})
-        for name, attack in applicable.items():
-            guessed.guesses[name] = [by_attack[name] for by_attack in played.values()]
+        for label, attack in applicable.items():
+            guessed.guesses[label] = [by_attack[label] for by_attack in played.values()]
             if isinstance(attack, HasTally):
-                guessed.tallies[name] = added(_tallies(attack, cell.budgets), before[name], -1)
+                guessed.tallies[label] = added(_tallies(attack, cell.budgets), before[label], -1)
             ours = params.embedding.model, params.embedding.precision
             if isinstance(attack, Encodes) and (attack.model, attack.precision) == ours:
                 guessed.encoded.update(attack.encoded)
