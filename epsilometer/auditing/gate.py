@@ -86,7 +86,8 @@ class Rules:
     max_loss: by any attack; None for no such limit. max_delta_at_4: delta at 4 nats by any attack's sure guesses; None
     for no such limit. max_increase: over what was accepted, which is not to be missed. max_identifiers: the share of
     identifiers of a kind that may survive; None for no such limit. count_partly: whether those that survive in part
-    count. identifiers: the kinds, None for all. budget: rewrites at most. Raises UserError for values outside their range.
+    count. identifiers: the kinds, None for all. budget: rewrites at most. Raises UserError for values outside their
+    range.
     """
 
     max_loss: float | None = None

@@ -286,7 +286,7 @@ def _attacked(
 
 
 def _survived(source: RewriteSource, game: Game, reading: TextOptions, *, as_json: bool) -> None:
-    """Print a row an epsilon, kind and shape of identifier: how many stood in the rewrites, and what else was masked."""
+    """Print a row an epsilon, kind and shape of identifier: how many survived, and what else was masked."""
     from epsilometer.auditing.identifiers.surviving import surviving_identifiers
 
     texts, settings, rewriter = reading.table(str(source.file)), source.chosen, source.rewriter

@@ -11,8 +11,8 @@ survives in part, as a surname, is counted apart. Spellings beyond that rule go 
 
 **Precision.** Words of the text that the rewrite does not have in their place (`difflib`) are masked; a run of them
 that touches an identifier was masked rightly. Where identifiers were planted, whatever else identifies somebody in the
-texts counts as masked wrongly, so the share is a lower bound. Its interval is clustered by text (`worth.intervals`). Of long
-texts (`planting.LONG`) it is not computed.
+texts counts as masked wrongly, so the share is a lower bound. Its interval is clustered by text (`worth.intervals`). Of
+long texts (`planting.LONG`) it is not computed.
 """
 
 from __future__ import annotations
@@ -163,9 +163,9 @@ def surviving_identifiers(
     texts: a list, in which identifiers are planted, or a table with `text`, `identifiers` and `identifier_kinds`, as
     `corpora.reading.read` gives it of annotated texts. mechanism, epsilons, settings: as in `epsilometer.audit`. kinds:
     which, None for all. trials: texts a kind and shape that is planted (None: `PLANTED`), or a kind that is recorded,
-    at most those that have one (None: `TRIALS`). Of the design alpha and seed matter. Returns a row an epsilon, kind and
-    shape, with the columns of `SURVIVING`. Raises UserError for values outside their range and for a kind that is not
-    there.
+    at most those that have one (None: `TRIALS`). Of the design alpha and seed matter.
+    Returns a row an epsilon, kind and shape, with the columns of `SURVIVING`. Raises UserError for values outside their
+    range and for a kind that is not there.
     """
     check_trials(TRIALS if trials is None else trials)
     check_design(design)
