@@ -104,10 +104,14 @@ class TailLimit:
 
 @dataclass(frozen=True)
 class RateLimit:
-    """The largest share of identifiers of a kind that may survive, and in words where it comes from."""
+    """The largest share of identifiers of a kind that may survive, and in words where it comes from.
+
+    partly: whether those that survive in part count.
+    """
 
     rate: float
     source: str
+    partly: bool = False
 
 
 @dataclass(frozen=True)

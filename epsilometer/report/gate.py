@@ -438,7 +438,8 @@ def _seen(judged: Judged) -> str:
 
 
 def _partly(judged: Judged) -> str:
-    return f", {judged.partly:,} in part" if judged.partly else ""
+    counted = isinstance(judged.limit, RateLimit) and judged.limit.partly
+    return f" ({judged.partly:,} {'of them' if counted else 'more'} in part)" if judged.partly else ""
 
 
 def by_law(judged: Judged) -> bool:

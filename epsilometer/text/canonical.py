@@ -43,6 +43,8 @@ _ESCAPE = re.compile(
 )
 _SIGNS = regex.compile(r"[[\p{S}\p{No}]--[\x00-\x7f]]", regex.V1)  # ™ and ² are no part of the word before them
 _ACCENTS = regex.compile(r"[[\p{Mn}&&[\p{Script=Inherited}\p{Script=Hebrew}]]--[\u3099\u309a]]", regex.V1)
+_DASHES = regex.compile(r"\p{Pd}")
+_OTHERS = regex.compile(r"[^\p{L}\p{M}\p{N}\x00-\x7f]")  # without them, most Latin texts are read as ASCII ones
 _DECIMALS = regex.compile(r"[\p{Nd}--[0-9]]", regex.V1)
 _LETTERS = str.maketrans(
     dict(zip("ıøłđðħŧŋĸ", "iolddhtnk", strict=True))
@@ -143,7 +145,8 @@ def fold(text: str) -> str:
         return text.lower()
     apart = unicodedata.normalize("NFKD", _SIGNS.sub(r" \g<0> ", text)).casefold()
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", apart)).translate(_LETTERS)
-    return _DECIMALS.sub(lambda digit: str(unicodedata.decimal(digit[0])), unicodedata.normalize("NFC", plain))
+    plain = _OTHERS.sub(" ", _DASHES.sub("-", unicodedata.normalize("NFC", plain)))
+    return _DECIMALS.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
 
 
 def _unescaped(escape: re.Match[str]) -> str:

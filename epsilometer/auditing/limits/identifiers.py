@@ -45,7 +45,7 @@ class Kinds:
         trials = [trial for group in self.groups for trial in self._identified.trials(group, count, of.design.seed)]
         (rewrites,) = rewritten(of.mechanism, trials, [of.epsilon], of.design.seed)
         source = "the largest share allowed to survive" + (", as a whole or in part" if self.partly else "")
-        limit, judged = RateLimit(self.rate, source), []
+        limit, judged = RateLimit(self.rate, source, self.partly), []
         for (kind, shape), some in by_group(trials, rewrites).items():
             found = outcomes(some)
             counted = [whole or (self.partly and part) for whole, part in zip(*found, strict=True)]
