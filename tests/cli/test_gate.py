@@ -334,6 +334,9 @@ def test_identity_fails_and_a_constant_passes(project, capsys) -> None:
     assert all(row.successes == row.trials == 29 for row in judged().values())
     assert identified(*rate, "--set", "masks='(?s).+'") == 0
     assert "spellings of identifiers that a reader recognises may go uncounted" in capsys.readouterr().out
+
+
+def test_identifiers_and_attacks_are_judged_together(project) -> None:
     named = ("--max-identifiers", "0.1", "--identifiers", "date", "--max-loss", "1", "--attacks", "lexical")
     assert identified(*named, "--set", "masks='(?!)'", "--budget", "700") == 1
     assert {row.status for row in judged().values()} == {"leaks more"}
