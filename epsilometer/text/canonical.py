@@ -311,6 +311,8 @@ def _dates(text: str) -> Iterator[tuple[tuple[int, int], list[_Date]]]:
 
 def _valid(year: str | None, *months_days: tuple[str, str]) -> list[_Date]:
     """The dates that exist among these; a year of two digits is of this century or of the last."""
-    years = [None] if year is None else [int(year)] if len(year) == 4 else [1900 + int(year), 2000 + int(year)]
+    years: list[int | None] = [None]
+    if year is not None:
+        years = [int(year)] if len(year) == 4 else [1900 + int(year), 2000 + int(year)]
     pairs = [(int(month), int(day)) for month, day in months_days]
     return [(each, month, day) for each in years for month, day in pairs if 1 <= month <= 12 and 1 <= day <= 31]

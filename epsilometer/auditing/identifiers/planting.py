@@ -131,8 +131,9 @@ def _pieces(carrier: str, values: Sequence[str], shape: str, rng: np.random.Gene
 
 
 def _cased(pieces: Sequence[str], shape: str) -> list[str]:
-    change = {LOWER: str.lower, UPPER: str.upper}.get(shape, str)
-    return [change(piece) for piece in pieces]
+    if shape == UPPER:
+        return [piece.upper() for piece in pieces]
+    return [piece.lower() if shape == LOWER else piece for piece in pieces]
 
 
 def _joined(before: str, pieces: Sequence[str], after: str, rng: np.random.Generator, source: str) -> PlantedText:

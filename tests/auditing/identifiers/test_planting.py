@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import chain
 
 import pytest
@@ -43,7 +44,7 @@ def test_there_are_twenty_carriers_a_kind_at_three_places() -> None:
 
 def test_shapes_of_names() -> None:
     """Of each shape, every value has its mark."""
-    marks = {
+    marks: dict[str, Callable[[str], bool]] = {
         planting.LOWER: str.islower,
         planting.UPPER: str.isupper,
         planting.SINGLE: lambda name: len(name.split()) == 1,

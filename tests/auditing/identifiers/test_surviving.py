@@ -159,7 +159,7 @@ def test_a_span_that_disagrees_with_its_value_is_refused_by_number(tmp_path: Pat
     spaced = document("Secret Ann came.", ("PERSON", "Ann"))
     spaced["spans"][0]["end_position"] += 1  # type: ignore[index]
     bare = document("Secret Ann came.", ("PERSON", "Ann "))
-    del bare["spans"][0]["entity_value"]  # type: ignore[attr-defined]
+    del bare["spans"][0]["entity_value"]  # type: ignore[index]
     for bad in (units, spaced, bare):
         with pytest.raises(UserError, match=r"document 2: .*code points") as refused:
             read(annotated(tmp_path, [good, bad]))
