@@ -85,8 +85,9 @@ class Rules:
 
     max_loss: by any attack; None for no such limit. max_delta_at_4: delta at 4 nats by any attack's sure guesses; None
     for no such limit. max_increase: over what was accepted, which is not to be missed. max_identifiers: the share of
-    identifiers of a kind that may survive; None for no such limit. identifiers: the kinds, None for all. budget:
-    rewrites at most. Raises UserError for values outside their range.
+    identifiers of a kind that may survive; None for no such limit. count_partly: whether those that survive in part
+    count. identifiers: the kinds, None for all. budget: rewrites at most. Raises UserError for values outside their
+    range.
     """
 
     max_loss: float | None = None
@@ -95,6 +96,7 @@ class Rules:
     max_identifiers: float | None = None
     identifiers: Sequence[str] | None = None
     budget: int = 20_000
+    count_partly: bool = False
     errors: Errors = STANDARD_ERRORS
 
     def __post_init__(self) -> None:
@@ -110,6 +112,8 @@ class Rules:
             )
         if self.identifiers is not None and self.max_identifiers is None:
             raise UserError("identifiers are kinds, which max_identifiers limits; give both")
+        if self.count_partly and self.max_identifiers is None:
+            raise UserError("count_partly widens max_identifiers; give both")
         if not 1 <= self.budget <= MOST_TRIALS:
             raise UserError(
                 f"budget, the most rewrites, must be at least 1 and at most {MOST_TRIALS:,}, got {self.budget:,}"
@@ -157,7 +161,8 @@ def gate(
     """
     on_loss, on_tail = accepted is not None or rules.max_loss is not None, rules.max_delta_at_4 is not None
     if rules.max_identifiers is not None:
-        counted = [Kinds(of, rules.max_identifiers, rules.identifiers, rules.budget), *counted]
+        kinds = Kinds(of, rules.max_identifiers, rules.identifiers, rules.budget, rules.count_partly)
+        counted = [kinds, *counted]
     if not (on_loss or on_tail or counted):
         raise UserError(
             "nothing is limited; give a largest loss (--max-loss), a largest delta at 4 nats (--max-delta-at-4), a "

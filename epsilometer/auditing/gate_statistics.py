@@ -21,11 +21,11 @@ where it names another candidate, else 0; the mean of these is at most delta at 
 above or below the limit, by stakes mixed over a grid (`estimation/betting.py`).
 
 A limit on the **identifiers that survive** is judged once, of a number of texts that is fixed beforehand: each has one
-identifier of a kind (`identifiers/surviving.py`), so that the survivors of a kind are binomial. A kind passes where the
-upper end of Clopper and Pearson's interval at 1 - beta is within the limit, leaks more where the lower end at
-1 - alpha / a exceeds it, a counting kinds as attacks, and is undecided else; all kinds must pass. So a mechanism of
-which one kind exceeds the limit passes with probability at most beta, and one that keeps all is accused with at most
-alpha, together with whatever else is limited.
+identifier of a kind, and of planted ones of a shape (`identifiers/surviving.py`), so that the survivors of each are
+binomial. A kind or shape passes where the upper end of Clopper and Pearson's interval at 1 - beta is within the limit,
+leaks more where the lower end at 1 - alpha / a exceeds it, a counting shapes as attacks, and is undecided else; all
+must pass. So a mechanism of which one shape exceeds the limit passes with probability at most beta however many shapes
+there are, and one that keeps all is accused with at most alpha, together with whatever else is limited.
 
 A limit on what attackers infer of an **attribute** is judged the same way: of test texts in equal number from each of k
 classes, one an author, each rewritten afresh once, the right inferences of an attacker who learned from other rewrites
@@ -104,10 +104,14 @@ class TailLimit:
 
 @dataclass(frozen=True)
 class RateLimit:
-    """The largest share of identifiers of a kind that may survive, and in words where it comes from."""
+    """The largest share of identifiers of a kind that may survive, and in words where it comes from.
+
+    partly: whether those that survive in part count.
+    """
 
     rate: float
     source: str
+    partly: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,8 +158,9 @@ class Judged:
 
     successes: right guesses; against a TailLimit the sure ones among them, beside `misses`, the sure wrong ones; of a
     kind the survivors, among `trials` texts. point: its loss at the success rate seen; against a TailLimit the delta at
-    the rates seen, of a kind the share that survived. precision: of a kind, the number of masked runs of words, the
-    share of them that touch an identifier, None where there are none, and its interval; None of what is no kind.
+    the rates seen, of a kind the share that survived. shape: of planted identifiers. partly: of a kind, how many
+    identifiers survived in part alone. precision: of a kind, the number of masked runs of words, the share of them that
+    touch an identifier, None where there are none, and its interval; None of what is no kind.
     unrefuted: of what a stated law shows, how many rewrites did not refute it; 0 of what was counted. turned: whether
     it was right less often than by chance (`below_chance`), so that it cannot pass. of_texts: of each trial the text
     and whether it was named, inferred or linked rightly, or its identifier survived.
@@ -168,7 +173,9 @@ class Judged:
     limit: AnyLimit | None
     status: str
     misses: int = 0
-    precision: tuple[int, float | None, float | None, float | None] | None = None
+    shape: str | None = None
+    partly: int | None = None
+    precision: tuple[int | None, float | None, float | None, float | None] | None = None
     unrefuted: int = 0
     turned: bool = False
     of_texts: Sequence[tuple[str, bool]] = field(default=(), repr=False)

@@ -463,18 +463,20 @@ LEAKAGE: Schema = {  # over all trials, a row a kind of identifier: how many sta
     "identifiers": pl.Int64,
     "recorded": pl.Int64,  # by the corpus; the others were found by patterns
     "survived": pl.Int64,
+    "partly": pl.Int64,  # of those that did not survive: a surname, initials, the last digits (`text.canonical`)
     "share": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
 }
 
 
-SURVIVING: Schema = {  # a row an epsilon and kind of identifier, in a text each: how many stand in the rewrites
+SURVIVING: Schema = {  # a row an epsilon, kind and shape of identifier, in a text each: how many stand in the rewrites
     "epsilon": pl.Float64,
     "kind": pl.String,
-    "planted": pl.Boolean,  # by the audit; else recorded in the texts' file
+    "shape": pl.String,  # how and where it was planted; null where the texts' file records it
     "texts": pl.Int64,
     "survived": pl.Int64,
+    "partly": pl.Int64,  # of those that did not survive
     "share": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,

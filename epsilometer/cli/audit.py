@@ -286,8 +286,8 @@ def _attacked(
 
 
 def _survived(source: RewriteSource, game: Game, reading: TextOptions, *, as_json: bool) -> None:
-    """Print a row an epsilon and kind of identifier: how many stood in the rewrites, and what else was masked."""
-    from epsilometer.auditing.identifiers.surviving import TRIALS, surviving_identifiers
+    """Print a row an epsilon, kind and shape of identifier: how many survived, and what else was masked."""
+    from epsilometer.auditing.identifiers.surviving import surviving_identifiers
 
     texts, settings, rewriter = reading.table(str(source.file)), source.chosen, source.rewriter
     with told_if_dry(), withheld():
@@ -296,7 +296,7 @@ def _survived(source: RewriteSource, game: Game, reading: TextOptions, *, as_jso
             rewriter,
             source.budgets,
             kinds_of(game.identifiers),
-            trials=TRIALS if game.trials is None else game.trials,
+            trials=game.trials,
             settings=settings,
             design=game.design,
         )

@@ -98,6 +98,13 @@ class GateLimits:
         float | None, typer.Option(help="The largest share of identifiers of each kind that may survive.")
     ] = None
     identifiers: Identifiers = None
+    count_partly: Annotated[
+        bool,
+        typer.Option(
+            "--count-partly",
+            help="With --max-identifiers: count those that survive in part, too, as a surname or the last four digits.",
+        ),
+    ] = False
     max_attribute_loss: Annotated[
         float | None, typer.Option(help="The largest loss, in nats, by attackers who infer --attribute from rewrites.")
     ] = None
@@ -119,6 +126,8 @@ class GateLimits:
 
         if self.identifiers is not None and self.max_identifiers is None:
             raise UserError("--identifiers says which kinds --max-identifiers limits; give both")
+        if self.count_partly and self.max_identifiers is None:
+            raise UserError("--count-partly widens --max-identifiers; give both")
         own = asdict(self) | {"identifiers": kinds_of(self.identifiers)}
         return Rules(**{field.name: own[field.name] for field in fields(Rules) if field.name in own})
 

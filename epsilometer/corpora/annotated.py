@@ -8,7 +8,7 @@ import polars as pl
 
 from epsilometer.core import json_text
 from epsilometer.core.errors import UserError
-from epsilometer.corpora import presidio, tab
+from epsilometer.corpora import presidio, spans, tab
 
 _NEEDS = {
     tab: "the form of the Text Anonymization Benchmark (text, dataset_type, doc_id and annotations of entity_mentions)",
@@ -38,6 +38,11 @@ def read(path: Path) -> pl.DataFrame:
     for number, document in enumerate(documents, 1):
         try:
             rows.append(form.row(document))
+        except spans.DisagreementError as error:
+            raise UserError(
+                f"{path}: document {number}: {error}. Count positions in characters (code points), not in bytes or "
+                "UTF-16 units, and leave out white space at the ends"
+            ) from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             said = f"{type(error).__name__}: {error}"
             raise UserError(

@@ -1,7 +1,8 @@
 """Presidio's form of annotated texts: what presidio-research's generator and evaluator read and write.
 
-A file is a JSON list of objects with `full_text` and `spans`, each span with `entity_type`, `start_position` and
-`end_position`. A span's value is one identifier, of the kind that its type says in lower case ("phone number").
+A file is a JSON list of objects with `full_text` and `spans`, each span with `entity_type`, `start_position`,
+`end_position` and, to check these, `entity_value`. A span's value is one identifier, of the kind that its type says in
+lower case ("phone number").
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.core.tables import Schema
+from epsilometer.corpora import spans
 
 SCHEMA: Schema = {
     "text": pl.String,
@@ -27,8 +29,6 @@ def row(document: Mapping[str, Any]) -> tuple[Any, ...]:
         raise TypeError("full_text must be a string")
     values: dict[tuple[str, str], None] = {}
     for span in document["spans"]:
-        start, end = span["start_position"], span["end_position"]
-        if not 0 <= start < end <= len(text):
-            raise ValueError(f"positions {start} to {end} are outside the text")
-        values[text[start:end], str(span["entity_type"]).lower().replace("_", " ")] = None
+        value = spans.value(text, span["start_position"], span["end_position"], span.get("entity_value"))
+        values[value, str(span["entity_type"]).lower().replace("_", " ")] = None
     return text, [value for value, _ in values], [kind for _, kind in values]

@@ -3,7 +3,8 @@
 A file is a JSON list of documents. Every annotator has marked mentions of entities, each as a direct identifier, as a
 quasi-identifier or as neither; an entity is masked only if all its mentions that need it are. Annotators are read one
 by one, so that counts over all of them are the benchmark's micro-average. The record of a document is three lists of
-one length: mentions, their kinds ("direct" or "quasi") and entities.
+one length: mentions, their kinds ("direct" or "quasi") and entities. A mention's `span_text` must be what stands
+between its offsets.
 
 Function words, titles and marks at the ends of a mention are left out, as the benchmark ignores them; it does so by
 part-of-speech tags and inside mentions too, here they are a list.
@@ -17,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.core.tables import Schema
+from epsilometer.corpora import spans
 
 KINDS = {"DIRECT": "direct", "QUASI": "quasi", "NO_MASK": None}
 _SPLITS = {"train": "train", "dev": "validation", "test": "test"}
@@ -55,14 +57,12 @@ def _mentions(text: str, marked: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
     kinds: dict[str, str] = {}
     distinct: dict[tuple[str, str], None] = {}
     for mention in marked:
-        start, end = mention["start_offset"], mention["end_offset"]
-        if not 0 <= start < end <= len(text):
-            raise ValueError(f"offsets {start} to {end} are outside the text")
+        span = spans.value(text, mention["start_offset"], mention["end_offset"], mention.get("span_text"))
         entity = str(mention["entity_id"])
         if mention["identifier_type"] not in KINDS:
             raise ValueError(f"identifier_type must be one of {', '.join(KINDS)}")
         kind = KINDS[mention["identifier_type"]]
-        if kind is None or not (words := _content(text[start:end])):
+        if kind is None or not (words := _content(span)):
             continue
         kinds[entity] = "direct" if "direct" in (kind, kinds.get(entity)) else kind
         distinct[words, entity] = None

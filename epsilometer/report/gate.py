@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,8 +75,10 @@ class Row(BaseModel):
     )
     successes: int = Field(
         description="right guesses, inferences or links; of delta_at_4 those beyond a threshold of their score; "
-        "identifiers that survived"
+        "identifiers that survived, with --count-partly those that did in part, too"
     )
+    shape: str | None = Field(description="of planted identifiers how and where they were planted; else null")
+    partly: int | None = Field(description="of identifiers those that survived in part alone; else null")
     misses: int | None = Field(description="of delta_at_4 the wrong guesses beyond that threshold; else null")
     point: float | Literal["Infinity"] = Field(
         description="the loss, delta or share at the rates seen; no lower bound; Infinity of a loss without a bound"
@@ -87,7 +90,9 @@ class Row(BaseModel):
         "and of linking, where it depends on how links of a set hang together; of delta_at_4 if guesses beyond the "
         "threshold are wrong in no larger a share of trials than the upper end of `misses` at 95 %"
     )
-    masked: int | None = Field(description="of identifiers the runs of words of the texts that were masked; else null")
+    masked: int | None = Field(
+        description="of identifiers the runs of words of the texts that were masked; null of long texts and of all else"
+    )
     precision: float | None = Field(description="the share of these that touch an identifier; null without any")
     precision_low: float | None
     precision_high: float | None
@@ -207,6 +212,8 @@ def lines(decision: Decision) -> list[str]:
     """Three lines: the verdict, what decided it, and how often such a verdict is wrong."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
     alone = f"a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most"
+    if verdict.status == PASSED and any(isinstance(judged.limit, RateLimit) for judged in verdict.attacks):
+        alone += "; spellings of identifiers that a reader recognises may go uncounted"
     return [
         f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
         _seen(first) + _alike(verdict) + _by_laws(verdict),
@@ -266,6 +273,8 @@ def result(outcome: Decision | Failure) -> Result:
             status=attack.status,
             trials=attack.trials,
             successes=attack.successes,
+            shape=attack.shape,
+            partly=attack.partly,
             point=for_json(attack.point),
             limit=None if attack.limit is None else amount(attack.limit),
             source=_source(attack),
@@ -403,7 +412,7 @@ def _seen(judged: Judged) -> str:
         )
     if isinstance(judged.limit, RateLimit):
         return (
-            f"{judged.attack}: {judged.successes:,} of {judged.trials:,} survived; a share of at most "
+            f"{judged.attack}: {judged.successes:,} of {judged.trials:,} survived{_partly(judged)}; a share of at most "
             f"{judged.limit.rate:g} is allowed ({judged.limit.source})"
         )
     if judged.limit is not None and by_law(judged):
@@ -426,6 +435,11 @@ def _seen(judged: Judged) -> str:
         ", less often than by chance: it tells the candidates apart and names the wrong one" if judged.turned else ""
     )
     return f"{judged.attack} was right in {judged.successes:,} of {judged.trials:,} {trials}{rate}{turned}; {allowed}"
+
+
+def _partly(judged: Judged) -> str:
+    counted = isinstance(judged.limit, RateLimit) and judged.limit.partly
+    return f" ({judged.partly:,} {'of them' if counted else 'more'} in part)" if judged.partly else ""
 
 
 def by_law(judged: Judged) -> bool:
@@ -471,8 +485,11 @@ def _number(value: float) -> str:
 
 def _names(verdict: Verdict) -> str:
     once = (RateLimit, InferenceLimit, LinkingLimit)
-    kinds = [judged.attack for judged in verdict.attacks if isinstance(judged.limit, once)]
-    attacks = [judged.attack for judged in verdict.attacks if judged.attack not in kinds]
+    attacks = [judged.attack for judged in verdict.attacks if not isinstance(judged.limit, once)]
+    shapes = Counter(
+        judged.attack.removesuffix(f", {judged.shape}") for judged in verdict.attacks if isinstance(judged.limit, once)
+    )
+    kinds = [f"{name} in {count} shapes" if count > 1 else name for name, count in shapes.items()]
     return "; ".join([*(["attacks " + ", ".join(attacks)] if attacks else []), *kinds])
 
 

@@ -251,6 +251,23 @@ def test_kinds_at_their_limit_are_seldom_accused_and_seldom_pass(rate: float) ->
     assert passed <= stats.binom.isf(FALSE_ALARM, 4000, 0.05)
 
 
+@pytest.mark.parametrize("texts", [59, 100, 234])
+def test_a_shape_that_fails_at_twice_the_limit_is_named_with_probability_95(texts: int) -> None:
+    """Exact: it passes with probability .05 at most, whatever the number of texts and of shapes beside it.
+
+    59 are the fewest that show a share of .05, and 234 are what a gate takes if the budget allows.
+    """
+    limit, errors = RateLimit(0.05, "asked for"), Errors()
+    assert fewest_texts(0.05, 73, errors=errors) == 59
+    assert enough_texts(0.05, 73, errors=errors) == 234
+    named = sum(
+        stats.binom.pmf(survived, texts, 0.1)
+        for survived in range(texts + 1)
+        if judge_rate("shape", survived, texts, limit, tests=73, errors=errors).status != PASSED
+    )
+    assert named >= 0.95
+
+
 @pytest.mark.parametrize("rate", [0.005, 0.01, 0.05, 0.3, 0.9, 0.99])
 def test_a_limit_on_identifiers_can_come_out_either_way(rate: float) -> None:
     """Exact: with the fewest texts both verdicts are possible, with fewer one is not, with enough both are likely."""

@@ -14,7 +14,6 @@ from epsilometer.auditing.identifiers.surviving import masked, surviving_identif
 from epsilometer.auditing.text_audit import embed
 from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.unread import reads_english
-from epsilometer.auditing.worth.leakage import survives
 from epsilometer.mechanisms.anonymisers.presidio import Presidio
 from epsilometer.mechanisms.words.tem import TEM
 from epsilometer.metrics.cosine import Cosine
@@ -22,6 +21,7 @@ from epsilometer.metrics.jaccard import Jaccard
 from epsilometer.metrics.meteor import Meteor
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
+from epsilometer.text.canonical import survives
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words, write
 from tests.support.languages import PARAPHRASES, TEXTS

@@ -93,6 +93,7 @@ def test_an_entity_is_masked_only_if_all_its_mentions_are(
         ({"dataset_type": "valid"}, "document 1 .*dataset_type must be one of train, dev, test"),
         ({"annotations": {"annotator1": {}}}, "entity_mentions"),
         ({"annotations": {"a": {"entity_mentions": [ONE[0] | {"end_offset": 1000}]}}}, "0 to 1000 are outside"),
+        ({"annotations": {"a": {"entity_mentions": [ONE[0] | {"end_offset": 14}]}}}, "document 1: .* is not the value"),
         (
             {"annotations": {"a": {"entity_mentions": [ONE[0] | {"identifier_type": "MAYBE"}]}}},
             "identifier_type must be one of DIRECT",

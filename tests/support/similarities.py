@@ -36,7 +36,7 @@ def similarity() -> pl.DataFrame:
 def leakage() -> pl.DataFrame:
     """Of the same cells: 20 identifiers, none, a quarter and all of which survive."""
     counts = [
-        ("queries", mechanism, epsilon, kind, 20, recorded, leaked, leaked / 20, *clopper_pearson(leaked, 20, 0.01))
+        ("queries", mechanism, epsilon, kind, 20, recorded, leaked, 0, leaked / 20, *clopper_pearson(leaked, 20, 0.01))
         for mechanism, epsilon, leaked in ((HOSTILE, 0.5, 0), (HOSTILE, 5.0, 5), ("identity", 1.0, 20))
         for kind, recorded in (("name", 20), ("all", 15))
     ]

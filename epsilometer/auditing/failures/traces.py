@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import html
 import json
 import re
 from collections import defaultdict
@@ -12,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
-from epsilometer.auditing.worth.leakage import survives
+from epsilometer.text import canonical
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 LONG = 10  # letters and digits that do not stand in a row by accident
@@ -22,7 +21,7 @@ _EVENT = re.compile(r"^data: ?(.*)$", re.MULTILINE)
 
 def readings(content: str) -> list[str]:
     """What a header or a body may mean: itself, decoded, its strings of JSON, and the joined pieces of a stream."""
-    versions = [content, html.unescape(content), unquote_plus(content)]
+    versions = [*canonical.readings(content), unquote_plus(content)]
     for match in _ENCODED.findall(content):
         try:
             versions.append(base64.b64decode(match.translate(str.maketrans("-_", "+/")) + "==").decode())
@@ -54,28 +53,26 @@ def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
             yield from _strings(part, f"{place}[]")
 
 
-def squeezed(text: str) -> str:
-    """Letters and digits alone, in one case."""
-    return "".join(filter(str.isalnum, text.casefold()))
-
-
 class PlantedValues:
     """Values that were planted, found in texts at a cost that does not grow with their number."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._by_start: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for value in values:
-            key = squeezed(value)
-            self._by_start[key[:_START]].append((key, value))
+            for key in canonical.keys(value):
+                self._by_start[key[:_START]].append((key, value))
 
     def among(self, texts: Iterable[str]) -> frozenset[str]:
-        """Those that stand in one of the texts: as in `worth.leakage`, or, if they are long, in a row but for signs."""
+        """Return those that stand in one of the texts: by `text.canonical`, but for dates written otherwise.
+
+        Of long ones the letters and digits may stand within words.
+        """
         standing = set()
         for text in dict.fromkeys(texts):
-            joined = squeezed(text)
+            joined = canonical.squeezed(text)
             starts = {joined[i : i + _START] for i in range(len(joined) - _START + 1)}
             for start in self._by_start.keys() & starts:
                 for key, value in self._by_start[start]:
-                    if key in joined and (len(key) >= LONG or survives(value, text)):
+                    if key in joined and (len(key) >= LONG or canonical.survives(value, text)):
                         standing.add(value)
         return frozenset(standing)

@@ -1,9 +1,13 @@
-"""Identifiers that an audit plants: an invented value in a short sentence, put between two sentences of a text.
+"""Identifiers that an audit plants: an invented value in an invented sentence, put between two sentences of a text.
 
-So it is known where an identifier stands, whatever a detector says: one that a mechanism masks by proves nothing about
-it. Values are drawn with Faker (en_US), no two alike and none that stands in its text already; texts are drawn
-uniformly, as is the place among the sentences. What is measured is the share of such identifiers that survive in these
-texts; the texts' own identifiers may be written otherwise.
+So the place of each identifier is known without a detector: one that a mechanism masks by proves nothing about it.
+Identifiers of a kind are planted by shape, because a masker that finds plain names may miss all in lower case. A shape
+changes one thing of a plain identifier in the middle of a sentence: its place in the sentence or in a long text, its
+case, its surroundings or, of names, its form.
+
+Values are drawn with Faker (en_US) and from short lists. None stands in its text already, and values are distinct where
+there are enough. Texts are drawn uniformly, as is the place among the sentences. Measured is the share of such
+identifiers that survive in these texts; the texts' own identifiers may be written otherwise.
 """
 
 from __future__ import annotations
@@ -13,84 +17,166 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epsilometer.auditing.worth.leakage import survives
+from epsilometer.auditing.identifiers.carriers import CARRIERS, END, MIDDLE, START
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
+from epsilometer.text.canonical import survives
 from epsilometer.text.sentences import sentences
 
 if TYPE_CHECKING:
     from faker import Faker
 
-_TRIES = 1000  # draws of a value before a kind is taken to have no more
+KINDS = tuple(CARRIERS)
+LOWER, UPPER = "lower case", "upper case"
+SEVERAL, PUNCTUATION, EMOJI = "several in one text", "beside punctuation", "beside emoji"
+LONG = {"at character 100": 100, "at character 9,990": 9_990, "at character 10,010": 10_010}
+SINGLE, TITLE, INITIALS, HYPHEN = "single name", "title", "initials", "hyphen"
+APOSTROPHE, FOREIGN, WORD = "apostrophe", "non-ASCII letters", "name that is a word"
 
-_SENTENCES = {
-    "name": ("Please ask for {}.", "I was helped by {} yesterday.", "My name is {}."),
-    "address": ("I live at {}.", "Send it to {}.", "They moved to {} last year."),
-    "e-mail address": ("Write to {}.", "My address is {} now.", "The answer came from {}."),
-    "phone number": ("Call me at {}.", "My number is {}.", "You can reach us under {} all day."),
-    "date": ("I was born on {}.", "It happened on {}.", "We met on {} for the first time."),
-    "order number": ("My order number is {}.", "It is about order {}.", "Under reference {} nothing was found."),
-}
-KINDS = tuple(_SENTENCES)
+_SHAPES = (START, MIDDLE, END, LOWER, UPPER, SEVERAL, PUNCTUATION, EMOJI, *LONG)
+_NAME_SHAPES = (SINGLE, TITLE, INITIALS, HYPHEN, APOSTROPHE, FOREIGN, WORD)
+_LENGTH = 10_500  # characters of a long text
+_FRESH, _TRIES = 50, 1000  # draws before a value is used again, and before none is left that the text has not
+
+_AROUND = ("({})", '"{}"', "[{}]", "<{}>", "*{}*", "/{}/", "{}:", "{};", "{}...", "{}!", "-{}-", "“{}”")
+_EMOJI_AROUND = ("😀{}", "{}🎉", "👉{}", "{}👍🏽", "❤️{}❤️", "{}😢😢")
+_TITLES = ("Mr ", "Mrs ", "Ms ", "Mr. ", "Mrs. ", "Dr ", "Dr. ", "Prof. ", "Miss ", "Sir ")
+_BEFORE_APOSTROPHE = ("O’", "D’", "O'", "D'")
+_FOREIGN_FIRST = """
+Søren Håkon Zoë Chloé José Núria Björn Jürgen Łukasz Zbyněk Şükrü İpek Ayşe Gülçin Émile Agnès Mária László Dušan Živa
+Ángel Begoña Iñaki João Conceição Þóra Ægir Mārtiņš Jānis Õie Ștefan Țuțea Đorđe Nguyệt Thị Αθηνά Юрий Ольга 美咲 Ørjan
+""".split()  # noqa: SIM905
+_FOREIGN_LAST = """
+Müller Groß Ørsted Ångström Nuñez Peña García Çelik Yıldız Šimek Dvořák Wałęsa Żuraw Kovács Szűcs Lefèvre Beauchêne
+Sigurðsson Kučera Petrović Ivanišević Bērziņš Kõiv Popéscu Căpraru Grüber Böhm Fjær Skjøld Öztürk Gonçalves Araújo
+Trần Phạm Παππά Иванова 田中 Ó-Briain Sørbø Žižka
+""".split()  # noqa: SIM905
+_WORDS_FIRST = """
+May Bill Will Mark Grace Rose Frank Hope Jack Art Rich Dawn Faith Joy June Olive Ivy Ruby Sky Chase Drew Pat Sue Rob
+Nick Dale Glen Clay Heath Reed Chip Bob Gene Miles Grant Pierce Wade Penny Ginger Iris
+""".split()  # noqa: SIM905
+_WORDS_LAST = """
+Cook Banks Field Stone Brown Green Young Long Short Small Hill Wood Park Rivers Day Knight King Price Cash Best Bond
+Page Read Lane Bird Fox Wolf Rice Berry Marsh Waters Winter Frost Snow Church Bishop Hunt Farmer Baker Love
+""".split()  # noqa: SIM905
 
 
 class PlantedText(NamedTuple):
-    """A text with an identifier at a known place, its characters from start on; source: the text without it."""
+    """A text with an identifier in it.
+
+    places: the first and last character (exclusive) of the identifier, then of others planted beside it. source: the
+    text without them.
+    """
 
     text: str
     value: str
-    start: int
+    places: tuple[tuple[int, int], ...]
     source: str
 
+    @property
+    def start(self) -> int:
+        """The identifier's first character."""
+        return self.places[0][0]
 
-def plant(texts: Sequence[str], kind: str, count: int, seed: int) -> list[PlantedText]:
-    """So many texts, drawn from these with replacement, each with an identifier of this kind of its own.
 
-    Raises UserError for an unknown kind, and where there are not so many values.
+def shapes(kind: str) -> tuple[str, ...]:
+    """Return the shapes in which a kind is planted."""
+    return (*_SHAPES, *_NAME_SHAPES) if kind == "name" else _SHAPES
+
+
+def plant(texts: Sequence[str], kind: str, count: int, seed: int, shape: str = MIDDLE) -> list[PlantedText]:
+    """Return so many texts, drawn from these with replacement, each with an identifier of this kind and shape.
+
+    Raises UserError for an unknown kind, and where a text already holds every value.
     """
     if kind not in KINDS:
         raise unknown("kind of identifier", kind, KINDS)
     from faker import Faker
 
-    rng = Noise.named(1, seed, "planted", kind).generator(0)
+    rng = Noise.named(1, seed, "planted", kind, shape).generator(0)
     fake = Faker("en_US")
     fake.seed_instance(int(rng.integers(2**63)))
+    carriers = CARRIERS[kind][shape if shape in (START, END) else MIDDLE]
     taken: set[str] = set()
     rows = []
     for source in rng.integers(len(texts), size=count):
         text = texts[int(source)]
-        value = _new(lambda: _value(fake, kind), taken, text)
-        if value is None:
-            raise UserError(f"there are no {count} different values of kind {kind!r}; ask for fewer texts")
-        taken.add(value.casefold())
-        rows.append(_put(text, _SENTENCES[kind][int(rng.integers(3))], value, rng))
+        filler = _filler(texts, int(source)) if shape in LONG else text
+        values = [_new(lambda: _value(fake, kind, shape), taken, filler) for _ in range(3 if shape == SEVERAL else 1)]
+        pieces = _cased(_pieces(carriers[int(rng.integers(len(carriers)))], values, shape, rng), shape)
+        before, after = _around_long(filler, LONG[shape], pieces[0]) if shape in LONG else _around(text, rng)
+        rows.append(_joined(before, pieces, after, rng, text))
     return rows
 
 
-def _new(draw: Callable[[], str], taken: set[str], text: str) -> str | None:
-    for _ in range(_TRIES):
+def _new(draw: Callable[[], str], taken: set[str], text: str) -> str:
+    for tries in range(_TRIES):
         value = draw()
-        if value.casefold() not in taken and not survives(value, text):
+        if (tries >= _FRESH or value.casefold() not in taken) and not survives(value, text):
+            taken.add(value.casefold())
             return value
-    return None
+    raise UserError("a text already holds every identifier that could be planted in it; leave this text out")
 
 
-def _put(text: str, carrier: str, value: str, rng: np.random.Generator) -> PlantedText:
-    """The text with the sentence between two of its own, before the first or after the last."""
+def _pieces(carrier: str, values: Sequence[str], shape: str, rng: np.random.Generator) -> list[str]:
+    """The carrier's parts with the values between them: a value at every odd place."""
+    head, tail = carrier.split("{}")
+    around = {PUNCTUATION: _AROUND, EMOJI: _EMOJI_AROUND, TITLE: [f"{title}{{}}" for title in _TITLES]}.get(shape)
+    if around is not None:
+        left, right = around[int(rng.integers(len(around)))].split("{}")
+        head, tail = head + left, right + tail
+    between = [", ", " and "][-(len(values) - 1) :] if len(values) > 1 else []
+    gaps = [head, *between, tail]
+    return [part for gap, value in zip(gaps, [*values, ""], strict=True) for part in (gap, value)][:-1]
+
+
+def _cased(pieces: Sequence[str], shape: str) -> list[str]:
+    if shape == UPPER:
+        return [piece.upper() for piece in pieces]
+    return [piece.lower() if shape == LOWER else piece for piece in pieces]
+
+
+def _joined(before: str, pieces: Sequence[str], after: str, rng: np.random.Generator, source: str) -> PlantedText:
+    """The text; of several values one that is drawn is the identifier."""
+    starts = np.cumsum([len(before), *map(len, pieces)]).tolist()
+    places = [(starts[i], starts[i + 1]) for i in range(1, len(pieces), 2)]
+    first = int(rng.integers(len(places)))
+    ordered = (places[first], *places[:first], *places[first + 1 :])
+    return PlantedText(before + "".join(pieces) + after, pieces[2 * first + 1], ordered, source)
+
+
+def _around(text: str, rng: np.random.Generator) -> tuple[str, str]:
+    """The text before and after a sentence put between two of its own, before the first or after the last."""
     parts = sentences(text)
     at = int(rng.integers(len(parts) + 1))
     before = "".join(sentence + gap for sentence, gap in parts[:at])
     after = "".join(sentence + gap for sentence, gap in parts[at:])
-    before += " " if before and not before[-1].isspace() else ""
-    sentence = carrier.format(value)
-    planted = before + sentence + (" " if after else "") + after
-    return PlantedText(planted, value, len(before) + carrier.index("{}"), source=text)
+    return before + (" " if before and not before[-1].isspace() else ""), (" " if after else "") + after
 
 
-def _value(fake: Faker, kind: str) -> str:
+def _filler(texts: Sequence[str], source: int) -> str:
+    """The text and those that follow it, as many as a long text takes."""
+    parts: list[str] = []
+    length, number = 0, source
+    while length < _LENGTH:
+        parts.append(texts[number % len(texts)])
+        length += len(parts[-1]) + 1
+        number += 1
+    return " ".join(parts)[:_LENGTH]
+
+
+def _around_long(filler: str, place: int, head: str) -> tuple[str, str]:
+    """The filler before and after a sentence whose identifier then begins at that place."""
+    room = place - len(head)
+    cut = filler.rfind(" ", 0, room)
+    cut = cut if cut > 0 else room - 1
+    return filler[:cut].ljust(room), " " + filler[cut:].lstrip()
+
+
+def _value(fake: Faker, kind: str, shape: str) -> str:
     match kind:
         case "name":
-            return f"{fake.first_name()} {fake.last_name()}"
+            return _name(fake, shape)
         case "address":
             return f"{fake.street_address()}, {fake.city()}".replace("\n", ", ")
         case "e-mail address":
@@ -103,3 +189,22 @@ def _value(fake: Faker, kind: str) -> str:
             return str(
                 fake.bothify(fake.random_element(("#######", "??-######", "###-#######")), letters="ABCDEFGHJKLMN")
             )
+
+
+def _name(fake: Faker, shape: str) -> str:
+    first, last, pick = fake.first_name(), fake.last_name(), fake.random_element
+    match shape:
+        case "single name":
+            return str(pick((first, last)))
+        case "initials":
+            return f"{first[0]}. {pick(('', f'{fake.random_uppercase_letter()}. '))}{last}"
+        case "hyphen":
+            return str(pick((f"{first}-{fake.first_name()} {last}", f"{first} {last}-{fake.last_name()}")))
+        case "apostrophe":
+            return f"{first} {pick(_BEFORE_APOSTROPHE)}{last}"
+        case "non-ASCII letters":
+            return f"{pick(_FOREIGN_FIRST)} {pick(_FOREIGN_LAST)}"
+        case "name that is a word":
+            return f"{pick(_WORDS_FIRST)} {pick(_WORDS_LAST)}"
+        case _:
+            return f"{first} {last}"

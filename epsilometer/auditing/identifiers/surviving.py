@@ -1,17 +1,18 @@
-"""How many identifiers at known places in texts stand in the rewrites, by kind, and what was masked beside them.
+"""Count how many identifiers at known places in texts stand in the rewrites, by kind, and what was masked beside them.
 
 The identifiers are those that the texts' file records, or, where it records none, such as are planted (`planting`);
-never what a detector finds, since one that a mechanism masks by would find nothing that the mechanism missed. Of a kind
-one identifier is drawn from each text, so that texts, and with them outcomes, are independent: their number is binomial
-and the interval is Clopper and Pearson's. It covers texts like these with identifiers like these, no others.
+never what a detector finds, since one that a mechanism masks by would find nothing that the mechanism missed. Planted
+ones are counted by kind and shape. One identifier is drawn from each text, so that texts, and with them outcomes, are
+independent: their number is binomial and the interval is Clopper and Pearson's. It covers texts like these with
+identifiers like these, no others.
 
-An identifier survives by the rule of `worth.leakage`, which asks for the whole value, whatever its case and separators.
-A number, which has no word of three letters, also survives where all its digits, six or more, stand in a row. An entity
-of several mentions survives where one of them does. What is left of a value, as a first name, is not counted.
+An identifier survives by the rule of `text.canonical`; an entity of several mentions where one of them does. What
+survives in part, as a surname, is counted apart. Spellings beyond that rule go uncounted.
 
 **Precision.** Words of the text that the rewrite does not have in their place (`difflib`) are masked; a run of them
 that touches an identifier was masked rightly. Where identifiers were planted, whatever else identifies somebody in the
-texts counts as masked wrongly, so the share is a lower bound. Its interval is clustered by text (`worth.intervals`).
+texts counts as masked wrongly, so the share is a lower bound. Its interval is clustered by text (`worth.intervals`). Of
+long texts (`planting.LONG`) it is not computed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -32,31 +33,41 @@ from epsilometer.auditing.text_audit import Named, as_mechanism, distinct
 from epsilometer.auditing.trials.design import STANDARD, Design, check_design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.worth.intervals import share_interval
-from epsilometer.auditing.worth.leakage import Identifier, by_entity, recorded, survives
+from epsilometer.auditing.worth.leakage import Identifier, by_entity, recorded
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.mechanism import Mechanism, budgets
 from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import warn
+from epsilometer.text import canonical
 from epsilometer.text.language import LEAST, function_words
 from epsilometer.text.words import places, words, write
 
-TRIALS = 500  # texts a kind
-_DIGITS = 6  # that identify without the letters around them
+TRIALS = 500  # texts a kind that is recorded
+PLANTED = 59  # texts a kind and shape that is planted: if none survives, at most 5 % do, at confidence .95
+
+
+Group = tuple[str, str | None]  # a kind and, of what is planted, a shape
 
 
 @dataclass(frozen=True)
 class Occurrence:
     """A text with an identifier of a kind; mentions: of that one; places: start and end of all that the text has.
 
-    source: the text as it was, where the identifier was planted in it.
+    shape, source: of a planted one, and the text before; else None.
     """
 
     kind: str
     text: str
     mentions: Sequence[str]
     places: Sequence[tuple[int, int]]
+    shape: str | None = None
     source: str | None = None
+
+    @property
+    def group(self) -> Group:
+        """What is counted together."""
+        return self.kind, self.shape
 
     @property
     def original(self) -> str:
@@ -82,7 +93,7 @@ class Identified:
         table = texts.unique("text", keep="first", maintain_order=True)
         all_texts, record = distinct(table["text"].to_list()), recorded(table)
         for number, (text, some) in enumerate(zip(all_texts, record, strict=True), 1):
-            if any(not (survives(each.text, text) or each.text in text) for each in some):
+            if not all(each.survives(text) for each in some):
                 raise UserError(f"text {number} does not hold an identifier that is recorded of it; correct the record")
         return cls(all_texts, record if any(record) else None)
 
@@ -108,18 +119,24 @@ class Identified:
             raise UserError(f"a kind of identifier is named twice: {', '.join(kinds)}; name each once")
         return list(kinds or there)
 
+    def groups(self, kinds: Sequence[str] | None) -> list[Group]:
+        """Return what is counted together: each of these kinds, or all, by shape where identifiers are planted."""
+        chosen = self.chosen(kinds)
+        if self.record is not None:
+            return [(kind, None) for kind in chosen]
+        return [(kind, shape) for kind in chosen for shape in planting.shapes(kind)]
+
     def most(self, kind: str) -> int | None:
         """How many texts have an identifier of the kind; None where as many as one likes are planted."""
         return None if self.record is None else sum(any(each.kind == kind for each in some) for some in self.record)
 
-    def trials(self, kind: str, count: int, seed: int) -> list[Occurrence]:
-        """So many texts, or all that have the kind, with an identifier of it each."""
+    def trials(self, group: Group, count: int, seed: int) -> list[Occurrence]:
+        """So many texts, or all that have the kind, with an identifier of the group each."""
+        kind, shape = group
         if self.record is None:
-            planted = planting.plant(self.texts, kind, count, seed)
-            return [
-                Occurrence(kind, text, [value], [(start, start + len(value))], source=source)
-                for text, value, start, source in planted
-            ]
+            assert shape is not None
+            planted = planting.plant(self.texts, kind, count, seed, shape)
+            return [Occurrence(kind, each.text, [each.value], each.places, shape, each.source) for each in planted]
         rng = Noise.named(1, seed, "identifiers", kind).generator(0)
         having = [i for i, some in enumerate(self.record) if any(each.kind == kind for each in some)]
         rows = []
@@ -137,34 +154,45 @@ def surviving_identifiers(
     epsilons: Sequence[float] | None = None,
     kinds: Sequence[str] | None = None,
     *,
-    trials: int = TRIALS,
+    trials: int | None = None,
     settings: Mapping[str, Any] | None = None,
     design: Design = STANDARD,
 ) -> pl.DataFrame:
-    """Count, by kind, the identifiers at known places in texts that survive a rewrite.
+    """Count, by kind and shape, the identifiers at known places in texts that survive a rewrite.
 
     texts: a list, in which identifiers are planted, or a table with `text`, `identifiers` and `identifier_kinds`, as
     `corpora.reading.read` gives it of annotated texts. mechanism, epsilons, settings: as in `epsilometer.audit`. kinds:
-    which, None for all. trials: texts a kind, at most those that have one. Of the design alpha and seed matter.
-    Returns a row an epsilon and kind, with the columns of `SURVIVING`. Raises UserError for values outside their range
-    and for a kind that is not there.
+    which, None for all. trials: texts a kind and shape that is planted (None: `PLANTED`), or a kind that is recorded,
+    at most those that have one (None: `TRIALS`). Of the design alpha and seed matter.
+    Returns a row an epsilon, kind and shape, with the columns of `SURVIVING`. Raises UserError for values outside their
+    range and for a kind that is not there.
     """
-    check_trials(trials)
+    check_trials(TRIALS if trials is None else trials)
     check_design(design)
     if epsilons is not None:
         check_epsilons(epsilons)
     identified = Identified.of(texts)
+    count = trials or (PLANTED if identified.record is None else TRIALS)
     built = as_mechanism(mechanism, settings, identified.texts)
-    every = [trial for kind in identified.chosen(kinds) for trial in identified.trials(kind, trials, design.seed)]
+    groups = identified.groups(kinds)
+    every = [trial for group in groups for trial in identified.trials(group, count, design.seed)]
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
     identified.say_language()
     rows = []
     for epsilon, rewrites in zip(at, rewritten(built, every, at, design.seed), strict=True):
-        for kind in dict.fromkeys(trial.kind for trial in every):
-            some = [(trial, new) for trial, new in zip(every, rewrites, strict=True) if trial.kind == kind]
-            named = (stored(epsilon), kind, identified.record is None)
-            rows.append((*named, *_survival(some, design.alpha), *precision(some, design.alpha)))
+        for group, some in by_group(every, rewrites).items():
+            survived = clopper_pearson((found := outcomes(some)).survived, len(some), design.alpha)
+            counts = (len(some), found.survived, found.partly, found.survived / len(some))
+            rows.append((stored(epsilon), *group, *counts, *survived, *precision(some, design.alpha)))
     return pl.DataFrame(rows, schema=dict(SURVIVING), orient="row")
+
+
+def by_group(trials: Sequence[Occurrence], rewrites: Sequence[str]) -> dict[Group, list[tuple[Occurrence, str]]]:
+    """Return the trials of each group with their rewrites."""
+    groups: dict[Group, list[tuple[Occurrence, str]]] = {}
+    for trial, rewrite in zip(trials, rewrites, strict=True):
+        groups.setdefault(trial.group, []).append((trial, rewrite))
+    return groups
 
 
 def rewritten(
@@ -178,34 +206,43 @@ def rewritten(
     return [[rewrites.texts[of[trial.text]] for trial in trials] for rewrites in by_epsilon]
 
 
-def stands(trial: Occurrence, rewrite: str) -> bool:
-    """Whether the trial's identifier survives, by the module's rule."""
-    return any(_stands(mention, trial.text, rewrite) for mention in trial.mentions)
+class Outcomes(NamedTuple):
+    """Of each trial, whether its identifier survived as a whole, and whether in part; never both."""
+
+    whole: list[bool]
+    part: list[bool]
+
+    @property
+    def survived(self) -> int:
+        """How many survived as a whole."""
+        return sum(self.whole)
+
+    @property
+    def partly(self) -> int:
+        """How many others survived in part."""
+        return sum(self.part)
 
 
-def _stands(value: str, text: str, rewrite: str) -> bool:
-    if survives(value, rewrite):
-        return True
-    if not survives(value, text) and value.casefold() in rewrite.casefold():  # recorded from within a word
-        return True
-    digits = [] if re.search(r"[^\W\d_]{3}", value) else re.findall(r"\d", value)
-    in_a_row = r"[\W_]*".join(digits)
-    return len(digits) >= _DIGITS and bool(re.search(rf"(?<!\d){in_a_row}(?!\d)", rewrite))
+def outcomes(some: Sequence[tuple[Occurrence, str]]) -> Outcomes:
+    """Return what became of the identifiers of these trials, by the module's rule."""
+    whole = [any(canonical.stands(each, trial.text, new) for each in trial.mentions) for trial, new in some]
+    part = [
+        not survived and any(canonical.survives_in_part(each, trial.text, new) for each in trial.mentions)
+        for (trial, new), survived in zip(some, whole, strict=True)
+    ]
+    return Outcomes(whole, part)
 
 
-def _survival(some: Sequence[tuple[Occurrence, str]], alpha: float) -> tuple[int, int, float, float, float]:
-    """Texts, how many survived, their share and its interval."""
-    survived = sum(stands(trial, rewrite) for trial, rewrite in some)
-    return len(some), survived, survived / len(some), *clopper_pearson(survived, len(some), alpha)
+Precision = tuple[int | None, float | None, float | None, float | None]
 
 
-def precision(
-    some: Sequence[tuple[Occurrence, str]], alpha: float
-) -> tuple[int, float | None, float | None, float | None]:
-    """Runs of words that were masked, the share of them that touch an identifier, and its interval.
+def precision(some: Sequence[tuple[Occurrence, str]], alpha: float) -> Precision:
+    """Return the number of masked runs of words, the share of them that touch an identifier, and its interval.
 
-    some: texts and their rewrites. The share is None where nothing was masked.
+    some: texts of one group and their rewrites. The share is None where nothing was masked; all is None of long texts.
     """
+    if some[0][0].shape in planting.LONG:
+        return None, None, None, None
     touched, source = [], []
     for number, (trial, rewrite) in enumerate(some):
         for start, end in masked(trial.text, rewrite):

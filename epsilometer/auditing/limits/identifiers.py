@@ -1,4 +1,4 @@
-"""A limit on the share of identifiers that survive, by kind."""
+"""A limit on the share of identifiers that survive, by kind and, of planted ones, by shape."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from epsilometer.auditing.gate_statistics import Errors, Judged, RateLimit, enough_texts, fewest_texts, judge_rate
-from epsilometer.auditing.identifiers.surviving import Identified, precision, rewritten, stands
+from epsilometer.auditing.identifiers.surviving import Group, Identified, by_group, outcomes, precision, rewritten
 from epsilometer.auditing.limits.subject import Subject
 from epsilometer.core.errors import UserError
 
@@ -16,54 +16,66 @@ _IDENTIFIERS = "identifiers: "  # before a kind
 
 @dataclass(frozen=True)
 class Kinds:
-    """Each kind of identifier against the largest share that may survive (`Counted`).
+    """Each kind and shape of identifier against the largest share that may survive (`Counted`).
 
-    rate: that share; wanted: the kinds, None for all. budget: of all that is judged.
+    rate: that share; wanted: the kinds, None for all. budget: of all that is judged. partly: whether what survives in
+    part counts, too.
     """
 
     of: Subject
     rate: float
     wanted: Sequence[str] | None
     budget: int
+    partly: bool = False
 
     @property
     def _identified(self) -> Identified:
         return self.of.identified or Identified(self.of.pool.texts)
 
     @cached_property
-    def kinds(self) -> list[str]:
-        return self._identified.chosen(self.wanted)
+    def groups(self) -> list[Group]:
+        return self._identified.groups(self.wanted)
 
     @property
     def tests(self) -> int:
-        return len(self.kinds)
+        return len(self.groups)
 
     def judge(self, of: Subject, budget: int, *, tests: int, errors: Errors) -> tuple[list[Judged], int]:
         count = self._count(budget, tests, errors)
-        trials = [trial for kind in self.kinds for trial in self._identified.trials(kind, count, of.design.seed)]
+        trials = [trial for group in self.groups for trial in self._identified.trials(group, count, of.design.seed)]
         (rewrites,) = rewritten(of.mechanism, trials, [of.epsilon], of.design.seed)
-        limit, judged = RateLimit(self.rate, "the largest share allowed to survive"), []
-        for kind in self.kinds:
-            some = [(trial, new) for trial, new in zip(trials, rewrites, strict=True) if trial.kind == kind]
-            survived = [(trial.original, stands(trial, new)) for trial, new in some]
-            count, name = sum(stood for _, stood in survived), f"{_IDENTIFIERS}{kind}"
-            of_kind = judge_rate(name, count, len(some), limit, tests=tests, errors=errors)
-            judged.append(replace(of_kind, precision=precision(some, of.design.alpha), of_texts=survived))
+        source = "the largest share allowed to survive" + (", as a whole or in part" if self.partly else "")
+        limit, judged = RateLimit(self.rate, source, self.partly), []
+        for (kind, shape), some in by_group(trials, rewrites).items():
+            found = outcomes(some)
+            counted = [whole or (self.partly and part) for whole, part in zip(*found, strict=True)]
+            name = f"{_IDENTIFIERS}{kind}" + ("" if shape is None else f", {shape}")
+            of_group = judge_rate(name, sum(counted), len(some), limit, tests=tests, errors=errors)
+            of_texts = [(trial.original, stood) for (trial, _), stood in zip(some, counted, strict=True)]
+            judged.append(
+                replace(
+                    of_group,
+                    shape=shape,
+                    partly=found.partly,
+                    precision=precision(some, of.design.alpha),
+                    of_texts=of_texts,
+                )
+            )
         return judged, len({trial.text for trial in trials})
 
     def _count(self, budget: int, tests: int, errors: Errors) -> int:
-        """Texts a kind. Raises UserError where so many could not show the limit kept."""
-        rate, kinds, fewest = self.rate, self.kinds, fewest_texts(self.rate, tests, errors=errors)
-        there = {kind: self._identified.most(kind) for kind in kinds}
+        """Texts a group. Raises UserError where so many could not show the limit kept."""
+        rate, groups, fewest = self.rate, self.groups, fewest_texts(self.rate, tests, errors=errors)
+        there = {kind: self._identified.most(kind) for kind, _ in groups}
         if few := [f"{kind} in {most}" for kind, most in there.items() if most is not None and most < fewest]:
             raise UserError(
                 f"a share of {rate:g} takes {fewest:,} texts a kind to show, and the file records {', '.join(few)}; "
                 "give more texts, a higher --max-identifiers, or other kinds (--identifiers)"
             )
-        if budget // len(kinds) < fewest:
-            needed = fewest * len(kinds) * (self.budget // budget)
+        if budget // len(groups) < fewest:
+            needed = fewest * len(groups) * (self.budget // budget)
             raise UserError(
-                f"a share of {rate:g} takes {fewest:,} texts a kind to show, of {len(kinds)} kinds; give --budget "
-                f"{needed} or more, a higher --max-identifiers, or fewer kinds (--identifiers)"
+                f"a share of {rate:g} takes {fewest:,} texts a kind and shape to show, of {len(groups)} of them; give "
+                f"--budget {needed} or more, a higher --max-identifiers, or fewer kinds (--identifiers)"
             )
-        return min(enough_texts(rate, tests, errors=errors), budget // len(kinds))
+        return min(enough_texts(rate, tests, errors=errors), budget // len(groups))

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import polars as pl
 
-from epsilometer.auditing.worth.leakage import Identifier, by_entity, survives
+from epsilometer.auditing.worth.leakage import Identifier, by_entity
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema
 
@@ -47,7 +47,7 @@ def standing(identifiers: Iterable[Sequence[Identifier]], releases: Sequence[str
     there = [False] * len(every)
     for release in releases:
         there = [
-            seen or any(survives(mention.text, release) for mention in mentions)
+            seen or any(mention.survives(release) for mention in mentions)
             for mentions, seen in zip(every, there, strict=True)
         ]
     counts: dict[str, list[int]] = {}

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from epsilometer.auditing.claims.reconstruction_bounds import information
 from epsilometer.auditing.estimation.betting import interval
-from epsilometer.auditing.worth.leakage import Identifier, survives
+from epsilometer.auditing.worth.leakage import Identifier
 from epsilometer.auditing.worth.similarity import measure, metric
 from epsilometer.core import tables
 from epsilometer.studies.training.params import TrainingParams
@@ -130,4 +130,4 @@ def public_text(length: int, public: Sequence[Sequence[int]], generator: np.rand
 def _recovered(identifiers: Sequence[Identifier], recovered: str) -> float | None:
     if not identifiers:
         return None
-    return sum(survives(identifier.text, recovered) for identifier in identifiers) / len(identifiers)
+    return sum(identifier.survives(recovered) for identifier in identifiers) / len(identifiers)

@@ -66,7 +66,7 @@ def law(low: float, high: float, tail: tuple[float, float] = (0.0, 0.0), **of: A
 
 def leaked(survived: int, identifiers: int = 1000, alpha: float = 0.01, **of: Any) -> dict[str, Any]:
     low, high = clopper_pearson(survived, identifiers, alpha)
-    counts = {"identifiers": identifiers, "recorded": identifiers, "survived": survived}
+    counts = {"identifiers": identifiers, "recorded": identifiers, "survived": survived, "partly": 0}
     return CELL | {"kind": "name"} | counts | {"share": survived / identifiers, "low": low, "high": high} | of
 
 

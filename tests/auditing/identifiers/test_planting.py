@@ -1,27 +1,69 @@
-"""Identifiers that are planted: where they stand, and that they are told apart."""
+"""Identifiers that are planted: where they stand, in which shape, and that they are told apart."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from itertools import chain
+
 import pytest
 
-from epsilometer.auditing.identifiers.planting import KINDS, plant
-from epsilometer.auditing.worth.leakage import survives
+from epsilometer.auditing.identifiers import planting
+from epsilometer.auditing.identifiers.carriers import CARRIERS, END, MIDDLE, START
+from epsilometer.auditing.identifiers.planting import KINDS, LONG, plant, shapes
 from epsilometer.core.errors import UserError
+from epsilometer.text.canonical import survives
 
 TEXTS = ["One sentence. Another one!", "no full stop", "Dr. Lee came. She left.\nThen rain."]
+EVERY = [(kind, shape) for kind in KINDS for shape in shapes(kind)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_text_holds_its_value_at_its_place_and_no_other_text_does(kind: str) -> None:
-    rows = plant(TEXTS, kind, 300, seed=3)
-    assert len({row.value.casefold() for row in rows}) == 300
+@pytest.mark.parametrize(("kind", "shape"), EVERY)
+def test_each_text_holds_its_value_at_its_place(kind: str, shape: str) -> None:
+    rows = plant(TEXTS, kind, 20, seed=3, shape=shape)
+    assert len({row.value.casefold() for row in rows}) == 20
     for row in rows:
-        assert row.text[row.start : row.start + len(row.value)] == row.value
-        assert row.text.count(row.value) == 1
+        assert row.text[slice(*row.places[0])] == row.value
         assert survives(row.value, row.text)
+        assert not survives(row.value, row.source)
         assert "\n" not in row.value
-    assert rows == plant(TEXTS, kind, 300, seed=3)
-    assert rows != plant(TEXTS, kind, 300, seed=4)
+        assert shape not in LONG or row.start == LONG[shape]
+        assert len(row.places) == (3 if shape == planting.SEVERAL else 1)
+    assert rows == plant(TEXTS, kind, 20, seed=3, shape=shape)
+    assert rows != plant(TEXTS, kind, 20, seed=4, shape=shape)
+
+
+def test_there_are_twenty_carriers_a_kind_at_three_places() -> None:
+    for of_kind in CARRIERS.values():
+        every = list(chain(*of_kind.values()))
+        assert len({*every}) == len(every) >= 20
+        assert all(carrier.startswith("{} ") for carrier in of_kind[START])
+        assert all(not carrier.startswith("{}") and not carrier.endswith("{}.") for carrier in of_kind[MIDDLE])
+        assert all(carrier.endswith("{}.") for carrier in of_kind[END])
+
+
+def test_shapes_of_names() -> None:
+    """Of each shape, every value has its mark."""
+    marks: dict[str, Callable[[str], bool]] = {
+        planting.LOWER: str.islower,
+        planting.UPPER: str.isupper,
+        planting.SINGLE: lambda name: len(name.split()) == 1,
+        planting.INITIALS: lambda name: name[1] == ".",
+        planting.HYPHEN: lambda name: "-" in name,
+        planting.APOSTROPHE: lambda name: "'" in name or "’" in name,
+        planting.FOREIGN: lambda name: not name.isascii(),
+    }
+    for shape, marked in marks.items():
+        assert all(marked(row.value) for row in plant(TEXTS, "name", 30, seed=1, shape=shape)), shape
+    for shape in (planting.PUNCTUATION, planting.EMOJI):
+        for row in plant(TEXTS, "name", 30, seed=1, shape=shape):
+            start, end = row.places[0]
+            assert {row.text[start - 1], row.text[end]} != {" "}
+    titled = plant(TEXTS, "name", 30, seed=1, shape=planting.TITLE)
+    assert all(
+        row.text[: row.start].split()[-1].strip(".") in ("Mr", "Mrs", "Ms", "Dr", "Prof", "Miss", "Sir")
+        for row in titled
+    )
 
 
 def test_a_sentence_is_planted_between_sentences_and_the_text_stays() -> None:
@@ -33,17 +75,21 @@ def test_a_sentence_is_planted_between_sentences_and_the_text_stays() -> None:
     assert places == {0, 1, 2}  # 60 draws of three places: one is missed with probability 3 (2/3)^60 = 1e-10
 
 
+def test_values_are_used_again_only_when_there_are_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        planting, "_value", lambda fake, kind, shape: str(fake.random_element(("1999-01-01", "2000-01-01")))
+    )
+    counts = Counter(row.value for row in plant(TEXTS, "date", 20, seed=0))
+    assert len(counts) == 2
+    assert sum(counts.values()) == 20
+
+
 def test_bad_input() -> None:
     with pytest.raises(UserError, match="kind of identifier"):
         plant(TEXTS, "names", 3, seed=0)
-    with pytest.raises(UserError, match="there are no 20 different values of kind 'date'"):
-        _of_few_values()
 
 
-def _of_few_values() -> None:
-    from epsilometer.auditing.identifiers import planting
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planting, "_value", lambda fake, kind: "1999-01-01")
-        patch.setattr(planting, "_TRIES", 2)
-        plant(TEXTS, "date", 20, seed=0)
+def test_a_text_that_holds_every_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planting, "_value", lambda fake, kind, shape: "1999-01-01")
+    with pytest.raises(UserError, match="already holds every identifier"):
+        plant(["On 1 January 1999."], "date", 1, seed=0)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import json
 import socket
+import unicodedata
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import polars as pl
 import pytest
@@ -11,7 +16,7 @@ import pytest
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.worth import leakage
 from epsilometer.auditing.worth.intervals import share_interval
-from epsilometer.auditing.worth.leakage import ALL, Identifier, identifiers, survives
+from epsilometer.auditing.worth.leakage import ALL, Identifier, identifiers
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
 from epsilometer.text.identifiers import recognisers
@@ -25,29 +30,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr(socket.socket, "connect", refuse)
     recognisers.cache_clear()
-
-
-@pytest.mark.parametrize(
-    ("text", "rewrite", "survived"),
-    [
-        ("Lee Hewitt", "so lee, HEWITT rang", True),
-        ("Lee Hewitt", "so lee rang hewitt", False),
-        ("Lee", "a long sleep", False),
-        ("Lee", "ask for lee", True),
-        ("O’Neil", "mr o'neil", True),
-        ("(01632) 960262", "call 01632960262 now", True),
-        ("(01632) 960262", "call 101632 960262 now", False),
-        ("+448081570139", "+44 808 157 0139", True),
-        ("ann@example.com", "write to Ann @ example . com", True),
-        ("ann@example.com", "write to joann@example.com", False),
-        ("FF-205566", "reference ff 205566", True),
-        ("FF-205566", "", False),
-        ("a a", "x a a a", True),
-        ("🙂", "🙂", False),
-    ],
-)
-def test_survival_is_by_letters_and_digits_between_borders_of_words(text: str, rewrite: str, survived: bool) -> None:
-    assert survives(text, rewrite) is survived
 
 
 def test_patterns_find_addresses_and_numbers_without_a_network(no_network: None) -> None:
@@ -113,13 +95,43 @@ def test_counts_are_by_kind_with_their_intervals() -> None:
         [Identifier("name", "Lee Hewitt", True)],
         [],
     ]
-    table = leakage.leakage(recorded, ["ann 7071", "someone", "x"], [4, 7, 8], 0.05)
+    table = leakage.leakage(recorded, ["ann 1406", "someone", "x"], [4, 7, 8], 0.05)
     assert table.rows() == [
-        ("name", 2, 2, 1, 0.5, *clopper_pearson(1, 2, 0.05)),
-        ("order number", 1, 0, 0, 0.0, *clopper_pearson(0, 1, 0.05)),
-        (ALL, 3, 2, 1, *share_interval([1, 0, 0], [4, 4, 7], 0.05)),
+        ("name", 2, 2, 1, 0, 0.5, *clopper_pearson(1, 2, 0.05)),
+        ("order number", 1, 0, 0, 1, 0.0, *clopper_pearson(0, 1, 0.05)),
+        (ALL, 3, 2, 1, 1, *share_interval([1, 0, 0], [4, 4, 7], 0.05)),
     ]
     assert leakage.leakage([[]], ["x"], [0], 0.05).is_empty()
+
+
+CODES: dict[str, Callable[[str], str]] = {
+    "as they are": str,
+    "HTML": html.escape,
+    "percent": quote,
+    "JSON": json.dumps,
+    "NFD": lambda text: unicodedata.normalize("NFD", text),
+    "upper case": str.upper,
+}
+
+
+@pytest.mark.parametrize("code", ["as they are", "HTML", "percent", "JSON", "NFD", "upper case"])
+@pytest.mark.parametrize("part", ["queries", "reviews", "judgements"])
+def test_identity_and_every_encoding_of_it_score_all_of_a_generated_corpus(part: str, code: str) -> None:
+    """Deterministic, over all identifiers of the corpus, recorded or found."""
+    table = generate(part, 800, seed=7)
+    texts = table["text"].to_list()
+    table = leakage.leakage(identifiers(table), [CODES[code](text) for text in texts], range(len(texts)), 0.05)
+    assert table["survived"].to_list() == table["identifiers"].to_list()
+    assert (table["partly"] == 0).all()
+    assert part == "judgements" or table.filter(kind=ALL)["identifiers"].item() > 10
+
+
+def test_every_possessive_survives() -> None:
+    rows = identifiers(generate("reviews", 800, seed=7))
+    names = [each for row in rows for each in row if each.kind == "name"]
+    assert len(names) > 20
+    for ending in ("'s", "’s", "'", "12", "'nin"):
+        assert all(name.survives(f"it was {name.text}{ending} own") for name in names)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from epsilometer.auditing.schemas import GUESSES
 from epsilometer.auditing.trials.sampling import Trials
-from epsilometer.auditing.worth.leakage import identifiers, survives
+from epsilometer.auditing.worth.leakage import Identifier, identifiers
 from epsilometer.report.rows import strongest
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table
@@ -50,7 +50,7 @@ def of_dataset(results: TextResults, dataset: str, cell: tuple[str, float | None
     rows = []
     for trial in surest(results, dataset, cell, trials):
         source, others = trials.source[trial], [n for n in trials.candidates[trial] if n != trials.source[trial]]
-        planted = [each.text for each in identifiers(table[[int(source)]])[0]]
+        planted = identifiers(table[[int(source)]])[0]
         why = gave_away(texts[source], rewrites[trial], [texts[other] for other in others], planted)
         rows.append({"text": Markup("<b>{}</b>").format(texts[source]), "given away by": ""})
         rows.append({"text": rewrites[trial] or "(empty)", "given away by": why})
@@ -72,11 +72,11 @@ def surest(results: TextResults, dataset: str, cell: tuple[str, float | None], t
     return chosen_trials
 
 
-def gave_away(text: str, rewrite: str, others: Sequence[str], planted: Sequence[str]) -> str:
+def gave_away(text: str, rewrite: str, others: Sequence[str], planted: Sequence[Identifier]) -> str:
     """What a rewrite shares with its source and with no other candidate: identifiers, words, the number of words."""
     there, elsewhere = words(rewrite), {word for other in others for word in words(other)}
     shared = [word for word in dict.fromkeys(words(text)) if word in there and word not in elsewhere]
-    parts = [f"identifier {each}" for each in planted if survives(each, rewrite)][:1]
+    parts = [f"identifier {each.text}" for each in planted if each.survives(rewrite)][:1]
     parts += [f"words {listed(shared, _WORDS)}"] if shared else []
     same = len(there) == len(words(text)) and all(len(words(other)) != len(there) for other in others)
     parts += [f"length, {len(there)} words"] if same else []

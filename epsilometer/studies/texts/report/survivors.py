@@ -1,4 +1,4 @@
-"""Which identifiers survive in rewrites as they were."""
+"""The section on identifiers that survive in rewrites, as a whole or in part."""
 
 from __future__ import annotations
 
@@ -56,15 +56,19 @@ def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
             row = record(cell.row(0, named=True), "mechanism: {mechanism} | epsilon: {epsilon:budget}")
             rows.append(row | {f"{each['kind']} ({each['identifiers']})": _between(each) for each in cell.to_dicts()})
         yield Table(
-            f"Identifiers that survive on {dataset}", "After each kind: how many there were.", rows, off_page=True
+            f"Identifiers that survive on {dataset}",
+            "After each kind: how many there were. In part: others of which a surname, initials or last digits remain.",
+            rows,
+            off_page=True,
         )
 
 
 def _between(row: Mapping[str, Any]) -> str:
-    """A share and its interval; of what patterns found the lower end alone."""
+    """A share and its interval, of what patterns found the lower end alone; then the share of those left in part."""
+    part = f"; in part {row['partly'] / row['identifiers']:.0%}" if row["partly"] else ""
     if row["recorded"] == row["identifiers"]:
-        return f"{row['share']:.0%} ({row['low']:.0%} to {row['high']:.0%})"
-    return f"at least {row['low']:.0%}" if row["survived"] else "not testable"
+        return f"{row['share']:.0%} ({row['low']:.0%} to {row['high']:.0%}){part}"
+    return (f"at least {row['low']:.0%}" if row["survived"] else "not testable") + part
 
 
 def leak_sentence(dataset: str, leakage: pl.DataFrame) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from epsilometer.auditing.worth.leakage import Identifier
 from epsilometer.studies.texts.report import examples
 from epsilometer.studies.texts.report.decision import chosen, decisions
 from tests.support.audited import HOSTILE, audit, settings, text_of
@@ -42,7 +43,9 @@ def test_what_gives_a_rewrite_away_is_shared_with_its_source_alone() -> None:
         examples.gave_away("snow in boston", "snow on boston", others, []) == "words snow and boston; length, 3 words"
     )
     assert examples.gave_away("rain on oslo town", "rain on", others, []) == "the law alone"
-    assert examples.gave_away("call 555 0199", "then 5550199", others, ["555 0199"]).startswith("identifier 555 0199")
+    assert examples.gave_away(
+        "call 555 0199", "then 5550199", others, [Identifier("phone number", "555 0199", False)]
+    ).startswith("identifier 555 0199")
 
 
 def test_names_and_texts_are_escaped() -> None:

@@ -1,0 +1,24 @@
+"""A span of an annotated text: the characters between two positions, checked against the value recorded of them."""
+
+from __future__ import annotations
+
+
+class DisagreementError(ValueError):
+    """A span whose text is not what was recorded of it."""
+
+
+def value(text: str, start: int, end: int, recorded: object) -> str:
+    """Return the text from start to end (exclusive).
+
+    recorded: what the annotation says stands there; None where it says nothing. Raises ValueError for positions outside
+    the text, and DisagreementError where its characters are not the recorded ones or, without any, begin or end with
+    white space. Neither quotes the text.
+    """
+    if not 0 <= start < end <= len(text):
+        raise ValueError(f"positions {start} to {end} are outside the text")
+    found = text[start:end]
+    if recorded is None and found.strip() != found:
+        raise DisagreementError(f"the span from {start} to {end} begins or ends with white space")
+    if recorded is not None and found != recorded:
+        raise DisagreementError(f"the text from {start} to {end} is not the value recorded for that span")
+    return found
