@@ -25,13 +25,14 @@ from epsilometer.auditing.results.losses import Losses
 from epsilometer.auditing.schemas import AUDIT, BY_RATES, BY_TEXT
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
-from epsilometer.auditing.trials.sampling import Trials, of_all, sample, variety
+from epsilometer.auditing.trials.sampling import Trials, is_shared, of_all, sample, variety
 from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
 from epsilometer.core.attack import (
     SEES,
     Attack,
     Embedded,
     Guesses,
+    Queries,
     applies,
     is_validated,
 )
@@ -124,6 +125,7 @@ def audit(
             f"{said['distinct']} of {len(texts)} texts serve as distractors, the five commonest in "
             f"{said['five_commonest']:.0%} of their places; at temperature 0 all serve alike"
         )
+    say_queries(chosen, made_by, sampled, len(texts))
     streams = [Noise.named(trials, design.seed, "rewrite", epsilon) for epsilon in epsilons]
     rewrites = rewrite_all(made_by, Job(texts, sampled.source, epsilons, streams), paced=True)
     by_epsilon, pool = dict(zip(epsilons, rewrites, strict=True)), Pool(texts, embedded)
@@ -292,6 +294,23 @@ def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | N
         note(f"not run: {large}, which read with a language model; name them among the attacks to run them too")
         if absent := [name for name in names(IDENTIFICATION) if not (_large(name) or _installed(name))]:
             note(f"not run: {', '.join(absent)}, which needs pip install 'epsilometer[models]'")
+
+
+def say_queries(attacks: Mapping[str, Attack], mechanism: Mechanism, trials: Trials, texts: int) -> None:
+    """Note on standard error how many rewrites an adversary with query access asks for, or that there is none."""
+    asking = {name: attack for name, attack in attacks.items() if isinstance(attack, Queries)}
+    candidates = trials.candidates.shape[1] if is_shared(trials.candidates) else len(np.unique(trials.candidates))
+    for name, attack in asking.items():
+        if applies(attack, mechanism):
+            note(
+                f"{name} asks for up to {attack.queries(candidates, texts):,} rewrites of the candidates at each "
+                f"epsilon, beside {len(trials.target):,} of the trials; leave it out by naming the other attacks"
+            )
+    if not asking:
+        note(
+            "no adversary with query access: a code that only repeated rewriting of a text reveals is not looked for; "
+            "add shadow to the attacks"
+        )
 
 
 def _large(name: str) -> bool:

@@ -33,7 +33,7 @@ def check(
     """Validate a parameter file, list what it names on the hub; or run conformance tests on a component (1: failed)."""
     if mechanism or attack or metric:
         checks = _check_component(mechanism, attack, metric, epsilon, settings=read_settings(settings))
-        return _show_checks(checks, as_json)
+        return _show_checks(checks, as_json, mechanism)
     from epsilometer.pipeline import checking, composing, params
 
     read = params.read(file)
@@ -110,12 +110,22 @@ def _check_component(
         return named.of_metric(str(metric), settings)
 
 
-def _show_checks(checks: Sequence[Check], as_json: bool) -> None:
-    """Print the rules and what breaks them; the exit code is 1 where one is broken."""
+def _show_checks(checks: Sequence[Check], as_json: bool, mechanism: str | None) -> None:
+    """Print the rules and what breaks them, last what was not checked; the exit code is 1 where one is broken."""
     if as_json:
         show([asdict(check) for check in checks], as_json)
     else:
-        lines = [f"ok      {c.rule}" if c.problem is None else f"FAILED  {c.rule}: {c.problem}" for c in checks]
+        lines = [
+            f"ok      {c.rule}{f' ({c.remark})' if c.remark else ''}"
+            if c.problem is None
+            else f"FAILED  {c.rule}: {c.problem}"
+            for c in checks
+        ]
+        if mechanism is not None:
+            lines.append(
+                f"Not checked: whether a claim holds (epsilometer claims {mechanism} --epsilon EPSILON computes its "
+                f"worst case), and what rewrites give away (epsilometer audit TEXTS --mechanism {mechanism})."
+            )
         print(printable("\n".join(lines)), flush=True)
     if any(check.problem for check in checks):
         raise typer.Exit(1)

@@ -157,6 +157,15 @@ class HasTally(Protocol):
 
 
 @runtime_checkable
+class Queries(Protocol):
+    """An attack of an adversary with query access, who lets the mechanism rewrite texts of its own choice."""
+
+    def queries(self, candidates: int, texts: int) -> int:
+        """Return the most rewrites that it asks for at each epsilon: for distinct candidates among so many texts."""
+        ...
+
+
+@runtime_checkable
 class Encodes(Protocol):
     """An attack that encodes rewrites with a sentence encoder, which need not encode them again elsewhere."""
 

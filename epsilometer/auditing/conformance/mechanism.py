@@ -5,13 +5,15 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.optimize import brentq
+from scipy.stats import chi2, ncx2
 
-from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, lacks, refuses
+from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Holds, Rule, checked, lacks, refuses
+from epsilometer.auditing.trials.memory import memory
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import mechanism as powers
 from epsilometer.core.errors import UserError
@@ -32,6 +34,10 @@ from epsilometer.core.mechanism import (
 from epsilometer.core.randomness import Noise
 
 _DRAWS = 4000  # rewrites of a text whose distribution is looked at
+_BUDGETS = (1.0, 2.0, 4.0)  # times the given epsilon, at which draws are compared with the law
+_POWER = 0.9  # with which the smallest departure that is named is found
+_INPUTS = 5  # of those that a mechanism lists, spread over the list
+_BATCHES = 60  # of distinct texts
 _FEW = 16  # that are looked at before so many are drawn
 _TRIALS = 300  # of one text, to see whether they differ
 _AGAIN = 20  # rewrites of each text, of which some have one output
@@ -66,6 +72,7 @@ class _Checks:
         yield "a rewrite depends on its own text and noise alone, whatever else is in the batch", self._alone
         yield "noise differs from trial to trial, and with the seed", self._fresh
         yield "rewrite runs with the noise of a publication", self._publication
+        yield "batches of distinct texts under that noise come out like repeated texts under a seed", self._batches
         if isinstance(self.mechanism, RewritesGrid):
             yield "rewrite_grid gives what rewriting at one epsilon after another gives", self._grid
         if isinstance(self.mechanism, TakesRepeated):
@@ -94,8 +101,11 @@ class _Checks:
     @property
     def _read(self) -> list[str]:
         """The texts, and some inputs where the mechanism lists them."""
-        listed = list(self.mechanism.inputs[:3]) if isinstance(self.mechanism, HasInputs) else []
-        return [*self.texts, *listed]
+        if not isinstance(self.mechanism, HasInputs):
+            return self.texts
+        inputs = self.mechanism.inputs
+        spread = np.unique(np.linspace(0, len(inputs) - 1, _INPUTS).astype(int)) if len(inputs) else []
+        return list(dict.fromkeys([*self.texts, *(inputs[i] for i in spread)]))
 
     def _interface(self) -> str | None:
         for name, arguments in (("rewrite", 3), ("guarantee", 1)):
@@ -129,7 +139,7 @@ class _Checks:
 
     def _fresh(self) -> str | None:
         if self.mechanism.guarantee(self.epsilon) is None:
-            return None  # without a claim it need not be random
+            return self._remembered()  # without a claim it need not be random
         outputs = set()
         for text in self._read:
             rewrites = self._rewrite([text] * _TRIALS, _noise([text] * _TRIALS))
@@ -146,9 +156,34 @@ class _Checks:
             "claim holds; use stream i of `noise` for text i"
         )
 
+    def _remembered(self) -> str | None:
+        """A remark on how the mechanism answers repeated texts."""
+        source = np.arange(_AGAIN * len(self.texts)) % len(self.texts)
+        of = memory(self.texts, source, self._rewrite([self.texts[i] for i in source], _noise(source)).texts)
+        return Holds(of.said()) if of is not None and of.repeated else None
+
     def _publication(self) -> str | None:
         self._rewrite(self.texts, Noise.operating_system(len(self.texts)))
         return None
+
+    def _batches(self) -> str | None:
+        """Chi-square tests of the texts that come out, one for each text, at FALSE_ALARM over all of them."""
+        texts, count = self.texts, len(self.texts)
+        released = [list(self._rewrite(texts, Noise.operating_system(count)).texts) for _ in range(_BATCHES)]
+        repeated = list(self._rewrite(texts * _BATCHES, _noise(texts * _BATCHES)).texts)
+        pairs = [([batch[i] for batch in released], repeated[i::count]) for i in range(count)]
+        if any(_alike(*pair) * count < FALSE_ALARM for pair in pairs):
+            return (
+                f"{_BATCHES} batches of distinct texts under the operating system's noise are rewritten otherwise than "
+                "the same texts repeated under a seed, so an audit does not see what is released; treat both alike"
+            )
+        least = _least_departure(1, _BATCHES / 2, FALSE_ALARM / count)
+        if least >= 1:
+            return None
+        return Holds(
+            f"where an output repeats, a difference of {least:.2f} in its share is found with probability {_POWER:g}; "
+            "what depends on the day, or on how much was rewritten before, is not looked for"
+        )
 
     def _grid(self) -> str | None:
         assert isinstance(self.mechanism, RewritesGrid)
@@ -236,27 +271,51 @@ class _Checks:
         return None
 
     def _by_laws(self) -> str | None:
-        """Chi-square tests of the outputs at each place of each text, at FALSE_ALARM over all of them."""
+        """Chi-square tests of the outputs at each place of each text and budget, at FALSE_ALARM over all of them."""
+        assert isinstance(self.mechanism, HasLaws)
+        budgets_tested = (
+            [self.epsilon * factor for factor in _BUDGETS] if has_budget(self.mechanism) else [self.epsilon]
+        )
+        level, least = FALSE_ALARM / len(budgets_tested), 0.0
+        for budget in budgets_tested:
+            of = replace(self, epsilon=budget)
+            problem, missed = of._by_law(level)
+            if problem is not None:
+                return problem
+            least = max(least, missed)
+        at = ", ".join(f"{budget:g}" for budget in budgets_tested)
+        return Holds(
+            f"at epsilon {at}, departures of {least:.3f} or more in total variation between up to {_BINS} groups of "
+            f"outputs are found with probability {_POWER:g}; smaller ones, and those within a group, may be there"
+        )
+
+    def _by_law(self, level: float) -> tuple[str | None, float]:
+        """What departs from the law at this epsilon, and the largest departure that the tests may miss."""
         assert isinstance(self.mechanism, HasLaws)
         texts = self._read
         laws, places = self.mechanism.laws(texts), []
         for number, text in enumerate(texts):
             units = self._rewrite([text] * _DRAWS, _noise([text] * _DRAWS)).units
             if units is None:
-                return "rewrite returns no units; return them, numbered as the law numbers its outputs"
+                return "rewrite returns no units; return them, numbered as the law numbers its outputs", 1.0
             rows = laws.rows.take(np.array([number])).values
             if (units.lengths != len(rows)).any():
-                return f"a text has {len(rows)} laws and {int(units.lengths[0])} units; the law has one row a unit"
+                problem = f"a text has {len(rows)} laws and {int(units.lengths[0])} units; the law has one row a unit"
+                return problem, 1.0
             table = units.values.reshape(_DRAWS, len(rows))
             places += [(row, table[:, place]) for place, row in enumerate(rows.tolist())]
+        missed = 0.0
         for row, outputs in places:
             (law,) = laws.log_probabilities(np.array([row]), [self.epsilon])
-            if _chi_square(np.exp(law[0]), outputs) * len(places) < FALSE_ALARM:
-                return (
-                    f"{_DRAWS} rewrites do not have the distribution of the law (p < {FALSE_ALARM:g}); the law or the "
-                    "sampling is of another epsilon, or another input"
+            p_value, groups = _chi_square(np.exp(law[0]), outputs)
+            if p_value * len(places) < level:
+                problem = (
+                    f"at epsilon {self.epsilon:g}, {_DRAWS} rewrites do not have the distribution of the law "
+                    f"(p < {FALSE_ALARM:g}); the law or the sampling is of another epsilon, or another input"
                 )
-        return None
+                return problem, 1.0
+            missed = max(missed, _least_departure(groups - 1, _DRAWS, level / len(places)))
+        return None, missed
 
     def _shown(self) -> str | None:
         texts = self._read + (list(self.mechanism.inputs[:50]) if isinstance(self.mechanism, HasInputs) else [])
@@ -349,10 +408,37 @@ def _equal(left: Rewrites, right: Rewrites) -> bool:
     return _each(left) == _each(right) and first == second
 
 
-def _chi_square(law: NDArray[np.float64], outputs: NDArray[np.integer]) -> float:
-    """Pearson's p-value of outputs under a law, in at most _BINS groups of about equal expected counts."""
+def _least_departure(degrees: int, draws: float, level: float) -> float:
+    """The smallest total variation between groups of outputs that Pearson's test finds with probability _POWER.
+
+    With d_i what the probability p_i of group i is off by, the statistic has noncentrality n sum of d_i^2 / p_i. Of all
+    departures of total variation t this is least, 4 n t^2, where they scale groups of probability 1/2 alike. 1 where
+    nothing could be found.
+    """
+    if degrees < 1:
+        return 1.0
+    limit = float(chi2.isf(level, degrees))
+    noncentrality = brentq(lambda x: ncx2.sf(limit, degrees, x) - _POWER, 1e-9, 10 * limit + 100)
+    return min(1.0, math.sqrt(noncentrality / (4 * draws)))
+
+
+def _alike(first: Sequence[str], second: Sequence[str]) -> float:
+    """Pearson's p-value that two lists of texts, of the same length, are of one distribution: by the most frequent."""
+    values, counts = np.unique([*first, *second], return_counts=True)
+    common = values[np.argsort(-counts, kind="stable")[:3]].tolist()
+    table = np.array([[*(part.count(text) for text in common), 0] for part in (first, second)])
+    table[:, -1] = len(first) - table.sum(axis=1)
+    table = table[:, table.sum(axis=0) >= 10]
+    if table.shape[1] < 2:
+        return 1.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    return float(chi2.sf(((table - expected) ** 2 / expected).sum(), table.shape[1] - 1))
+
+
+def _chi_square(law: NDArray[np.float64], outputs: NDArray[np.integer]) -> tuple[float, int]:
+    """Pearson's p-value of outputs under a law, in at most _BINS groups of about equal expected counts; the groups."""
     if not (law[outputs] > 0).all():
-        return 0.0
+        return 0.0, 1
     order = np.argsort(-law, kind="stable")
     bins = np.empty(len(law), np.int64)
     bins[order] = np.minimum((np.cumsum(law[order]) - law[order] / 2) * _BINS, _BINS - 1).astype(np.int64)
@@ -364,8 +450,8 @@ def _chi_square(law: NDArray[np.float64], outputs: NDArray[np.integer]) -> float
     seen = np.append(seen[enough], seen[~enough].sum())
     seen, expected = seen[expected > 0], expected[expected > 0]
     if len(seen) < 2:
-        return 1.0
-    return float(chi2.sf(((seen - expected) ** 2 / expected).sum(), len(seen) - 1))
+        return 1.0, len(seen)
+    return float(chi2.sf(((seen - expected) ** 2 / expected).sum(), len(seen) - 1)), len(seen)
 
 
 def _dependence(pairs: Sequence[tuple[str, str]]) -> float:

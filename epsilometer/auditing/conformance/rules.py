@@ -16,16 +16,22 @@ TEXTS = (
     "yes",
 )
 
+
+class Holds(str):
+    """A remark on a rule that holds, such as the smallest departure that its test would have found."""
+
+
 Rule = tuple[str, Callable[[], str | None]]
-"""A rule, and the function that says what breaks it and how to fix that; None: it holds."""
+"""A rule, and the function that says what breaks it and how to fix that. None, or a remark, if it holds."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A rule, and what breaks it and how to fix that; None: it holds."""
+    """A rule; problem: what breaks it and how to fix that, None if it holds; remark: on a rule that holds."""
 
     rule: str
     problem: str | None
+    remark: str | None = None
 
 
 def checked(rules: Iterator[Rule]) -> list[Check]:
@@ -36,7 +42,9 @@ def checked(rules: Iterator[Rule]) -> list[Check]:
             problem = holds()
         except Exception as error:  # whatever a user's code raises is what its author must see
             problem = f"raises {type(error).__name__}: {error}"
-        checks.append(Check(rule, problem))
+        remark = str(problem) if isinstance(problem, Holds) else None
+        problem = None if remark is not None else problem
+        checks.append(Check(rule, problem, remark))
         if problem is not None and len(checks) == 1:
             break  # without its first rule, the interface, nothing else means anything
     return checks

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from epsilometer.auditing.estimation.successes import below_chance, estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST
@@ -57,6 +57,24 @@ def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
     p = float(binomtest(only_first, only_first + only_second).pvalue) if only_first + only_second else 1.0
     return Comparison(len(first), only_first, only_second, p)
+
+
+def least_difference(compared: Comparison, level: float, power: float = 0.9) -> float:
+    """Return the smallest difference of two success rates that the test finds at this level with this probability.
+
+    Both runs are taken to disagree by chance as often as they did here, and one of them to be right more often beside
+    that. To a thousandth; 1 where no difference is found so often.
+    """
+    by_chance = min(compared.first_only, compared.second_only) / compared.trials
+    count = np.arange(compared.trials + 1)
+    # Of so many trials that tell them apart, the most that the rarer kind may have; -1 for none.
+    most = binom.ppf(level / 2, count, 0.5) - 1
+    most += 2 * binom.cdf(most + 1, count, 0.5) <= level
+    for difference in np.arange(0.001, 1 - 2 * by_chance, 0.001):
+        apart = 2 * by_chance + difference
+        if binom.pmf(count, compared.trials, apart) @ binom.cdf(most, count, by_chance / apart) >= power:
+            return float(difference)
+    return 1.0
 
 
 def compare_strongest(first: Right, second: Right) -> Comparison:

@@ -6,7 +6,8 @@ Each statistical rule fails a sound component with probability of at most 1e-6, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,8 +23,10 @@ from epsilometer.auditing.conformance.rules import TEXTS, Check
 from epsilometer.auditing.text_audit import as_mechanism
 from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import find, shipped
+from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites, has_budget
 from epsilometer.core.outcomes import NOTHING, Outcomes
+from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
@@ -68,6 +71,97 @@ def test_shipped_mechanisms_pass(name: str) -> None:
 @pytest.mark.parametrize("broken", [Halved, RareWordsPass])
 def test_a_law_that_is_not_drawn_from_is_caught(broken: type[RandomizedResponse]) -> None:
     assert "rewrite draws from laws" in failed(check_mechanism(broken(resource=TEXTS), 1.0))
+
+
+class PermuteAndFlip(RandomizedResponse):
+    """States the law of the exponential mechanism, by the distance of numbers, and draws by permute-and-flip."""
+
+    def _scores(self, texts: Sequence[str]) -> np.ndarray:
+        numbers = np.array([TEXTS.index(text) for text in texts])
+        return -np.abs(np.subtract.outer(numbers, np.arange(len(TEXTS)))) / len(TEXTS)
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        scores = self._scores(TEXTS)
+
+        def log_probabilities(rows: np.ndarray, epsilons: Sequence[float]) -> Iterator[np.ndarray]:
+            for epsilon in epsilons:
+                weights = epsilon / 2 * scores[rows]
+                yield weights - np.logaddexp.reduce(weights, axis=1, keepdims=True)
+
+        return Laws(Ragged.single(np.array([TEXTS.index(text) for text in texts])), len(TEXTS), log_probabilities)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        keep = np.exp(epsilon / 2 * (self._scores(texts) - self._scores(texts).max(axis=1, keepdims=True)))
+        uniforms = noise.uniforms(2 * len(TEXTS))
+        order = uniforms[:, : len(TEXTS)].argsort(axis=1)
+        heads = np.take_along_axis(uniforms[:, len(TEXTS) :] < keep, order, axis=1)
+        numbers = order[np.arange(len(texts)), heads.argmax(axis=1)]
+        return Rewrites([TEXTS[i] for i in numbers], Ragged.single(numbers))
+
+
+class Tilted(RandomizedResponse):
+    """States a law and draws from another one: in a share of the draws it releases the list's first text."""
+
+    share: float = 0.0
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        leaks = noise.uniforms(1, first=50)[:, 0] < self.share
+        units = super().rewrite(texts, epsilon, noise).units
+        assert units is not None
+        numbers = np.where(leaks, 0, units.values)
+        return Rewrites([TEXTS[i] for i in numbers], Ragged.single(numbers))
+
+
+LAWS = "rewrite draws from laws"
+
+
+@pytest.mark.parametrize(("share", "caught"), [(0.001, False), (0.3, True)])
+def test_what_a_comparison_with_a_law_may_miss_is_said(share: float, caught: bool) -> None:
+    mechanism = Tilted(resource=TEXTS)
+    object.__setattr__(mechanism, "share", share)
+    (check,) = (check for check in check_mechanism(mechanism, 1.0) if check.rule == LAWS)
+    assert (check.problem is not None) == caught
+    if not caught:
+        assert check.remark is not None
+        assert float(re.findall(r"departures of ([.\d]+)", check.remark)[0]) > share
+
+
+def test_a_sampler_close_to_its_law_at_one_budget_is_caught_at_a_larger_one() -> None:
+    """Permute-and-flip up to epsilon 1 departs from the exponential mechanism by less than 4,000 draws show."""
+    mechanism = PermuteAndFlip(resource=TEXTS)
+    assert LAWS not in failed(check_mechanism(mechanism, 0.25))  # and at .5 and 1
+    assert LAWS in failed(check_mechanism(mechanism, 1.0))  # at 2 or 4
+
+
+class OnlyRepeats:
+    """Keeps the text unless the batch repeats one: an audit sees a constant."""
+
+    has_budget = False
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        return Rewrites(["nothing"] * len(texts) if len({*texts}) < len(texts) else list(texts))
+
+    def guarantee(self, epsilon: float) -> None:
+        return None
+
+
+class OnlySeeds(OnlyRepeats):
+    """Keeps the text unless the noise has a seed."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        return Rewrites(["nothing"] * len(texts) if noise.key is not None else list(texts))
+
+
+@pytest.mark.parametrize("broken", [OnlyRepeats, OnlySeeds])
+def test_what_knows_an_audit_is_caught(broken: type[OnlyRepeats]) -> None:
+    rule = "batches of distinct texts under that noise come out like repeated texts under a seed"
+    assert rule in failed(check_mechanism(broken(), None))
+
+
+@pytest.mark.parametrize(("mechanism", "kind"), [("identity", "identity"), ("constant", "constant")])
+def test_a_mechanism_without_a_claim_that_draws_nothing_is_named(mechanism: str, kind: str) -> None:
+    checks = check_mechanism(as_mechanism(mechanism, None, TEXTS), None)
+    assert any(kind in (check.remark or "") for check in checks)
 
 
 class ShowsLayout(TEM):

@@ -1,0 +1,167 @@
+"""The shadow attack: an adversary with query access, who rewrites the candidates and learns what comes out of them.
+
+Attacks that never call the mechanism miss a code: a release that means nothing to a reader and names its source to
+whoever compares it with other releases of that text (a substitution cipher, bits in letter case or in zero-width
+characters). This adversary draws m rewrites of each candidate, its shadows, on streams that serve no trial, and names
+the candidate whose shadows share most with the rewrite.
+
+A view of a text (`shared.views`) is a set of features. With n(c, f) of the m shadows of candidate c having feature f,
+
+    score_v(y, c) = sum over features f of y in view v of ln((n(c, f) + a) / a),    a = 1/2:
+
+the log-likelihood of independent features, each present with probability (n + a) / (m + 2a), without the absent ones
+and up to a term that is the same for all candidates. The score of a candidate is a weighted sum over views. The weights
+are fitted by logistic regression, non-negative and drawn towards a small constant, on shadows of the first 32 of the
+candidates' texts, spread evenly: each shadow is left out of its own text's and one is left out of the others'. So no
+trial teaches the learner, and no guess depends on other trials.
+
+A guess is right beyond chance only if the release depends on its source, whatever the learner does: the lower bound
+holds for any mechanism that draws each rewrite independently. The learner is no optimal adversary: no success shows
+that this learner finds no code, not that there is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.attacks.identification.shared.views import VIEWS, presence
+from epsilometer.core.attack import ByScore, Context
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Mechanism, Rewrites, RewritesGrid
+from epsilometer.core.randomness import Noise
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Array = NDArray[np.float64]
+_A = 0.5  # added to each count: a feature that no shadow has is rare, not impossible
+_TEXTS = 32  # whose shadows the weights are fitted on
+_PRIOR, _STRENGTH = 0.1, 0.02  # the constant towards which weights are drawn, and how strongly
+_ROWS = 1 << 12
+
+
+@component
+class ShadowAttack(ByScore):
+    """rewrites: m, how many shadows each candidate has at each epsilon."""
+
+    rewrites: Annotated[int, Field(ge=2)] = 4
+
+    def applies(self, mechanism: Mechanism | None) -> bool:
+        """Return whether the mechanism can be queried; recorded rewrites cannot."""
+        return mechanism is not None
+
+    def queries(self, candidates: int, texts: int) -> int:
+        """Return how many shadows an epsilon takes."""
+        return self.rewrites * min(texts, candidates + _TEXTS)
+
+    def score_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[Array]:
+        """All epsilons at once: a mechanism that shares work between them draws the shadows of all in one call."""
+        texts, mechanism = contexts[0].texts, cast(Mechanism, contexts[0].mechanism)
+        used, place = np.unique(candidates, return_inverse=True)
+        fitted_on = [texts[i] for i in np.unique(np.linspace(0, len(texts) - 1, _TEXTS).astype(int))]
+        shown = [texts[i] for i in used]
+        self._draw(mechanism, [*fitted_on, *shown], [context.epsilon for context in contexts])
+        return [
+            self._scores(mechanism, context.epsilon, fitted_on, shown, output, place.reshape(candidates.shape))
+            for context, output in zip(contexts, rewrites, strict=True)
+        ]
+
+    def _scores(
+        self,
+        mechanism: Mechanism,
+        epsilon: float,
+        fitted_on: Sequence[str],
+        shown: Sequence[str],
+        output: Rewrites,
+        place: NDArray[np.intp],
+    ) -> Array:
+        held = self._held[id(mechanism), epsilon][1]
+        weights = _weights([[held[text][j] for text in fitted_on] for j in range(self.rewrites)])
+        scores = np.zeros(place.shape)
+        shadows = [[held[text][j] for text in shown] for j in range(self.rewrites)]
+        for view, weight in zip(VIEWS, weights, strict=True):
+            typical = _log_counts(sum(presence(view, of) for of in shadows))
+            seen = presence(view, output.texts)
+            for start in range(0, len(place), _ROWS):
+                part = slice(start, start + _ROWS)
+                for slot in range(place.shape[1]):
+                    scores[part, slot] += weight * seen[part].multiply(typical[place[part, slot]]).sum(axis=1).A1
+        return scores
+
+    @cached_property
+    def _held(self) -> dict[tuple[int, float], tuple[Mechanism, dict[str, list[str]]]]:
+        """The shadows of each text, by mechanism and epsilon. Holding the mechanism keeps its number from another."""
+        return {}
+
+    def _draw(self, mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> None:
+        """Draw the shadows of those texts that have none yet."""
+        held = [self._held.setdefault((id(mechanism), epsilon), (mechanism, {}))[1] for epsilon in epsilons]
+        new = [text for text in dict.fromkeys(texts) if any(text not in each for each in held)]
+        if not new:
+            return
+        asked_for = [text for text in new for _ in range(self.rewrites)]
+        numbers = np.array([_number(text) + j for text in new for j in range(self.rewrites)])
+        noises = [Noise.named(numbers, "shadow", epsilon) for epsilon in epsilons]
+        if isinstance(mechanism, RewritesGrid):
+            outputs = mechanism.rewrite_grid(asked_for, epsilons, noises)
+        else:
+            outputs = [mechanism.rewrite(list(asked_for), e, noise) for e, noise in zip(epsilons, noises, strict=True)]
+        for each, output in zip(held, outputs, strict=True):
+            drawn_texts = list(output.texts)
+            for i, text in enumerate(new):
+                each[text] = drawn_texts[i * self.rewrites : (i + 1) * self.rewrites]
+
+
+def _number(text: str) -> int:
+    """The number of a text's first stream, by its content, so that a batch of trials changes no shadow."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=5).digest(), "big") << 16
+
+
+def _log_counts(counts: csr_matrix) -> csr_matrix:
+    """ln((n + a) / a) of each count n, which is 0 for 0."""
+    counts = counts.copy()
+    counts.data = np.log1p(counts.data / _A)
+    return counts
+
+
+def _weights(shadows: Sequence[Sequence[str]]) -> Array:
+    """The weight of each view. shadows: m lists of rewrites, each of the same texts in the same order."""
+    from scipy.optimize import minimize
+
+    margins = np.stack([_margins(view, shadows) for view in VIEWS], axis=-1)  # [samples, views]
+    scale = np.sqrt((margins**2).mean(axis=0)) if len(margins) else np.zeros(len(VIEWS))
+    scale[scale == 0] = 1.0
+    margins = margins / scale
+
+    def loss(weights: Array) -> tuple[float, Array]:
+        odds = margins @ weights
+        away = weights - _PRIOR
+        wrong = np.exp(-np.logaddexp(0.0, odds))
+        value = np.logaddexp(0.0, -odds).mean() if len(odds) else 0.0
+        slope = -(wrong[:, None] * margins).mean(axis=0) if len(odds) else 0.0
+        return value + _STRENGTH / 2 * float(away @ away), slope + _STRENGTH * away
+
+    bounds = [(0.0, None)] * len(VIEWS)
+    best = minimize(loss, np.full(len(VIEWS), _PRIOR), jac=True, bounds=bounds, method="L-BFGS-B")
+    return cast(Array, best.x / scale)
+
+
+def _margins(view: str, shadows: Sequence[Sequence[str]]) -> Array:
+    """By how much each shadow fits its own text better than each other text, by the shadows that are left."""
+    present = [presence(view, of) for of in shadows]
+    every, own = sum(present), np.arange(len(shadows[0]))
+    rows = []
+    for left_out in present:
+        fits = (left_out @ _log_counts(every - left_out).T).toarray()
+        margins = fits[own, own][:, None] - fits
+        rows.append(margins[~np.eye(len(own), dtype=bool)])
+    return np.concatenate(rows)

@@ -1,0 +1,105 @@
+"""Views of a text's surface: the features in which a mechanism may hide a code.
+
+A view keeps one kind of sign and leaves out the rest: letter case alone, invisible characters alone, tokens without
+their order. A code that one view keeps is then not drowned in what changes around it. Features are raw code points:
+normalisation would remove codes.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+BUCKETS = 1 << 20  # of hashed features
+_LONGEST = 4  # characters of an n-gram
+_RUN = 8  # signs of a run of letter case or of invisible characters
+_PLACES = 256  # places that count by their number
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: neighbouring code points fall far apart
+
+
+def presence(view: str, texts: Sequence[str]) -> csr_matrix:
+    """Return the features of each text in a view, [texts, BUCKETS], 1 where there is one; equal texts are read once."""
+    from sklearn.feature_extraction import FeatureHasher
+
+    number = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    if view == GRAMS:
+        features = _grams([*number])
+    else:
+        hasher = FeatureHasher(BUCKETS, input_type="string", alternate_sign=False)
+        features = hasher.transform([*_STRINGS[view](text)] for text in number)
+    features.sum_duplicates()
+    features.data = np.ones(len(features.data))
+    return features[[number[text] for text in texts]]
+
+
+def _grams(texts: Sequence[str]) -> csr_matrix:
+    """The n-grams of 1 to 4 code points, white space included."""
+    from scipy.sparse import csr_matrix
+
+    points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32).astype(np.uint64) + np.uint64(1)
+    text = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
+    rows, columns, value = [], [], np.zeros(len(points), np.uint64)
+    for length in range(1, min(_LONGEST, len(points)) + 1):
+        ends = points[length - 1 :]
+        value = (value[: len(ends)] ^ ends) * _FACTOR
+        value ^= value >> np.uint64(29)
+        inside = text[: len(ends)] == text[length - 1 :]
+        rows.append(text[: len(ends)][inside])
+        columns.append((value[inside] >> np.uint64(44)).astype(np.int64))
+    row, column = (np.concatenate(parts) if parts else np.empty(0, np.int64) for parts in (rows, columns))
+    return csr_matrix((np.ones(len(row)), (row, column)), (len(texts), BUCKETS))
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """Tokens between white space, alone and in pairs."""
+    split = text.split()
+    yield from split
+    yield from map(" ".join, pairwise(split))
+
+
+def _places(text: str) -> Iterator[str]:
+    """The first tokens, each with its place."""
+    for place, token in enumerate(text.split()[:_PLACES]):
+        yield f"{place} {token}"
+
+
+def _case(text: str) -> Iterator[str]:
+    """The letter case of cased letters."""
+    return _signs("".join("U" if sign.isupper() else "l" for sign in text if sign.isupper() or sign.islower()))
+
+
+def _invisible(text: str) -> Iterator[str]:
+    """Characters that show nothing by themselves, such as zero-width ones."""
+    return _signs("".join(sign for sign in text if sign != " " and unicodedata.category(sign)[0] in "CZM"))
+
+
+def _lengths(text: str) -> Iterator[str]:
+    """The numbers of characters, of tokens and of characters in tokens."""
+    split = text.split()
+    yield from (f"characters {len(text)}", f"tokens {len(split)}", f"in tokens {sum(map(len, split))}")
+
+
+def _signs(signs: str) -> Iterator[str]:
+    """Signs by their place, and runs of 8."""
+    for place, sign in enumerate(signs[:_PLACES]):
+        yield f"{place} {sign}"
+    for start in range(len(signs) - _RUN + 1):
+        yield signs[start : start + _RUN]
+
+
+GRAMS = "n-grams"
+_STRINGS: dict[str, Callable[[str], Iterator[str]]] = {
+    "tokens": _tokens,
+    "places": _places,
+    "letter case": _case,
+    "invisible characters": _invisible,
+    "lengths": _lengths,
+}
+VIEWS = (GRAMS, *_STRINGS)
