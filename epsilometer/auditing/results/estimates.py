@@ -78,8 +78,9 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
     `strongest` is that of the attack with most successes among those that see only what is released, at level alpha / m
     for m such attacks; it is left out if there are none. `strongest_inside` is the same over all attacks. `best_attack`
     names the attack that was chosen. The `worst_output` of these rows is the largest of any of the m attacks, at the
-    same level; their deltas at 4 nats are of the attack that did best on the first half of the trials. prior: the
-    probabilities of the slots, as in `Design`; with a prior there is neither.
+    same level; their `delta_at_4_low` is of the attack that did best on the first half of the trials, and their
+    `delta_at_4_high` bounds all m of them. prior: the probabilities of the slots, as in `Design`; with a prior there is
+    neither.
     """
     return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
 
@@ -168,7 +169,7 @@ def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> flo
 
 
 def _tail(attacked: Attacked, among: Sequence[str], alpha: float | None) -> dict[str, float | None]:
-    """Between what delta at 4 nats lies by the attack that did best on the first half of the trials; alpha: if any."""
+    """The bounds of `tail.ends` by these attacks, null where not testable; alpha: None for null."""
     trials, guesses = attacked.trials, [attacked.guesses[name] for name in among]
     scored = [Scored(guess.slots == trials.target, guess.scores) for guess in guesses]
     both = None if alpha is None else ends(scored, trials.candidates.shape[1], alpha)
