@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.auditing.claims import rates
 from epsilometer.auditing.claims.stated import Stated
 from epsilometer.auditing.claims.verdicts import (
     NO_CLAIM,
@@ -115,6 +116,12 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
         posteriors = attacked.guesses[of].posteriors
         return None if posteriors is None else departure(own[of].successes, posteriors)
 
+    @cache
+    def tested(of: str, expected: float) -> float:
+        if stated.curve is None or prior is not None:
+            return p_value(own[of].successes, count, expected)
+        return rates.p_value(Scored(right[of], attacked.guesses[of].scores), stated.curve, candidates)
+
     def row(name: str, among: Sequence[str], figures: Estimate) -> dict[str, Any]:
         of = max(among, key=lambda attack: own[attack].successes)
         columns = seen(of, tuple(among), figures.alpha)
@@ -136,7 +143,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
             "equal_loss": proved(columns["equal_successes"], equals, figures.alpha).loss if equals else None,
             "covered": covered,
             "expected": expected,
-            "p_value": None if expected is None else p_value(figures.successes, count, expected),
+            "p_value": None if expected is None else tested(of, expected),
         }
 
     table = [row(name, [name], figures) for name, figures in own.items()]

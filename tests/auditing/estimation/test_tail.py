@@ -64,7 +64,7 @@ def largest_seen(attacks: list[Scored]) -> float:
 
 
 LAWS = [(0.5, 0.0, False), (0.5, 0.0, True), (0.5, 0.0002, False), (0.95, 0.0, False)]
-"""How often the attack without a tail is right; the wrong guesses of the tail, and whether it has one score."""
+"""Rate of right guesses without the tail; rate of wrong guesses in the tail; whether the tail has one score."""
 
 
 @pytest.mark.parametrize("law", LAWS)
