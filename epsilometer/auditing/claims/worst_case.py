@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from epsilometer.auditing.claims import curves
 from epsilometer.auditing.claims.finding import Finding
 from epsilometer.auditing.claims.longer_texts import against_longer
 from epsilometer.auditing.claims.monte_carlo import COVERS_NOTHING, covers_some, monte_carlo, refutable_epsilons
@@ -39,6 +38,7 @@ from epsilometer.auditing.claims.verdicts import (
     rounded_up,
     rounding,
 )
+from epsilometer.auditing.curves.laws import ROUNDING, needed
 from epsilometer.core.curves import Curve
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import WHOLE
@@ -129,13 +129,38 @@ def _of_curve(mechanism: Mechanism, epsilon: float, curve: Curve, texts: Sequenc
     table, units = _log_laws(mechanism, epsilon, texts)
     if units > 1:
         return Finding(epsilon, "not checked", NOT_CHECKED, _UNITS_COMPOSE, inputs=len(texts))
-    finding = curves.compared(curve, epsilon, texts, table, method)
+    finding = _compared(curve, epsilon, texts, table, method)
     longer = mechanism.laws([" ".join([texts[0]] * 2)]).rows.lengths
     if finding.verdict == NOT_REFUTED and (longer > units).any():
         return replace(finding, verdict=NOT_CHECKED, reason=_UNITS_COMPOSE)
     if finding.verdict == NOT_REFUTED and shows_more(mechanism):
         return replace(finding, verdict=NOT_CHECKED, reason=_SHOWS_MORE)
     return finding
+
+
+def _compared(curve: Curve, epsilon: float, texts: Sequence[str], laws: NDArray[np.float64], method: str) -> Finding:
+    """The finding of these texts: the pair and direction that needs the largest rho, divergence or mu.
+
+    laws: log-laws [texts, outputs]. Of the finding, claimed, worst and largest are numbers of the claim's own kind.
+    """
+    most, pair, claimed = -math.inf, (0, 0), curve.size
+    for i in range(len(texts)):
+        for j in range(len(texts)):
+            if i != j and (least := needed(curve, laws[i], laws[j])) > most:
+                most, pair = least, (i, j)
+    if most == -math.inf:
+        return Finding(epsilon, method, NOT_CHECKED, "one input is no pair", inputs=len(texts))
+    broken = most > claimed * (1 + ROUNDING) + ROUNDING
+    return Finding(
+        epsilon,
+        method,
+        VIOLATED if broken else NOT_REFUTED,
+        claimed=claimed,
+        worst=most,
+        witness=(texts[pair[0]], texts[pair[1]], curve.describe()),
+        inputs=len(texts),
+        largest=most,
+    )
 
 
 def _by_law(

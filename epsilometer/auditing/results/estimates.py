@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.claims import rates
 from epsilometer.auditing.claims.stated import Stated
 from epsilometer.auditing.claims.verdicts import (
     NO_CLAIM,
@@ -30,6 +29,7 @@ from epsilometer.auditing.claims.verdicts import (
     trials_needed,
     verdict,
 )
+from epsilometer.auditing.curves import rates
 from epsilometer.auditing.estimation.abstention import worst_output
 from epsilometer.auditing.estimation.posteriors import averaged, departure
 from epsilometer.auditing.estimation.roc import rate

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 import epsilometer
-from epsilometer.auditing.claims import rates
-from epsilometer.auditing.claims.curves import needed
 from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, VIOLATED, trial_claims
 from epsilometer.auditing.claims.worst_case import check_claim
+from epsilometer.auditing.curves import rates
+from epsilometer.auditing.curves.laws import needed
 from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.estimation.tail import Scored
 from epsilometer.auditing.exact_loss.from_texts import exact_loss

@@ -15,46 +15,18 @@ It is convex, K(1) = 0 where Q covers P, and K(a) <= (a - 1) L for the largest l
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtri
 
-from epsilometer.auditing.claims.finding import Finding
-from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, VIOLATED
 from epsilometer.core.curves import Curve, Gdp, Renyi, Zcdp
 
-_ROUNDING = 1e-9  # relative to what is claimed, and absolute
+ROUNDING = 1e-9  # relative to what is claimed, and absolute
 _BETWEEN = 1e-5  # of what is claimed: an excess between two orders that is not looked for
 _NEVER = -1e299  # a logarithm that stands for that of 0
 
 Array = NDArray[np.float64]
-
-
-def compared(curve: Curve, epsilon: float, texts: Sequence[str], laws: Array, method: str) -> Finding:
-    """The finding of these texts: the pair and direction that needs the largest rho, divergence or mu.
-
-    laws: log-laws [texts, outputs]. Of the finding, claimed, worst and largest are numbers of the claim's own kind.
-    """
-    most, pair, claimed = -math.inf, (0, 0), curve.size
-    for i in range(len(texts)):
-        for j in range(len(texts)):
-            if i != j and (least := needed(curve, laws[i], laws[j])) > most:
-                most, pair = least, (i, j)
-    if most == -math.inf:
-        return Finding(epsilon, method, NOT_CHECKED, "one input is no pair", inputs=len(texts))
-    broken = most > claimed * (1 + _ROUNDING) + _ROUNDING
-    return Finding(
-        epsilon,
-        method,
-        VIOLATED if broken else NOT_REFUTED,
-        claimed=claimed,
-        worst=most,
-        witness=(texts[pair[0]], texts[pair[1]], curve.describe()),
-        inputs=len(texts),
-        largest=most,
-    )
 
 
 def needed(curve: Curve, p: Array, q: Array) -> float:
@@ -79,7 +51,7 @@ def needed(curve: Curve, p: Array, q: Array) -> float:
 def _rho(curve: Zcdp, p: Array, q: Array) -> float:
     """The largest K(a) / (a (a - 1)) met, until every interval of orders is settled or the claim is violated."""
     last = max(2.0, float((p - q).max()) / curve.rho)
-    slack = curve.rho * (1 + _ROUNDING) + _ROUNDING
+    slack = curve.rho * (1 + ROUNDING) + ROUNDING
 
     def ratio(order: float, value: float) -> float:
         return value / (order * (order - 1))
@@ -91,7 +63,7 @@ def _rho(curve: Zcdp, p: Array, q: Array) -> float:
         # The chord less the claim, rho x (x - 1), is concave: largest where the slopes are equal, or at an end.
         slope = (high - low) / (b - a)
         at = min(max((slope / curve.rho + 1) / 2, a), b)
-        if low + slope * (at - a) <= curve.rho * at * (at - 1) * (1 + _BETWEEN) + _ROUNDING:
+        if low + slope * (at - a) <= curve.rho * at * (at - 1) * (1 + _BETWEEN) + ROUNDING:
             continue
         middle = (a + b) / 2
         value = _cumulant(p, q, middle)
