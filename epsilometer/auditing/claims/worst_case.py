@@ -129,7 +129,7 @@ def _of_curve(mechanism: Mechanism, epsilon: float, curve: Curve, texts: Sequenc
     table, units = _log_laws(mechanism, epsilon, texts)
     if units > 1:
         return Finding(epsilon, "not checked", NOT_CHECKED, _UNITS_COMPOSE, inputs=len(texts))
-    finding = _compared(curve, epsilon, texts, table, method)
+    finding = _compared(curve, epsilon, texts, laws=table, method=method)
     longer = mechanism.laws([" ".join([texts[0]] * 2)]).rows.lengths
     if finding.verdict == NOT_REFUTED and (longer > units).any():
         return replace(finding, verdict=NOT_CHECKED, reason=_UNITS_COMPOSE)
@@ -138,7 +138,7 @@ def _of_curve(mechanism: Mechanism, epsilon: float, curve: Curve, texts: Sequenc
     return finding
 
 
-def _compared(curve: Curve, epsilon: float, texts: Sequence[str], laws: NDArray[np.float64], method: str) -> Finding:
+def _compared(curve: Curve, epsilon: float, texts: Sequence[str], *, laws: NDArray[np.float64], method: str) -> Finding:
     """The finding of these texts: the pair and direction that needs the largest rho, divergence or mu.
 
     laws: log-laws [texts, outputs]. Of the finding, claimed, worst and largest are numbers of the claim's own kind.
