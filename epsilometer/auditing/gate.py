@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from epsilometer.auditing.calibration.search import fresh_batches, fresh_guesses
 from epsilometer.auditing.estimation.successes import Estimate, estimate
-from epsilometer.auditing.estimation.tail import Scored, threshold
+from epsilometer.auditing.estimation.tail import Scored, threshold, thresholds
 from epsilometer.auditing.gate_statistics import STANDARD as STANDARD_ERRORS
 from epsilometer.auditing.gate_statistics import (
     Errors,
@@ -197,34 +198,49 @@ def _attacked(
     """The verdict on the attacks, by so many rewrites at most. beside: limits that are judged elsewhere."""
     on_loss, on_tail = any(name in of.attacks for name in limits), rules.max_delta_at_4 is not None
     learning = min(_LEARNING, budget // 2) if on_tail else 0
-    thresholds = _thresholds(of, learning)
+    learnt = _learnt(of, learning)
     guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate")
     of_texts: dict[str, list[tuple[str, bool]]] = {name: [] for name in of.attacks}
 
-    def measure(first: int, count: int) -> list[int | Sure]:
+    def measure(first: int, count: int) -> list[int | Sequence[Sure]]:
         every = guesses(of.epsilon, first, count, range(len(of.attacks)))
         for name, each in zip(of.attacks, every, strict=True):
             texts = (of.pool.texts[i] for i in each.source.tolist())
             of_texts[name] += zip(texts, each.right.tolist(), strict=True)
         scored = [Scored(each.right, each.guesses.scores) for each in every]
-        on_losses = [int(np.count_nonzero(of_attack.right)) for of_attack in scored] if on_loss else []
-        return on_losses + [
-            Sure(*of_attack.beyond(score)) for of_attack, score in zip(scored, thresholds, strict=False)
-        ]
+        counts: list[int | Sequence[Sure]] = []
+        if on_loss:
+            counts += [int(np.count_nonzero(of_attack.right)) for of_attack in scored]
+        if on_tail:
+            counts += [each.count(of_attack) for each, of_attack in zip(learnt, scored, strict=True)]
+        return counts
 
     verdict = decide(measure, limits, budget - learning, of.design.k, errors=rules.errors, beside=beside)
     judged = [replace(each, of_texts=of_texts[each.attack.removesuffix(_TAIL)]) for each in verdict.attacks]
     return Verdict(verdict.status, verdict.trials + learning, judged)
 
 
-def _thresholds(of: Subject, trials: int) -> list[float]:
-    """The score of each attack from which on its guesses prove most of the tail in trials of their own; none of 0."""
+@dataclass(frozen=True)
+class _Learnt:
+    """Thresholds of an attack's score: the one from which on its guesses prove most of the tail, and a grid."""
+
+    best: float
+    grid: NDArray[np.floating]
+
+    def count(self, scored: Scored) -> list[Sure]:
+        """Return the guesses that count beyond the best threshold, then in each interval of the grid."""
+        intervals = scored.between(self.grid).T.tolist()
+        return [Sure(*scored.beyond(self.best)), *(Sure(hits, misses) for hits, misses in intervals)]
+
+
+def _learnt(of: Subject, trials: int) -> list[_Learnt]:
+    """The thresholds of each attack, learnt in trials of their own; none of 0."""
     if not trials:
         return []
     guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate thresholds")
     every = guesses(of.epsilon, 0, trials, range(len(of.attacks)))
     scored = [Scored(each.right, each.guesses.scores) for each in every]
-    return [threshold(of_attack, of.design.k, of.design.alpha)[0] for of_attack in scored]
+    return [_Learnt(threshold(each, of.design.k, of.design.alpha)[0], thresholds(each)) for each in scored]
 
 
 def measure(of: Subject, trials: int = 2000) -> Accepted:

@@ -15,10 +15,14 @@ Each is a non-negative supermartingale that begins at 1 where its bet is wrong. 
 - **undecided** when the trials run out first, as they must where a loss is at its limit, and where an attack has no
   limit, since its baseline was right in every trial: nothing that it could do would count against the mechanism.
 
-A limit on **delta at 4 nats** is judged the same way, of guesses beyond a threshold of an attack's score that was
-learnt on other trials (`estimation/tail.py`). A trial counts 1 where such a guess names the source, -e^4 / (k - 1)
-where it names another candidate, else 0; the mean of these is at most delta at 4 nats. The two bettors bet that it lies
-above or below the limit, by stakes mixed over a grid (`estimation/betting.py`).
+A limit on **delta at 4 nats** is judged the same way, by thresholds of an attack's score that were learnt on other
+trials (`estimation/tail.py`). A trial counts 1 where a guess beyond the threshold names the source, -e^4 / (k - 1)
+where it names another candidate, else 0; the mean of these is at most delta at 4 nats. `above` bets on the one
+threshold that proved most. That the limit is kept takes every threshold, since the one learnt may be a bad one: `below`
+bets in each interval of a grid, with right guesses scored above its lower end and wrong ones at its upper end or above,
+and all must reach 1 / beta. So an attack that exceeds the limit at any threshold passes with probability at most beta:
+the bettor in that threshold's interval alone would have to be that wrong. Stakes are mixed over a grid
+(`estimation/betting.py`).
 
 A limit on the **identifiers that survive** is judged once, of a number of texts that is fixed beforehand: each has one
 identifier of a kind, and of planted ones of a shape (`identifiers/surviving.py`), so that the survivors of each are
@@ -49,6 +53,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, betaincinv, betaln, logsumexp, xlogy
 from scipy.stats import binom
@@ -190,10 +195,11 @@ class Verdict:
     attacks: Sequence[Judged]
 
 
-Measure = Callable[[int, int], Sequence[int | Sure]]
+Measure = Callable[[int, int], Sequence[int | Sequence[Sure]]]
 """(first, count) -> of each attack, how many of the fresh trials first, ..., first + count - 1 were successes.
 
-Of one with a TailLimit its sure guesses, by a threshold that depends on none of these trials.
+Of one with a TailLimit its guesses beyond the threshold that proves most, then those that count in each interval
+between thresholds (`Scored.between`); the thresholds depend on none of these trials.
 """
 
 
@@ -218,18 +224,20 @@ def decide(
     for name, limit in limited.items():
         if isinstance(limit, LossLimit) and not 0 < success_bound(limit.loss, candidates) < 1:
             raise UserError(f"no success rate exceeds a loss of {limit.loss:g} nats ({name}); give a lower limit")
-    counts, trials, each = dict.fromkeys(limits, Sure(0, 0)), 0, dict.fromkeys(limits, UNDECIDED)
+    counts: dict[str, list[Sure]] = {name: [] for name in limits}
+    trials, each = 0, dict.fromkeys(limits, UNDECIDED)
     settled, turned = False, dict.fromkeys(limits, False)
     while trials < budget and not settled:
         count = min(max(_FIRST, trials // _GROWTH), budget - trials)
         for name, more in zip(limits, measure(trials, count), strict=True):
-            hits, misses = more if isinstance(more, Sure) else (more, 0)
-            counts[name] = Sure(counts[name].hits + hits, counts[name].misses + misses)
+            batch = [Sure(more, 0)] if isinstance(more, int) else more
+            before = counts[name] or [Sure(0, 0)] * len(batch)
+            counts[name] = [Sure(a + c, b + d) for (a, b), (c, d) in zip(before, batch, strict=True)]
         trials += count
         for name, limit in limited.items():
             above, below = (_wealth(limit, counts[name], trials, candidates, above=way) for way in (True, False))
             each[name] = _status(above, below, len(limited) + beside, errors)
-            turned[name] = isinstance(limit, LossLimit) and below_chance(counts[name].hits, trials, candidates)
+            turned[name] = isinstance(limit, LossLimit) and below_chance(counts[name][0].hits, trials, candidates)
             if each[name] == PASSED and turned[name]:
                 each[name] = UNDECIDED
         settled = _whole([each[name] for name in limited]) != UNDECIDED
@@ -244,7 +252,7 @@ def decide(
             misses=seen.misses,
             turned=turned[name],
         )
-        for name, seen in counts.items()
+        for name, (seen, *_) in counts.items()
     ]
     return verdict_of(attacks, trials)
 
@@ -338,10 +346,18 @@ def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
 
 def log_wealth_of_tail(sure: Sure, trials: int, delta: float, candidates: int, above: bool) -> float:
     """The same of a bettor on the mean of what sure guesses count, against a limit on delta at 4 nats."""
+    return float(_log_wealths_of_tail([sure], trials, delta, candidates, above=above)[0])
+
+
+def _log_wealths_of_tail(
+    counts: Sequence[Sure], trials: int, delta: float, candidates: int, *, above: bool
+) -> NDArray[np.float64]:
     miss = WEIGHT / (candidates - 1)
     stakes = _STAKES / (delta + miss) if above else -_STAKES / (1 - delta)
-    gains = (sure.hits, 1 - delta), (sure.misses, -miss - delta), (trials - sum(sure), -delta)
-    return float(logsumexp(sum(count * np.log1p(stakes * gain) for count, gain in gains)) - math.log(len(_STAKES)))
+    gains = np.log1p(np.outer([1 - delta, -miss - delta, -delta], stakes))
+    each = np.array([(*sure, trials - sum(sure)) for sure in counts])
+    wealths: NDArray[np.float64] = logsumexp(each @ gains, axis=1) - math.log(len(_STAKES))
+    return wealths
 
 
 def most_missed(misses: int, trials: int, *, errors: Errors) -> float:
@@ -396,10 +412,14 @@ def fewest_rewrites(limit: float, candidates: int, errors: Errors) -> int | None
     return trials
 
 
-def _wealth(limit: LossLimit | TailLimit, seen: Sure, trials: int, candidates: int, *, above: bool) -> float:
-    if isinstance(limit, TailLimit):
-        return log_wealth_of_tail(seen, trials, limit.delta, candidates, above=above)
-    return log_wealth(seen.hits, trials, success_bound(limit.loss, candidates), above)
+def _wealth(
+    limit: LossLimit | TailLimit, counts: Sequence[Sure], trials: int, candidates: int, *, above: bool
+) -> float:
+    seen, *intervals = counts
+    if isinstance(limit, LossLimit):
+        return log_wealth(seen.hits, trials, success_bound(limit.loss, candidates), above)
+    judged = [seen] if above else intervals
+    return float(_log_wealths_of_tail(judged, trials, limit.delta, candidates, above=above).min())
 
 
 def _point(limit: LossLimit | TailLimit | None, seen: Sure, trials: int, candidates: int) -> float:

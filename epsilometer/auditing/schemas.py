@@ -51,8 +51,8 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "released": pl.Boolean,  # whether the mechanism gives that out
     "validated": pl.Boolean,  # whether the attack was validated for so many candidates
     "worst_output": pl.Float64,  # the pure loss that its surest guesses prove (`abstention`); null without scores
-    "delta_at_4_low": pl.Float64,  # what its surest guesses prove of delta at 4 nats (`tail`); null: not testable
-    "delta_at_4_high": pl.Float64,  # the most that these guesses come to, which bounds no other attack
+    "delta_at_4_low": pl.Float64,  # what its confident guesses prove of delta at 4 nats (`tail`); null: not testable
+    "delta_at_4_high": pl.Float64,  # the most that guesses beyond any score show of it: no upper bound on delta itself
     "fpr": pl.Float64,  # the false positive rate of the next three, which are null for an attack without scores
     "tpr": pl.Float64,  # how often the source is affirmed at that rate (`roc`)
     "tpr_low": pl.Float64,

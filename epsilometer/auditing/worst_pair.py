@@ -247,7 +247,7 @@ def _proved(
     }
     if not said.claimed:
         return row | {"claimed": None}
-    claimed = verdicts.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers[[best.arm]])
+    claimed = verdicts.guess_claims(mechanism, epsilon, pairs.texts, pairs.numbers[[best.arm]])
     expected = verdicts.expected_successes(np.repeat(claimed, count), 2, said.delta)
     return row | {
         "claimed": float(claimed[0]),

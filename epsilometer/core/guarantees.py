@@ -9,6 +9,7 @@ from enum import StrEnum
 from numbers import Real
 from typing import Any
 
+from epsilometer.core.curves import Curve, Gdp, Renyi, Zcdp
 from epsilometer.core.errors import UserError
 from epsilometer.core.values import check_list
 
@@ -24,6 +25,7 @@ class Granularity(StrEnum):
     TRIPLE = "triple"
     SENTENCE = "sentence"
     DOCUMENT = "document"
+    USER = "user"  # all texts of one author, who are one input
     EXAMPLE = "example"  # of a training set
 
 
@@ -47,6 +49,9 @@ _COVERED = {
 }
 
 
+WHOLE = (Granularity.SENTENCE, Granularity.DOCUMENT, Granularity.USER)  # whose unit is all that is rewritten at once
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """A claim: for neighbours x, x' and every set S, P(M(x) in S) <= e^(epsilon d(x, x')) P(M(x') in S) + delta.
@@ -58,6 +63,8 @@ class Guarantee:
     metric:       None for plain (local) differential privacy, d = 1 for each differing unit; else the name of the
                   distance d that multiplies epsilon (metric differential privacy, Chatzikokolakis et al. 2013).
     public:       what the claim takes for public, in a few words; None where it takes nothing.
+    curve:        of a claim in zCDP, Renyi or GDP (`zcdp`, `renyi`, `gdp`), what is claimed in place of an epsilon.
+                  Then epsilon is infinite and delta 0, which is all that such a claim says of a pure loss.
     """
 
     epsilon: float
@@ -66,8 +73,12 @@ class Guarantee:
     delta: float = 0.0
     metric: str | None = None
     public: str | None = None
+    curve: Curve | None = None
 
     def __post_init__(self) -> None:
+        if self.curve is not None:
+            self._check_curve()
+            return
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
             raise UserError(f"epsilon must be a finite number > 0, got {self.epsilon}")
         if not 0 <= self.delta < 1:
@@ -85,15 +96,57 @@ class Guarantee:
         object.__setattr__(claim, "epsilon", 0.0)
         return claim
 
+    @classmethod
+    def zcdp(
+        cls, rho: float, granularity: Granularity = Granularity.DOCUMENT, neighbours: Neighbours = Neighbours.ANY
+    ) -> Guarantee:
+        """The claim of rho-zCDP: the Renyi divergence of every order a > 1 is at most rho a."""
+        return cls(math.inf, granularity, neighbours, curve=Zcdp(rho))
+
+    @classmethod
+    def renyi(
+        cls,
+        alpha: float,
+        epsilon: float,
+        granularity: Granularity = Granularity.DOCUMENT,
+        neighbours: Neighbours = Neighbours.ANY,
+    ) -> Guarantee:
+        """The claim of (alpha, epsilon)-Renyi differential privacy: of order alpha, hence of all smaller orders."""
+        return cls(math.inf, granularity, neighbours, curve=Renyi(alpha, epsilon))
+
+    @classmethod
+    def gdp(
+        cls, mu: float, granularity: Granularity = Granularity.DOCUMENT, neighbours: Neighbours = Neighbours.ANY
+    ) -> Guarantee:
+        """The claim of mu-Gaussian differential privacy."""
+        return cls(math.inf, granularity, neighbours, curve=Gdp(mu))
+
+    def _check_curve(self) -> None:
+        if not math.isinf(self.epsilon) or self.delta or self.metric is not None:
+            raise UserError("a claim that is a curve has no epsilon, delta or metric; use Guarantee.zcdp, renyi or gdp")
+        if self.granularity in (Granularity.TOKEN, Granularity.WORD, Granularity.TRIPLE):
+            raise UserError(
+                f"a claim in zCDP, Renyi or GDP is of whole texts, got {self.granularity.value}; compose it over the "
+                "units of a text (their rhos and divergences add), and claim the sum per document"
+            )
+        if self.neighbours is Neighbours.SAME_LENGTH:
+            raise UserError("a claim in zCDP, Renyi or GDP is of any two texts, got texts of the same length")
+
+    @property
+    def size(self) -> float:
+        """Epsilon, or a curve's own number: rho, the Renyi epsilon or mu. Sizes compare within one kind of claim."""
+        return self.epsilon if self.curve is None else self.curve.size
+
     @property
     def of_any_texts(self) -> bool:
         """Whether the same epsilon and delta hold between any two texts."""
-        whole = self.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT)
+        whole = self.granularity in WHOLE and self.curve is None
         return whole and self.neighbours is Neighbours.ANY and self.metric is None
 
     def describe(self) -> str:
         """The claim in a few words, for tables: `0.5 per word, times L2 distance; same length`."""
-        parts = [f"{self.epsilon:g} per {self.granularity.value}"]
+        size = f"{self.epsilon:g}" if self.curve is None else self.curve.describe()
+        parts = [f"{size} per {self.granularity.value}"]
         if self.metric:
             parts.append(f"times {self.metric}")
         if self.delta:

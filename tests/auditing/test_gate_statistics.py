@@ -9,6 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from epsilometer.auditing.estimation.successes import estimate, success_bound
+from epsilometer.auditing.estimation.tail import Scored
 from epsilometer.auditing.gate_statistics import (
     LEAKS_MORE,
     PASSED,
@@ -61,12 +62,15 @@ def test_wealth_is_the_mean_over_rates_on_one_side(successes: int, trials: int, 
 
 
 def sure_guesses(hits: float, misses: float, seed: int):
-    """Trials in which a sure guess names the source with one probability, and another candidate with the other."""
+    """Trials in which a sure guess names the source with one probability, and another candidate with the other.
+
+    All of them have one score.
+    """
     generator = np.random.default_rng(seed)
 
-    def measure(first: int, count: int) -> list[Sure]:
+    def measure(first: int, count: int) -> list[list[Sure]]:
         seen = generator.multinomial(count, [hits, misses, max(0.0, 1 - hits - misses)])
-        return [Sure(int(seen[0]), int(seen[1]))]
+        return [[Sure(int(seen[0]), int(seen[1]))] * 2]
 
     return measure
 
@@ -111,6 +115,28 @@ def test_a_clear_tail_is_decided_either_way() -> None:
     wrong = 1 / (1 + math.exp(3))
     pure = decide(sure_guesses(1 - wrong, wrong, 0), tail_limit(0.01), 20_000, 2)
     assert (pure.status, pure.trials < 1000) == (PASSED, True)
+
+
+@pytest.mark.parametrize("best", [0.5, 2.0])
+def test_a_tail_beyond_another_threshold_than_the_one_learnt_does_not_pass(best: float) -> None:
+    """Two of 100 guesses are right and have scores above 2; the others are at chance, with scores up to 1.
+
+    From .5 on wrong guesses hide this. It passes with probability beta at most, at any seed; here at none of ten.
+    """
+    grid = np.array([0.0, 0.5, 1.0, 2.0])
+
+    def attack(seed: int):
+        generator = np.random.default_rng(seed)
+
+        def measure(first: int, count: int) -> list[list[Sure]]:
+            shown, scores = generator.random(count) < 0.02, generator.random(count)
+            scored = Scored(shown | (generator.random(count) < 0.5), np.where(shown, scores + 2, scores))
+            return [[Sure(*scored.beyond(best)), *(Sure(*each) for each in scored.between(grid).T.tolist())]]
+
+        return measure
+
+    statuses = [decide(attack(seed), tail_limit(0.01), 4000, 2).status for seed in range(10)]
+    assert PASSED not in statuses
 
 
 @pytest.mark.parametrize("misses", [0, 8, 60])

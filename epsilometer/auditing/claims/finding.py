@@ -18,7 +18,8 @@ class Finding:
     worst:    the loss of the witness, at least 0; infinite where an output is possible under one input only. With a
               delta, where the law does not meet the claim without it: the loss at this delta of the pair whose delta is
               largest at what is claimed. claimed: what is claimed for its pair. The witness is where their difference
-              is least. None where nothing was compared.
+              is least. None where nothing was compared. Of a claim that is a curve both are its own numbers: rho, a
+              divergence in nats, or mu.
     witness:  the inputs x, x' and the output y; of draws it may be an event, in words.
     bound:    where the structure of the law gives one: no pair of the whole vocabulary exceeds its claim by more.
     testable: the largest claim that so many draws could refute, had the most frequent output at one input never come

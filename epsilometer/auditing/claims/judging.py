@@ -31,15 +31,17 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
             if is_sampled(mechanism, epsilon):
                 continue
             finding = check_claim(mechanism, epsilon, inputs=_INPUTS, entries=_ENTRIES, bounded=False)
-            claim = describe(mechanism.guarantee(epsilon))
+            guarantee = mechanism.guarantee(epsilon)
+            claim = describe(guarantee)
             rows.append(
                 {"epsilon": stored(epsilon), "claim": claim, "verdict": finding.verdict, "reason": finding.reason}
                 | {"method": finding.method}
             )
             if finding.verdict == VIOLATED:
+                unit = "nats" if guarantee is None or guarantee.curve is None else guarantee.curve.unit
                 note(
                     f"the law goes beyond the claim{at_budget(epsilon)}: between two of {finding.inputs:,} inputs it "
-                    f"loses {finding.worst:.6g} nats where {finding.claimed:.6g} are claimed"
+                    f"loses {finding.worst:.6g} {unit} where {finding.claimed:.6g} are claimed"
                 )
         if rows and finding.inputs < (every := len(list(mechanism.inputs))):
             note(

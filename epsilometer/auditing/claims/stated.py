@@ -9,6 +9,7 @@ from typing import Any
 
 from epsilometer.auditing.claims.verdicts import describe
 from epsilometer.core import tables
+from epsilometer.core.curves import Curve, of_plain, plain
 from epsilometer.core.guarantees import Granularity, stored
 from epsilometer.core.mechanism import TEXT, Mechanism, Unread, is_control, releases
 
@@ -22,7 +23,8 @@ class Stated:
     where that belongs to a token, word or triple and multiplies no distance, else None; control: whether the mechanism
     is there to check the audit; releases: what it gives out, in alphabetical order; unknown_words, cut_texts: of the
     audited texts the shares that it does not take in, None where it has no such limit; fit_p: how likely outputs as far
-    from its law as those of the trials are by that law (`law_fit`), None where it states none.
+    from its law as those of the trials are by that law (`law_fit`), None where it states none; curve: of a claim in
+    zCDP, Renyi or GDP.
     """
 
     claim: str = describe(None)
@@ -34,6 +36,7 @@ class Stated:
     unknown_words: float | None = None
     cut_texts: float | None = None
     fit_p: float | None = None
+    curve: Curve | None = None
 
 
 def stated(
@@ -57,14 +60,18 @@ def stated(
         unknown_words=left.unknown_share,
         cut_texts=left.cut_share,
         fit_p=fit_p,
+        curve=None if guarantee is None else guarantee.curve,
     )
 
 
 def write(statements: Mapping[float, Stated], path: Path) -> None:
     """Write statements by epsilon, as JSON."""
-    tables.write_json(
-        [{"epsilon": stored(epsilon)} | asdict(statement) for epsilon, statement in statements.items()], path
-    )
+    rows = []
+    for epsilon, statement in statements.items():
+        row = {"epsilon": stored(epsilon)} | asdict(statement)
+        row.pop("curve")
+        rows.append(row | _shown(statement.curve))
+    tables.write_json(rows, path)
 
 
 def read(path: Path) -> dict[float | None, Stated]:
@@ -73,4 +80,13 @@ def read(path: Path) -> dict[float | None, Stated]:
     Raises UserError for a file that is missing or damaged.
     """
     rows: list[dict[str, Any]] = tables.read_json(path)
-    return {row.pop("epsilon"): Stated(**row | {"releases": tuple(row["releases"])}) for row in rows}
+    return {row.pop("epsilon"): _restored(row) for row in rows}
+
+
+def _shown(curve: Curve | None) -> dict[str, Any]:
+    return {} if curve is None else {"curve": plain(curve)}
+
+
+def _restored(row: Mapping[str, Any]) -> Stated:
+    curve = {"curve": of_plain(row["curve"])} if "curve" in row else {}
+    return Stated(**row | curve | {"releases": tuple(row["releases"])})

@@ -28,8 +28,9 @@ from epsilometer.auditing.estimation.counting import distinct
 from epsilometer.auditing.estimation.successes import Prior, loss_at, success_bound
 from epsilometer.auditing.trials.sampling import is_shared
 from epsilometer.core.component import described
+from epsilometer.core.curves import largest_success
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, at_budget
+from epsilometer.core.guarantees import WHOLE, Guarantee, Neighbours, at_budget
 from epsilometer.core.mechanism import HasDistance, HasPublicTexts, Mechanism
 from epsilometer.text.words import words
 
@@ -61,9 +62,12 @@ def trial_claims(
     Raises UserError where a mechanism counts audited texts as public.
     """
     refuse_public(mechanism, texts)
+    guarantee, k = mechanism.guarantee(epsilon), candidates.shape[1]
+    if guarantee is not None and guarantee.curve is not None:
+        return np.full(len(candidates), loss_at(largest_success(guarantee.curve, k), k))
     if not isinstance(mechanism, HasDistance):  # one claim for all pairs
         return np.broadcast_to(pair_claims(mechanism, epsilon, texts, candidates[:1, :2]), len(candidates))
-    if mechanism.guarantee(epsilon) is None:
+    if guarantee is None:
         return np.full(len(candidates), np.inf)
     if is_shared(candidates):
         return np.full(len(candidates), _largest_claim(mechanism, epsilon, texts, candidates[0]))
@@ -117,14 +121,14 @@ def pair_claims(
 ) -> NDArray[np.float64]:
     """[n]: the claimed loss between the two texts of each pair; pairs: [n, 2] text numbers. Infinite without a claim.
 
-    A claim for whole texts counts once however different the texts are. Raises UserError for distances below 0 or NaN,
-    and for other than one of each pair.
+    It is the pure loss, at the claim's delta: infinite where the claim is a curve. A claim for whole texts counts once
+    however different the texts are. Raises UserError for distances below 0 or NaN, and for other than one of each pair.
     """
     guarantee = mechanism.guarantee(epsilon)
-    if guarantee is None:
+    if guarantee is None or guarantee.curve is not None:
         return np.full(len(pairs), np.inf)
     if not isinstance(mechanism, HasDistance):
-        whole = guarantee.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT) and guarantee.metric is None
+        whole = guarantee.granularity in WHOLE and guarantee.metric is None
         if whole and guarantee.neighbours is Neighbours.SAME_LENGTH:
             raise UserError(
                 f"{type(mechanism).__name__} claims something of texts of equal length alone, and says nowhere which "
@@ -139,6 +143,16 @@ def pair_claims(
         )
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(distance), np.inf, guarantee.epsilon * distance)
+
+
+def guess_claims(
+    mechanism: Mechanism, epsilon: float, texts: Sequence[str], pairs: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """As `pair_claims`, of guessing between the two texts: of a curve the loss that follows from it at delta 0."""
+    guarantee = mechanism.guarantee(epsilon)
+    if guarantee is None or guarantee.curve is None:
+        return pair_claims(mechanism, epsilon, texts, pairs)
+    return np.full(len(pairs), loss_at(largest_success(guarantee.curve, 2), 2))
 
 
 def _distances(

@@ -38,8 +38,10 @@ from epsilometer.auditing.claims.verdicts import (
     rounded_up,
     rounding,
 )
+from epsilometer.auditing.curves.laws import ROUNDING, needed
+from epsilometer.core.curves import Curve
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import Granularity
+from epsilometer.core.guarantees import WHOLE
 from epsilometer.core.laws import Laws
 from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import HasBound, HasInputs, HasLaws, Mechanism
@@ -56,6 +58,8 @@ _LISTS_NOTHING = (
     "the mechanism lists no inputs and outputs; give it `inputs` and `output_texts`, and `laws` for an exact check "
     "(docs/your-own-mechanism.md)"
 )
+_NO_LAW_FOR_CURVE = "a claim in zCDP, Renyi or GDP is checked by laws alone; give the mechanism `laws`"
+_UNITS_COMPOSE = "a longer text has more units, whose divergences add; a claim in zCDP, Renyi or GDP is of all of them"
 _SHOWS_MORE = (
     "the released text may show more of its source than the units whose law is within the claim (`write`), which no "
     "check of the law sees; audit it"
@@ -86,6 +90,8 @@ def check_claim(
     if not isinstance(mechanism, HasInputs):
         return Finding(epsilon, "not checked", NOT_CHECKED, _LISTS_NOTHING)
     texts = list(mechanism.inputs)
+    if claim.curve is not None:
+        return _of_curve(mechanism, epsilon, claim.curve, texts, seed=seed)
     if not isinstance(mechanism, HasLaws) or is_sampled(mechanism, epsilon):
         return _sampled(mechanism, epsilon, texts, alpha, seed=seed)
     finding = _by_law(mechanism, epsilon, texts, seed=seed, inputs=inputs, entries=entries, bounded=bounded)
@@ -99,7 +105,7 @@ def check_claim(
 def is_sampled(mechanism: Mechanism, epsilon: float) -> bool:
     """Whether `check_claim` draws, so that its verdict may be wrong with probability alpha."""
     claim = mechanism.guarantee(epsilon)
-    if claim is None or not isinstance(mechanism, HasInputs):
+    if claim is None or claim.curve is not None or not isinstance(mechanism, HasInputs):
         return False
     if not isinstance(mechanism, HasLaws):
         return True
@@ -111,6 +117,50 @@ def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[
     if not is_sampled(mechanism, epsilon) or not isinstance(mechanism, HasInputs):
         return []
     return refutable_epsilons(mechanism, epsilon, list(mechanism.inputs), seed=seed)
+
+
+def _of_curve(mechanism: Mechanism, epsilon: float, curve: Curve, texts: Sequence[str], *, seed: int) -> Finding:
+    """The check of a claim in zCDP, Renyi or GDP, of texts of one unit each."""
+    if not isinstance(mechanism, HasLaws):
+        return Finding(epsilon, "not checked", NOT_CHECKED, _NO_LAW_FOR_CURVE)
+    method = "exact"
+    if len(texts) > SAMPLED:
+        texts, method = _sample(mechanism, epsilon, texts, SAMPLED, seed=seed), LARGEST_FOUND
+    table, units = _log_laws(mechanism, epsilon, texts)
+    if units > 1:
+        return Finding(epsilon, "not checked", NOT_CHECKED, _UNITS_COMPOSE, inputs=len(texts))
+    finding = _compared(curve, epsilon, texts, laws=table, method=method)
+    longer = mechanism.laws([" ".join([texts[0]] * 2)]).rows.lengths
+    if finding.verdict == NOT_REFUTED and (longer > units).any():
+        return replace(finding, verdict=NOT_CHECKED, reason=_UNITS_COMPOSE)
+    if finding.verdict == NOT_REFUTED and shows_more(mechanism):
+        return replace(finding, verdict=NOT_CHECKED, reason=_SHOWS_MORE)
+    return finding
+
+
+def _compared(curve: Curve, epsilon: float, texts: Sequence[str], *, laws: NDArray[np.float64], method: str) -> Finding:
+    """The finding of these texts: the pair and direction that needs the largest rho, divergence or mu.
+
+    laws: log-laws [texts, outputs]. Of the finding, claimed, worst and largest are numbers of the claim's own kind.
+    """
+    most, pair, claimed = -math.inf, (0, 0), curve.size
+    for i in range(len(texts)):
+        for j in range(len(texts)):
+            if i != j and (least := needed(curve, laws[i], laws[j])) > most:
+                most, pair = least, (i, j)
+    if most == -math.inf:
+        return Finding(epsilon, method, NOT_CHECKED, "one input is no pair", inputs=len(texts))
+    broken = most > claimed * (1 + ROUNDING) + ROUNDING
+    return Finding(
+        epsilon,
+        method,
+        VIOLATED if broken else NOT_REFUTED,
+        claimed=claimed,
+        worst=most,
+        witness=(texts[pair[0]], texts[pair[1]], curve.describe()),
+        inputs=len(texts),
+        largest=most,
+    )
 
 
 def _by_law(
@@ -145,7 +195,7 @@ def _sampled(mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: 
     claim = mechanism.guarantee(epsilon)
     assert claim is not None
     finding = monte_carlo(mechanism, epsilon, texts, alpha=alpha, seed=seed)
-    if finding.verdict == NOT_REFUTED and claim.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT):
+    if finding.verdict == NOT_REFUTED and claim.granularity in WHOLE:
         finding = replace(finding, reason="; ".join(filter(None, (finding.reason, _NOT_LONGER))))
     p = noise_p_value(mechanism, epsilon, texts, seed)
     if p is None:
@@ -166,14 +216,7 @@ def exact(
     """The largest excess over all pairs of these texts, each of one unit (or n with one law), and all outputs."""
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
         raise TypeError("an exact check needs the mechanism's laws and inputs")
-    laws = mechanism.laws(texts)
-    own, units = one_law_each(laws)
-    rows, place = np.unique(own, return_inverse=True)
-    table = np.empty((len(rows), laws.outputs))
-    for start in range(0, len(rows), laws.chunk()):
-        part = rows[start : start + laws.chunk()]
-        (table[start : start + len(part)],) = laws.log_probabilities(part, [epsilon])
-    table = np.maximum(table, _NEVER, out=table)[place]
+    table, units = _log_laws(mechanism, epsilon, texts)
     best, largest, pair, covered = -math.inf, 0.0, (0, 0), 0
     for start in range(0, len(texts), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(texts)))
@@ -211,6 +254,18 @@ def exact(
     if finding.verdict == VIOLATED and claim and claim.delta:
         return _with_delta(mechanism, finding, texts=texts, laws=table, delta=claim.delta)
     return finding
+
+
+def _log_laws(mechanism: HasLaws, epsilon: float, texts: Sequence[str]) -> tuple[NDArray[np.float64], int]:
+    """The log-laws [texts, outputs], and how many units of each text have them."""
+    laws = mechanism.laws(texts)
+    own, units = one_law_each(laws)
+    rows, place = np.unique(own, return_inverse=True)
+    table = np.empty((len(rows), laws.outputs))
+    for start in range(0, len(rows), laws.chunk()):
+        part = rows[start : start + laws.chunk()]
+        (table[start : start + len(part)],) = laws.log_probabilities(part, [epsilon])
+    return np.maximum(table, _NEVER, out=table)[place], units
 
 
 def _with_delta(

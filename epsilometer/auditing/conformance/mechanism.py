@@ -17,7 +17,7 @@ from epsilometer.auditing.trials.memory import memory
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import mechanism as powers
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import Granularity, Guarantee
+from epsilometer.core.guarantees import WHOLE, Granularity, Guarantee
 from epsilometer.core.mechanism import (
     HasDistance,
     HasInputs,
@@ -228,14 +228,14 @@ class _Checks:
             if claim is not None:
                 return f"guarantee({wrong:g}) claims something; raise a ValueError, as Guarantee(epsilon, ...) does"
         grid = [self.epsilon * factor for factor in (0.25, 0.5, 1, 2, 4)]
-        claims = [claim.epsilon for claim in map(self.mechanism.guarantee, grid) if claim is not None]
+        claims = [claim.size for claim in map(self.mechanism.guarantee, grid) if claim is not None]
         if claims != sorted(claims):
-            return f"the claimed epsilon falls somewhere among {', '.join(f'{e:g}' for e in grid)}; say more at more"
+            return f"what is claimed falls somewhere among {', '.join(f'{e:g}' for e in grid)}; say more at more"
         return None
 
     def _granularity(self) -> str | None:
         claim = self.mechanism.guarantee(self.epsilon)
-        whole = claim is None or claim.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT)
+        whole = claim is None or claim.granularity in WHOLE
         if claim is None or (whole and claim.metric is None) or isinstance(self.mechanism, HasDistance):
             return None
         unit = claim.metric or claim.granularity.value

@@ -247,6 +247,10 @@ def claim_checked(group: Group, losses: PairLosses) -> dict[str, Any]:
     if guarantee is None:
         return columns | {"verdict": NO_CLAIM}
     columns["claimed_delta"] = guarantee.delta
+    if guarantee.curve is not None:  # what follows from it at LEVELS: enough to break it, and not to keep it
+        allowed = guarantee.curve.delta(LEVELS) * (1 + 1e-9) + 1e-12
+        broken = bool((losses.delta.low[places] > allowed).any())
+        return columns | {"verdict": VIOLATED if broken else NOT_CHECKED}
     covered = np.isfinite(claims)
     if not covered.any():
         return columns | {"verdict": NOT_CHECKED}

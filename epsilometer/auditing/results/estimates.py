@@ -29,6 +29,7 @@ from epsilometer.auditing.claims.verdicts import (
     trials_needed,
     verdict,
 )
+from epsilometer.auditing.curves import rates
 from epsilometer.auditing.estimation.abstention import worst_output
 from epsilometer.auditing.estimation.posteriors import averaged, departure
 from epsilometer.auditing.estimation.roc import rate
@@ -78,8 +79,9 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
     `strongest` is that of the attack with most successes among those that see only what is released, at level alpha / m
     for m such attacks; it is left out if there are none. `strongest_inside` is the same over all attacks. `best_attack`
     names the attack that was chosen. The `worst_output` of these rows is the largest of any of the m attacks, at the
-    same level; their deltas at 4 nats are of the attack that did best on the first half of the trials. prior: the
-    probabilities of the slots, as in `Design`; with a prior there is neither.
+    same level; their `delta_at_4_low` is of the attack that did best on the first half of the trials, and their
+    `delta_at_4_high` bounds all m of them. prior: the probabilities of the slots, as in `Design`; with a prior there is
+    neither.
     """
     return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
 
@@ -114,6 +116,12 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
         posteriors = attacked.guesses[of].posteriors
         return None if posteriors is None else departure(own[of].successes, posteriors)
 
+    @cache
+    def tested(of: str, expected: float) -> float:
+        if stated.curve is None or prior is not None:
+            return p_value(own[of].successes, count, expected)
+        return rates.p_value(Scored(right[of], attacked.guesses[of].scores), stated.curve, candidates)
+
     def row(name: str, among: Sequence[str], figures: Estimate) -> dict[str, Any]:
         of = max(among, key=lambda attack: own[attack].successes)
         columns = seen(of, tuple(among), figures.alpha)
@@ -135,7 +143,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
             "equal_loss": proved(columns["equal_successes"], equals, figures.alpha).loss if equals else None,
             "covered": covered,
             "expected": expected,
-            "p_value": None if expected is None else p_value(figures.successes, count, expected),
+            "p_value": None if expected is None else tested(of, expected),
         }
 
     table = [row(name, [name], figures) for name, figures in own.items()]
@@ -168,7 +176,7 @@ def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> flo
 
 
 def _tail(attacked: Attacked, among: Sequence[str], alpha: float | None) -> dict[str, float | None]:
-    """Between what delta at 4 nats lies by the attack that did best on the first half of the trials; alpha: if any."""
+    """The bounds of `tail.ends` by these attacks, null where not testable; alpha: None for null."""
     trials, guesses = attacked.trials, [attacked.guesses[name] for name in among]
     scored = [Scored(guess.slots == trials.target, guess.scores) for guess in guesses]
     both = None if alpha is None else ends(scored, trials.candidates.shape[1], alpha)

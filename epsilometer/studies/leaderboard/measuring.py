@@ -184,7 +184,7 @@ def claim_class(mechanism: Mechanism, epsilon: float) -> str:
         return NO_CLAIM
     if claim.granularity != Granularity.DOCUMENT or claim.metric is not None:
         return METRIC
-    return APPROXIMATE if claim.delta else PURE
+    return APPROXIMATE if claim.delta or claim.curve is not None else PURE
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,89 @@
+"""The worst case of a claim in zCDP, Renyi or GDP, by laws: all orders or levels, between all pairs of inputs.
+
+For laws P and Q on finitely many outputs, K(a) = ln sum P^a Q^(1 - a) is (a - 1) times the Renyi divergence of order a.
+It is convex, K(1) = 0 where Q covers P, and K(a) <= (a - 1) L for the largest loss L.
+
+- **zCDP** claims K(a) <= rho a (a - 1) for every a > 1. From a = L / rho on it holds. Below, an interval of orders is
+  settled where the chord of K exceeds the claim nowhere by more than a 100,000th of it, as K lies below its chord; else
+  it is halved, and a violation shows at its middle.
+- **Renyi** claims K(a) <= (a - 1) epsilon at its order; divergences do not fall with the order, so all smaller orders
+  follow.
+- **GDP** claims P(S) <= Phi(Phi^-1(Q(S)) + mu) for every S. The best sets are those of the largest ratios. The curve
+  through them is linear between two of them, and Phi(Phi^-1(x) + mu) concave, so they alone need to be compared.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, ndtri
+
+from epsilometer.core.curves import Curve, Gdp, Renyi, Zcdp
+
+ROUNDING = 1e-9  # relative to what is claimed, and absolute
+_BETWEEN = 1e-5  # of what is claimed: an excess between two orders that is not looked for
+_NEVER = -1e299  # a logarithm that stands for that of 0
+
+Array = NDArray[np.float64]
+
+
+def needed(curve: Curve, p: Array, q: Array) -> float:
+    """The least rho, divergence at the order or mu that holds of log-laws p against q [outputs]; one direction.
+
+    Of zCDP: the largest found where the claim is violated, else at most what is claimed.
+    """
+    p, q = (np.where(law < _NEVER, -np.inf, law) for law in (p, q))
+    if np.array_equal(p, q):
+        return 0.0
+    seen = p > -np.inf
+    if isinstance(curve, Gdp):
+        return _mu(p, q)
+    if (q[seen] == -np.inf).any():
+        return math.inf
+    p, q = p[seen], q[seen]
+    if isinstance(curve, Renyi):
+        return max(0.0, _cumulant(p, q, curve.order) / (curve.order - 1))
+    return _rho(curve, p, q)
+
+
+def _rho(curve: Zcdp, p: Array, q: Array) -> float:
+    """The largest K(a) / (a (a - 1)) met, until every interval of orders is settled or the claim is violated."""
+    last = max(2.0, float((p - q).max()) / curve.rho)
+    slack = curve.rho * (1 + ROUNDING) + ROUNDING
+
+    def ratio(order: float, value: float) -> float:
+        return value / (order * (order - 1))
+
+    ends = [(1.0, 0.0), (last, _cumulant(p, q, last))]
+    largest, open_intervals = ratio(*ends[1]), [(ends[0], ends[1])]
+    while open_intervals and largest <= slack:
+        (a, low), (b, high) = open_intervals.pop()
+        # The chord less the claim, rho x (x - 1), is concave: largest where the slopes are equal, or at an end.
+        slope = (high - low) / (b - a)
+        at = min(max((slope / curve.rho + 1) / 2, a), b)
+        if low + slope * (at - a) <= curve.rho * at * (at - 1) * (1 + _BETWEEN) + ROUNDING:
+            continue
+        middle = (a + b) / 2
+        value = _cumulant(p, q, middle)
+        largest = max(largest, ratio(middle, value))
+        open_intervals += [((a, low), (middle, value)), ((middle, value), (b, high))]
+    return largest
+
+
+def _mu(p: Array, q: Array) -> float:
+    order = np.argsort(-(np.where(p == -np.inf, -np.inf, p) - np.where(q == -np.inf, -1e308, q)), kind="stable")
+    here, there = np.exp(p[order]), np.exp(q[order])
+    right, wrong = here.cumsum()[:-1], there.cumsum()[:-1]
+    missed, rejected = here[::-1].cumsum()[::-1][1:], there[::-1].cumsum()[::-1][1:]
+    with np.errstate(invalid="ignore"):
+        first = np.where(right < 0.5, ndtri(np.minimum(right, 1)), -ndtri(np.minimum(missed, 1)))
+        second = np.where(wrong < 0.5, ndtri(np.minimum(wrong, 1)), -ndtri(np.minimum(rejected, 1)))
+        each = first - second
+    each = each[~np.isnan(each)]  # no set, or all outputs
+    return max(0.0, float(each.max(initial=0.0)))
+
+
+def _cumulant(p: Array, q: Array, order: float) -> float:
+    return float(logsumexp(order * p + (1 - order) * q))

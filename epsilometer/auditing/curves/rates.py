@@ -1,0 +1,52 @@
+"""A claim in zCDP, Renyi or GDP against an attack's confident guesses: one pair of rates, held against every level.
+
+Let a be the rate of right guesses with a score of at least some threshold, and b that of wrong ones. Where delta(c) is
+what the claim allows at level c, a <= e^c b / (k - 1) + delta(c) for every c (`estimation/tail.py`). Once a has a lower
+and b an upper bound, these inequalities follow from both, so that no level costs confidence. The threshold is learnt on
+the first half of the trials, both rates are bounded on the second. The curve follows from a claim in zCDP or Renyi and
+does not imply it, so that what attacks do not refute may still be false.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from epsilometer.auditing.estimation.tail import Scored, thresholds
+from epsilometer.core.curves import LEVELS, Curve
+
+_LEAST = 1e-30  # p-values are not told apart below
+_HALVINGS = 30  # of the logarithm of a p-value
+
+
+def p_value(scored: Scored, curve: Curve, candidates: int) -> float:
+    """How likely such rates are at most under the claim: the least error at which their bounds break it."""
+    trials = len(scored.right)
+    if trials < 2:
+        return 1.0
+    first, second = scored.part(slice(trials // 2)), scored.part(slice(trials // 2, trials))
+    allowed = curve.delta(LEVELS)
+    values = [float(value) for value in thresholds(first)]
+    seen = [_p_value(*first.beyond(value), len(first.right), candidates, allowed=allowed) for value in values]
+    best = values[int(np.argmin(seen))]
+    return _p_value(*second.beyond(best), len(second.right), candidates, allowed=allowed)
+
+
+def _p_value(hits: int, misses: int, trials: int, candidates: int, *, allowed: NDArray[np.float64]) -> float:
+    def broken(error: float) -> bool:
+        low = float(betaincinv(hits, trials - hits + 1, error / 2)) if hits else 0.0
+        high = float(betaincinv(misses + 1, trials - misses, 1 - error / 2)) if misses < trials else 1.0
+        return low > float((allowed + np.exp(LEVELS) * high / (candidates - 1)).min())
+
+    if not broken(1.0):
+        return 1.0
+    if broken(_LEAST):
+        return _LEAST
+    low, high = math.log(_LEAST), 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if broken(math.exp(middle)) else (middle, high)
+    return math.exp(high)

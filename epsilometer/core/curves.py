@@ -1,0 +1,171 @@
+"""Claims that no single epsilon states: zero-concentrated, Renyi and Gaussian differential privacy. Losses are in nats.
+
+Each bounds delta at every level c: P(M(x) in S) <= e^c P(M(x') in S) + delta(c). For a Renyi divergence of order a of
+at most D, by Canonne, Kamath and Steinke 2020 ("The discrete Gaussian for differential privacy", proposition 12),
+
+    delta(c) = e^((a - 1)(D - c)) (1 - 1/a)^a / (a - 1),
+
+for zCDP the least over a grid of orders, D being rho a (Bun and Steinke 2016). For mu-GDP, by Dong, Roth and Su 2022
+("Gaussian differential privacy", corollary 2.13),
+
+    delta(c) = Phi(mu / 2 - c / mu) - e^c Phi(-mu / 2 - c / mu).
+
+The curve follows from a claim in zCDP or Renyi, and does not imply it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+
+Array = NDArray[np.float64]
+
+LEVELS = np.concatenate([[0.0], np.geomspace(1e-3, 100.0, 400)])  # of which any bounds what an adversary reaches
+_ORDERS = 1 + np.geomspace(1e-3, 1e4, 400)  # any gives a delta that holds
+
+
+@dataclass(frozen=True)
+class Renyi:
+    """The Renyi divergence of this order between neighbours is at most epsilon, in either direction (Mironov 2017)."""
+
+    order: float
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        if not (self.order > 1 and math.isfinite(self.order)):
+            raise UserError(f"a Renyi order must be a finite number > 1, got {self.order}")
+        _check("a Renyi epsilon", self.epsilon)
+
+    @property
+    def size(self) -> float:
+        """The number that the claim is about."""
+        return self.epsilon
+
+    def delta(self, levels: Array) -> Array:
+        """The delta that holds at each level."""
+        return _delta_of_orders(np.array([self.order]), np.array([self.epsilon]), levels)
+
+    @property
+    def unit(self) -> str:
+        """The unit of `size`, for a sentence."""
+        return "nats of Renyi divergence"
+
+    def describe(self) -> str:
+        """The claim in a few words."""
+        return f"Renyi {self.epsilon:g} at order {self.order:g}"
+
+
+@dataclass(frozen=True)
+class Zcdp:
+    """The Renyi divergence of every order a > 1 between neighbours is at most rho a (Bun and Steinke 2016)."""
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        _check("rho", self.rho)
+
+    @property
+    def size(self) -> float:
+        """The number that the claim is about."""
+        return self.rho
+
+    def delta(self, levels: Array) -> Array:
+        """The delta that holds at each level."""
+        return _delta_of_orders(_ORDERS, self.rho * _ORDERS, levels)
+
+    @property
+    def unit(self) -> str:
+        """The unit of `size`, for a sentence."""
+        return "of rho"
+
+    def describe(self) -> str:
+        """The claim in a few words."""
+        return f"zCDP rho {self.rho:g}"
+
+
+@dataclass(frozen=True)
+class Gdp:
+    """Neighbours are told apart no better than N(0, 1) and N(mu, 1) (Dong, Roth and Su 2022)."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        _check("mu", self.mu)
+
+    @property
+    def size(self) -> float:
+        """The number that the claim is about."""
+        return self.mu
+
+    def delta(self, levels: Array) -> Array:
+        """The delta that holds at each level."""
+        mu = self.mu
+        both = [(_below(mu / 2 - c / mu), _below(-mu / 2 - c / mu), c) for c in np.atleast_1d(levels).tolist()]
+        return np.array([max(0.0, here - (math.exp(c) * there if there else 0.0)) for here, there, c in both])
+
+    @property
+    def unit(self) -> str:
+        """The unit of `size`, for a sentence."""
+        return "of mu"
+
+    def describe(self) -> str:
+        """The claim in a few words."""
+        return f"GDP mu {self.mu:g}"
+
+
+Curve = Zcdp | Renyi | Gdp
+
+
+_KINDS: dict[str, type[Zcdp] | type[Renyi] | type[Gdp]] = {"zcdp": Zcdp, "renyi": Renyi, "gdp": Gdp}
+
+
+def plain(curve: Curve) -> dict[str, Any]:
+    """The curve as data for JSON, from which `of_plain` makes it."""
+    (kind,) = (name for name, of in _KINDS.items() if isinstance(curve, of))
+    return {"kind": kind, **asdict(curve)}
+
+
+def of_plain(data: Mapping[str, Any]) -> Curve:
+    """The curve that `plain` was given."""
+    return _KINDS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})
+
+
+def largest_rate(curve: Curve, wrong: float) -> float:
+    """The largest probability of a set under a neighbour that the curve allows, given its probability under the other.
+
+    The least of delta(c) + e^c wrong over LEVELS: each level bounds it, so one pair of rates is held against all.
+    """
+    return min(1.0, float((curve.delta(LEVELS) + np.exp(LEVELS) * wrong).min()))
+
+
+def largest_success(curve: Curve, candidates: int) -> float:
+    """The largest success probability of guessing among equally likely candidates that the curve allows.
+
+    The least of (e^c + (k - 1) delta(c)) / (e^c + k - 1) over LEVELS.
+    """
+    odds = np.exp(LEVELS)
+    return min(1.0, float(((odds + (candidates - 1) * curve.delta(LEVELS)) / (odds + candidates - 1)).min()))
+
+
+def _delta_of_orders(orders: Array, divergences: Array, levels: Array) -> Array:
+    logs = (orders - 1) * (divergences - np.atleast_1d(levels)[:, None])
+    logs = logs + orders * np.log1p(-1 / orders) - np.log(orders - 1)
+    least: Array = np.exp(np.minimum(logs.min(axis=1), 0.0))
+    return least
+
+
+def _below(x: float) -> float:
+    """Phi(x), to full relative accuracy in the tail."""
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
+def _check(name: str, value: float) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise UserError(f"{name} must be a finite number > 0, got {value}")
