@@ -56,6 +56,7 @@ from scipy.stats import binom
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.successes import Estimate, below_chance, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
+from epsilometer.auditing.trials.answers import Answers
 from epsilometer.core.errors import UserError
 
 MANY = 10_000_000_000  # rewrites, more than anybody makes
@@ -157,7 +158,8 @@ class Judged:
     the rates seen, of a kind the share that survived. precision: of a kind, the number of masked runs of words, the
     share of them that touch an identifier, None where there are none, and its interval; None of what is no kind.
     unrefuted: of what a stated law shows, how many rewrites did not refute it; 0 of what was counted. turned: whether
-    it was right less often than by chance (`below_chance`), so that it cannot pass. of_texts: of each trial the text
+    it was right less often than by chance (`below_chance`), so that it cannot pass. unanswered: whether it passed on
+    rewrites some of which a service did not give, so that it is undecided. of_texts: of each trial the text
     and whether it was named, inferred or linked rightly, or its identifier survived.
     """
 
@@ -171,16 +173,21 @@ class Judged:
     precision: tuple[int, float | None, float | None, float | None] | None = None
     unrefuted: int = 0
     turned: bool = False
+    unanswered: bool = False
     of_texts: Sequence[tuple[str, bool]] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """status: PASSED, LEAKS_MORE or UNDECIDED; trials: at the end; attacks: one by one, the one that decided first."""
+    """status: PASSED, LEAKS_MORE or UNDECIDED; trials: at the end; attacks: one by one, the one that decided first.
+
+    answers: counts of the rewrites that were judged.
+    """
 
     status: str
     trials: int
     attacks: Sequence[Judged]
+    answers: Answers = Answers()
 
 
 Measure = Callable[[int, int], Sequence[int | Sure]]

@@ -23,6 +23,7 @@ from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.results.losses import Losses
 from epsilometer.auditing.schemas import AUDIT, BY_RATES, BY_TEXT
+from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials, of_all, sample, variety
@@ -41,12 +42,13 @@ from epsilometer.core.attack import sees as seen_by
 from epsilometer.core.component import IDENTIFICATION, build, by_name, described, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.extras import installed
-from epsilometer.core.guarantees import check_epsilons, stored
+from epsilometer.core.guarantees import check_epsilons, restored, stored
 from epsilometer.core.likelihood import computed
 from epsilometer.core.mechanism import (
     TEXT,
     FunctionMechanism,
     Mechanism,
+    Repeated,
     RewriteFunction,
     Rewrites,
     budgets,
@@ -322,6 +324,10 @@ def attacked(
     texts, candidates = pool.texts, trials.candidates
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
     counts, left = np.array([len(words(text)) for text in texts]), unread(mechanism, texts)
+    tally = Tally()
+    for epsilon, output in rewrites.items():
+        tally.add(epsilon, output, Repeated(texts, trials.source))
+    tally.say()
     fits = law_fit(mechanism, texts, trials.source, list(rewrites.values()), epsilons=list(rewrites))
     fit_p = dict(zip(rewrites, fits, strict=True))
     guesses = _guesses(pool, trials, rewrites, applied, mechanism=mechanism, design=design)
@@ -351,7 +357,8 @@ def attacked(
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in rows if row["attack"] not in repeated]
     on_texts = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share, **variety(candidates)}
-    table = pl.DataFrame([row | on_texts for row in shown], schema=dict(AUDIT), orient="row")
+    rows = [row | on_texts | tally.at(restored(row["epsilon"])).columns for row in shown]
+    table = pl.DataFrame(rows, schema=dict(AUDIT), orient="row")
     checked = worst_cases(None, []) if worst is None else worst
     losses = Losses(judged(table.sort("epsilon", maintain_order=True), checked))
     losses.by_text = _by_text(guesses, trials)

@@ -82,12 +82,14 @@ class Rewrites:
              the mechanism has no units.
     latents: the vectors behind each text; None where the mechanism has none.
     outcomes: what an anonymiser says of each text; None for other mechanisms.
+    flaws:   uint8 [n], the `Flaw` of each answer of a service; None where no service answers.
     """
 
     texts: Sequence[str]
     units: Ragged | None = None
     latents: Latents | None = None
     outcomes: Outcomes | None = None
+    flaws: NDArray[np.uint8] | None = None
 
     def take(self, rows: NDArray[np.integer]) -> Rewrites:
         """Returns those of these rows [m], in their order."""
@@ -98,6 +100,7 @@ class Rewrites:
             None if self.units is None else self.units.take(rows),
             None if self.latents is None else Latents(self.latents.before[rows], self.latents.after[rows]),
             None if self.outcomes is None else self.outcomes.take(rows),
+            flaws=None if self.flaws is None else self.flaws[rows],
         )
 
 

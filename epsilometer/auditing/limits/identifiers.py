@@ -41,7 +41,7 @@ class Kinds:
     def judge(self, of: Subject, budget: int, *, tests: int, errors: Errors) -> tuple[list[Judged], int]:
         count = self._count(budget, tests, errors)
         trials = [trial for kind in self.kinds for trial in self._identified.trials(kind, count, of.design.seed)]
-        (rewrites,) = rewritten(of.mechanism, trials, [of.epsilon], of.design.seed)
+        (rewrites,) = rewritten(of.mechanism, trials, [of.epsilon], of.design.seed, tally=of.tally)
         limit, judged = RateLimit(self.rate, "the largest share allowed to survive"), []
         for kind in self.kinds:
             some = [(trial, new) for trial, new in zip(trials, rewrites, strict=True) if trial.kind == kind]

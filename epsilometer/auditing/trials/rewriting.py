@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.auditing.trials.answers import Tally
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Latents, Mechanism, Repeated, Rewrites, RewritesGrid, TakesRepeated, wants_all
 from epsilometer.core.outcomes import FOUND, Outcomes
@@ -31,16 +32,26 @@ class Block:
 
 @dataclass(frozen=True)
 class Job:
-    """What to rewrite: text source[t] for each trial t, at each epsilon with its own streams (noises)."""
+    """What to rewrite: text source[t] for each trial t, at each epsilon with its own streams (noises).
+
+    tally: counts the rewrites that `rewrite_blocks` and `rewrite_all` return.
+    """
 
     texts: Sequence[str]
     source: NDArray[np.integer]
     epsilons: Sequence[float]
     noises: Sequence[Noise]
+    tally: Tally = field(default_factory=Tally, compare=False)
 
     def run(self, mechanism: Mechanism, rows: NDArray[np.int64]) -> Block:
         """Returns the rewrites of these trials [n]. Raises UserError for output that breaks a mechanism's rules."""
         return Block(rows, self.rewrites(mechanism, rows))
+
+    def count(self, rewrites: Sequence[Rewrites], rows: NDArray[np.int64] | slice) -> None:
+        """Add the rewrites of these trials, one `Rewrites` per epsilon, to the tally."""
+        sources = Repeated(self.texts, self.source[rows])
+        for epsilon, output in zip(self.epsilons, rewrites, strict=True):
+            self.tally.add(epsilon, output, sources)
 
     def rewrites(self, mechanism: Mechanism, rows: NDArray[np.int64] | slice) -> list[Rewrites]:
         """Returns the rewrites of these trials, one `Rewrites` per epsilon, as `run`.
@@ -69,7 +80,9 @@ def rewrite_blocks(
     in the same order, whatever their size. `build` makes the mechanism: in this process, or once in each worker.
     """
     parts = slices(job.source, block, engine.workers)
-    yield from run(partial(_rewriter, build, job), parts, engine, "rewrite")
+    for done in run(partial(_rewriter, build, job), parts, engine, "rewrite"):
+        job.count(done.rewrites, done.rows)
+        yield done
 
 
 def _rewriter(build: Callable[[], Mechanism], job: Job) -> Callable[[NDArray[np.int64]], Block]:
@@ -83,7 +96,9 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
     """
     if isinstance(mechanism, TakesRepeated):  # which is done before its time could be told
         parts = (slice(start, start + BLOCK) for start in range(0, len(job.source), BLOCK))
-        return _by_epsilon([job.rewrites(mechanism, part) for part in parts])
+        whole = _by_epsilon([job.rewrites(mechanism, part) for part in parts])
+        job.count(whole, slice(None))
+        return whole
     if paced and not wants_all(mechanism):
         blocks = list(_paced(mechanism, job))
     else:
@@ -111,7 +126,9 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
             # At least one trial, and the trials after it that cost nothing more.
             end = int(np.searchsorted(done, max(done[begin] + pace.next, done[begin + 1]), side="right")) - 1
             pace.begin(done[end] - done[begin])
-            yield job.run(mechanism, order[begin:end])
+            block = job.run(mechanism, order[begin:end])
+            job.count(block.rewrites, block.rows)
+            yield block
             pace.end()
             begin = end
 
@@ -204,11 +221,13 @@ def _join(parts: Sequence[Rewrites]) -> Rewrites:
     units = [part.units for part in parts if part.units is not None]
     latents = [part.latents for part in parts if part.latents is not None]
     outcomes = [part.outcomes for part in parts if part.outcomes is not None]
+    flaws = [part.flaws for part in parts if part.flaws is not None]
     return Rewrites(
         _join_texts([part.texts for part in parts]),
         Ragged.join(units) if len(units) == len(parts) else None,
         _join_latents(latents) if len(latents) == len(parts) else None,
         Outcomes.join(outcomes) if len(outcomes) == len(parts) else None,
+        flaws=np.concatenate(flaws) if len(flaws) == len(parts) else None,
     )
 
 
