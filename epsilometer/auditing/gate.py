@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from epsilometer.auditing.calibration.search import fresh_batches, fresh_guesses
 from epsilometer.auditing.estimation.successes import Estimate, estimate
 from epsilometer.auditing.estimation.tail import Scored, threshold
-from epsilometer.auditing.gate_statistics import STANDARD as STANDARD_ERRORS
 from epsilometer.auditing.gate_statistics import (
     LEAKS_MORE,
     PASSED,
@@ -32,6 +31,7 @@ from epsilometer.auditing.gate_statistics import (
     limit_of_increase,
     verdict_of,
 )
+from epsilometer.auditing.gate_statistics import STANDARD as STANDARD_ERRORS
 from epsilometer.auditing.identifiers.surviving import Identified
 from epsilometer.auditing.limits.identifiers import Kinds
 from epsilometer.auditing.limits.subject import Counted, Subject
@@ -230,8 +230,8 @@ def _attacked(
     of_texts: dict[str, list[tuple[str, bool]]] = {name: [] for name in of.attacks}
 
     def measure(first: int, count: int) -> list[int | Sure]:
+        _check_missing(of.tally.total, rules.budget, rules.max_missing)  # no further rewrites can change that
         every = guesses(of.epsilon, first, count, range(len(of.attacks)))
-        _check_missing(of.tally.total, rules.budget, rules.max_missing)
         for name, each in zip(of.attacks, every, strict=True):
             texts = (of.pool.texts[i] for i in each.source.tolist())
             of_texts[name] += zip(texts, each.right.tolist(), strict=True)

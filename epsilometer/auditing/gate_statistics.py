@@ -56,7 +56,7 @@ from scipy.stats import binom
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.successes import Estimate, below_chance, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
-from epsilometer.auditing.trials.answers import Answers
+from epsilometer.auditing.trials.answers import NONE, Answers
 from epsilometer.core.errors import UserError
 
 MANY = 10_000_000_000  # rewrites, more than anybody makes
@@ -187,7 +187,7 @@ class Verdict:
     status: str
     trials: int
     attacks: Sequence[Judged]
-    answers: Answers = Answers()
+    answers: Answers = NONE
 
 
 Measure = Callable[[int, int], Sequence[int | Sure]]

@@ -140,9 +140,12 @@ def distinct(texts: Iterable[str]) -> list[str]:
     if not isinstance(texts, Iterable):
         raise UserError(f"texts must be a list of strings, got {described(texts)}; pass [text, ...]")
     texts = list(texts)  # a generator is read once
-    wrong = next((t for t in texts if not isinstance(t, str)), None)
-    if wrong is not None or None in texts:
-        raise UserError(f"every text must be a string, got {type(wrong).__name__}")
+    wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
+    if wrong is not None:
+        kind = type(texts[wrong]).__name__
+        raise UserError(
+            f"text {wrong + 1:,} of {len(texts):,} is {kind}, where a string is due; leave it out, or give its text"
+        )
     unique = list(dict.fromkeys(texts))
     if not unique:
         raise UserError("there are no texts; give at least as many as a candidate set needs")

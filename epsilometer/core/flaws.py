@@ -10,7 +10,7 @@ from enum import IntFlag
 
 _WITHHELD = ("content_filter", "refusal", "safety")
 _TRUNCATED = ("length", "max_tokens")
-_REASONING = re.compile(r"<think>.*?(</think>|\Z)|\A.*?</think>", re.DOTALL)
+_REASONING = re.compile(r"<think>.*?(</think>|\Z)|\A((?!<think>).)*?</think>", re.DOTALL)
 
 
 class Flaw(IntFlag):

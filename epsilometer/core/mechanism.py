@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core.between import Between
 from epsilometer.core.component import build, described, find
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, raised_on
 from epsilometer.core.guarantees import NO_BUDGET, Guarantee, at_budget, check_epsilons
 from epsilometer.core.laws import Laws
 from epsilometer.core.outcomes import Outcomes
@@ -460,7 +460,14 @@ class FunctionMechanism:
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One call a text, each with a generator of its own."""
         budget = [epsilon] if self.has_budget else []
-        return Rewrites([self.function(text, *budget, noise.generator(i)) for i, text in enumerate(texts)])
+        rewrites = []
+        for i, text in enumerate(texts):
+            try:
+                rewrites.append(self.function(text, *budget, noise.generator(i)))
+            except Exception as error:
+                raised_on(error, i)
+                raise
+        return Rewrites(rewrites)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Nothing is claimed."""

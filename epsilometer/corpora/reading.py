@@ -12,7 +12,7 @@ import polars as pl
 
 from epsilometer.core import tables
 from epsilometer.core.component import module
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, by_number
 from epsilometer.core.file_names import listed, no_column
 from epsilometer.core.tables import Schema
 from epsilometer.corpora import annotated, files, hub
@@ -82,8 +82,11 @@ def read(
             raise no_column(source, f"{kind} column", column, raw.columns)
     for column in texts:
         check_strings(raw, column, str(source))
-    if split and (missing := raw[split].null_count()):
-        raise UserError(f"{source}: {missing} rows have no value in the split column {split!r}; fill it in")
+    if split and (missing := (raw[split].is_null().arg_true() + 1).to_list()):
+        raise UserError(
+            f"{source}: the split column {split!r} has no value in {by_number('row', missing)} of {len(raw):,}; "
+            "fill it in"
+        )
     return raw.select(
         pl.concat_str(texts, separator="\n", ignore_nulls=True).alias("text")
         if len(texts) > 1
@@ -123,7 +126,7 @@ def check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
         lacking = [row for row, text in enumerate(raw[side], start=1) if not words(text or "")]
         if lacking:
             raise UserError(
-                f"{place}: {listed(lacking[:3], 'row')}{' and more' if len(lacking) > 3 else ''} of {len(raw)} "
+                f"{place}: {by_number('row', lacking)} of {len(raw)} "
                 f"{'has' if len(lacking) == 1 else 'have'} no word in {side!r}, and a pair needs both sides; leave "
                 "them out, or fill them in"
             )

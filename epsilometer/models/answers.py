@@ -93,7 +93,8 @@ class Store:
         with self._lock, self._database:
             self._database.execute(
                 "INSERT OR REPLACE INTO completions "
-                "(question, revision, source, text, prompt_tokens, completion_tokens, flaws) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "(question, revision, source, text, prompt_tokens, completion_tokens, flaws) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (key, answer.revision, source, answer.text, *tokens, int(answer.flaws)),
             )
 

@@ -1,6 +1,7 @@
 """Counts of rewrites that are none: withheld, truncated, empty, or the same for every text.
 
-Attacks learn nothing from such a rewrite, so it lowers every loss. Each audit counts them and says so beside its result.
+Attacks learn nothing from such a rewrite, so it lowers every loss. Each audit counts them, and says so beside its
+result.
 """
 
 from __future__ import annotations
@@ -127,6 +128,9 @@ def _some(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(texts[:1] if other is None else (texts[0], other))
 
 
+NONE = Answers()
+
+
 class Tally:
     """Counts of rewrites by epsilon, as they are made."""
 
@@ -139,12 +143,12 @@ class Tally:
 
     def at(self, epsilon: float) -> Answers:
         """The counts at an epsilon."""
-        return self._by_epsilon.get(stored(epsilon), Answers())
+        return self._by_epsilon.get(stored(epsilon), NONE)
 
     @property
     def total(self) -> Answers:
         """The counts over all epsilons."""
-        return sum(self._by_epsilon.values(), Answers())
+        return sum(self._by_epsilon.values(), NONE)
 
     def say(self) -> None:
         """Print what is remarkable at each epsilon."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.auditing.trials.answers import Tally
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, name_text
 from epsilometer.core.mechanism import Latents, Mechanism, Repeated, Rewrites, RewritesGrid, TakesRepeated, wants_all
 from epsilometer.core.outcomes import FOUND, Outcomes
 from epsilometer.core.ragged import Ragged
@@ -64,10 +64,14 @@ class Job:
         def shown() -> Sequence[str]:
             return private if isinstance(mechanism, TakesRepeated) else list(private)
 
-        if isinstance(mechanism, RewritesGrid):
-            return [_own(output, private) for output in mechanism.rewrite_grid(shown(), self.epsilons, streams)]
-        at = zip(self.epsilons, streams, strict=True)
-        return [_own(mechanism.rewrite(shown(), epsilon, noise), private) for epsilon, noise in at]
+        try:
+            if isinstance(mechanism, RewritesGrid):
+                return [_own(output, private) for output in mechanism.rewrite_grid(shown(), self.epsilons, streams)]
+            at = zip(self.epsilons, streams, strict=True)
+            return [_own(mechanism.rewrite(shown(), epsilon, noise), private) for epsilon, noise in at]
+        except Exception as error:
+            name_text(error, private.numbers, len(self.texts))
+            raise
 
 
 def rewrite_blocks(
@@ -165,16 +169,17 @@ def _length(job: Job, trials: int) -> int:
     return sum(len(job.texts[i]) + 1 for i in np.unique(job.source[:trials]))
 
 
-def _own(output: Rewrites, private: Sequence[str]) -> Rewrites:
+def _own(output: Rewrites, private: Repeated) -> Rewrites:
     """The output, checked, with texts that no later call changes."""
-    _check(output, len(private))
+    _check(output, private)
     if output.outcomes is not None:
         _check_outcomes(output.outcomes, output.texts, private)
     return replace(output, texts=list(output.texts)) if isinstance(output.texts, list) else output
 
 
-def _check(rewrites: Rewrites, expected: int) -> None:
+def _check(rewrites: Rewrites, private: Repeated) -> None:
     """Raises UserError for a mechanism's output that is not one string for each text."""
+    expected = len(private)
     if not isinstance(rewrites, Rewrites):
         raise UserError(
             f"a mechanism's rewrite(texts, epsilon, noise) must return epsilometer.core.mechanism.Rewrites(texts), got "
@@ -187,28 +192,51 @@ def _check(rewrites: Rewrites, expected: int) -> None:
     texts = rewrites.texts.texts if isinstance(rewrites.texts, Repeated) else rewrites.texts
     wrong = next((kind for kind in dict.fromkeys(map(type, texts)) if not issubclass(kind, str)), None)
     if wrong is not None:
-        raise UserError(
-            f"the mechanism returned {wrong.__name__} where a string is due; return '' for an empty rewrite"
-        )
+        at = _text(private, [type(text) is wrong for text in rewrites.texts])
+        raise UserError(f"the mechanism returned {wrong.__name__} for {at}, where a string is due; {_remedy(wrong)}")
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
+        at = _text(private, [not _encodes(text) for text in rewrites.texts])
         raise UserError(
-            "the mechanism returned half a character (a lone surrogate), which no file can hold; return whole ones"
+            f"the mechanism returned half a character (a lone surrogate) for {at}, which no file can hold; return "
+            "whole ones"
         ) from None
 
 
-def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Sequence[str]) -> None:
+def _text(private: Repeated, wrong: Sequence[bool]) -> str:
+    """The first text whose rewrite is wrong, by its number."""
+    return f"text {int(private.numbers[wrong.index(True)]) + 1:,} of {len(private.texts):,}"
+
+
+def _remedy(kind: type) -> str:
+    """The remedy for a rewrite of this type, which is no string."""
+    if kind is type(None):
+        return (
+            "where it fails on a text, let it raise the error, or leave the text out of the audit: an empty rewrite in "
+            "its place would count as perfectly hidden"
+        )
+    if hasattr(kind, "text") or "text" in getattr(kind, "__annotations__", {}):
+        return "return its .text"
+    return "return the rewrite alone, as a str"
+
+
+def _encodes(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Repeated) -> None:
     """Raises UserError if there is not one outcome for each text, or if an unchanged text is reported as changed."""
     if len(outcomes) != len(texts):
         raise UserError(
             f"the mechanism returned {len(outcomes)} outcomes for {len(texts)} texts; return exactly one for each"
         )
-    same = [i for i, (text, source) in enumerate(zip(texts, private, strict=True)) if text == source]
-    if any(outcomes.status[i] == FOUND or outcomes.changed[i] for i in same):
+    same = {i for i, (text, source) in enumerate(zip(texts, private, strict=True)) if text == source}
+    wrong = [i in same and bool(outcomes.status[i] == FOUND or outcomes.changed[i]) for i in range(len(texts))]
+    if any(wrong):
         raise UserError(
-            f"the mechanism released a text unchanged and calls it {FOUND!r}, or reports changed words for it; give "
-            "such texts another status, and 0 changed words"
+            f"the mechanism released {_text(private, wrong)} unchanged and calls it {FOUND!r}, or reports changed "
+            "words for it; give such texts another status, and 0 changed words"
         )
 
 
