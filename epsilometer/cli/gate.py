@@ -204,7 +204,7 @@ def gate(
     """Decide whether a mechanism leaks more than it may, on as few fresh trials as that takes.
 
     Prints three lines, and one more for each fault of the rewrites, such as answers that a service withheld. Ends with
-    0 (passed), 1 (it leaks more than a limit allows), 3 (undecided) or 2 (an error: of the input, or of what is judged).
+    0 (passed), 1 (it leaks more than a limit allows), 3 (undecided) or 2 (an error of the input, or of what is judged).
     """
     from epsilometer.auditing.gate import gate as judge
     from epsilometer.report import gate as formats

@@ -58,15 +58,15 @@ class Answers:
         truncated = (flaws & Flaw.TRUNCATED > 0) & ~withheld
         blank = np.array([not text.strip() for text in texts], bool)[numbers]
         empty = blank & ~withheld & ~truncated
-        given = np.full(count, rewrites.flaws is not None)
+        answered = np.full(count, rewrites.flaws is not None)
         if rewrites.outcomes is not None:
-            given |= np.array([status == UNUSABLE for status in rewrites.outcomes.status], bool)
+            answered |= np.array([status == UNUSABLE for status in rewrites.outcomes.status], bool)
         return cls(
             rewrites=count,
             withheld=int(withheld.sum()),
             truncated=int(truncated.sum()),
             empty=int(empty.sum()),
-            missing=int(((withheld | truncated | empty) & given).sum()),
+            missing=int(((withheld | truncated | empty) & answered).sum()),
             reasoning=int(np.array([holds_reasoning(text) for text in texts], bool)[numbers].sum()),
             apart=int((flaws & Flaw.REASONED > 0).sum()),
             sources=_some(sources),

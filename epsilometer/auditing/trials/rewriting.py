@@ -192,8 +192,9 @@ def _check(rewrites: Rewrites, private: Repeated) -> None:
     texts = rewrites.texts.texts if isinstance(rewrites.texts, Repeated) else rewrites.texts
     wrong = next((kind for kind in dict.fromkeys(map(type, texts)) if not issubclass(kind, str)), None)
     if wrong is not None:
-        at = _text(private, [type(text) is wrong for text in rewrites.texts])
-        raise UserError(f"the mechanism returned {wrong.__name__} for {at}, where a string is due; {_remedy(wrong)}")
+        refused = [type(text) is wrong for text in rewrites.texts]
+        at, remedy = _text(private, refused), _remedy(rewrites.texts[refused.index(True)])
+        raise UserError(f"the mechanism returned {wrong.__name__} for {at}, where a string is due; {remedy}")
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
@@ -209,16 +210,14 @@ def _text(private: Repeated, wrong: Sequence[bool]) -> str:
     return f"text {int(private.numbers[wrong.index(True)]) + 1:,} of {len(private.texts):,}"
 
 
-def _remedy(kind: type) -> str:
-    """The remedy for a rewrite of this type, which is no string."""
-    if kind is type(None):
+def _remedy(rewrite: object) -> str:
+    """The remedy for a rewrite that is no string."""
+    if rewrite is None:
         return (
             "where it fails on a text, let it raise the error, or leave the text out of the audit: an empty rewrite in "
             "its place would count as perfectly hidden"
         )
-    if hasattr(kind, "text") or "text" in getattr(kind, "__annotations__", {}):
-        return "return its .text"
-    return "return the rewrite alone, as a str"
+    return "return its .text" if hasattr(rewrite, "text") else "return the rewrite alone, as a str"
 
 
 def _encodes(text: str) -> bool:
