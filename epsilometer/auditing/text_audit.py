@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,6 +59,7 @@ from epsilometer.core.mechanism import (
     releases,
 )
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.reading import note_composed
 from epsilometer.mechanisms.words.shared.embedded import over_words
 from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import note
@@ -134,7 +136,10 @@ def audit(
 
 
 def distinct(texts: Iterable[str]) -> list[str]:
-    """The texts without repeats, in order; refused when empty or not strings."""
+    """The texts without repeats, in order; refused when empty or not strings.
+
+    Texts that differ in the composition of their characters alone (NFC, NFD) are one, the first of them.
+    """
     if isinstance(texts, str):
         raise UserError("texts must be a list of strings, got one string; pass [text, ...]")
     if not isinstance(texts, Iterable):
@@ -146,7 +151,11 @@ def distinct(texts: Iterable[str]) -> list[str]:
         raise UserError(
             f"text {wrong + 1:,} of {len(texts):,} is {kind}, where a string is due; leave it out, or give its text"
         )
-    unique = list(dict.fromkeys(texts))
+    first: dict[str, str] = {}
+    for text in texts:
+        first.setdefault(unicodedata.normalize("NFC", text), text)
+    unique = list(first.values())
+    note_composed(len({*texts}) - len(unique))
     if not unique:
         raise UserError("there are no texts; give at least as many as a candidate set needs")
     return unique

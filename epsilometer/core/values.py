@@ -7,7 +7,6 @@ from numbers import Integral, Real
 
 from epsilometer.core.errors import UserError
 
-
 _NUMBER = re.compile(r"[-+]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[-+]?[0-9]+)?|inf|nan)", re.IGNORECASE)
 
 

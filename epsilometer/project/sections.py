@@ -37,7 +37,8 @@ def _filled(value: Any) -> Any:
     return {name: settings or {} for name, settings in value.items()} if isinstance(value, dict) else value
 
 
-Number = Annotated[float, BeforeValidator(number)]  # no boolean, which YAML reads from `on` and pydantic takes for 1
+PLAIN = BeforeValidator(number)  # refuses a boolean, which pydantic takes for 1
+Number = Annotated[float, PLAIN]
 Class = Annotated[str, BeforeValidator(str)]  # of a label, be it a number in the file
 Seed = Annotated[int, AfterValidator(_seed)]
 # Components by name, each with its settings; one without any may be written as a bare key.

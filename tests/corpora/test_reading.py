@@ -98,7 +98,12 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
         ("a.jsonl", '{"text": "a"}\n["b"]\n', {}, "line 2: list where an object is due"),
         ("a.jsonl", '{"text": "a", "x": [1]}\n{"text": "b", "x": {"y": 1}}\n', {}, "mixes values of different kinds"),
         ("a.jsonl", '{"text": 1, "t": "a"}\n', {}, "must hold strings, got Int64; strings stand in column 't'"),
-        ("a.jsonl", '{"text": "a", "split": "x"}\n{"text": "b"}\n', {}, "the split column 'split' has no value in row 2 of 2"),
+        (
+            "a.jsonl",
+            '{"text": "a", "split": "x"}\n{"text": "b"}\n',
+            {},
+            "the split column 'split' has no value in row 2 of 2",
+        ),
         ("a.parquet", b"PAR1 and then something else", {}, "no readable Parquet file"),
         ("a.xlsx", "x", {}, "unknown suffix '.xlsx'; known: .parquet, .csv"),
         ("a.json", "{", {}, "is not JSON"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -123,7 +124,7 @@ def check_unseen(test_ids: Sequence[str], seen: Sequence[str], who: str) -> None
 
 def layout_free(text: str) -> str:
     """Returns the text without layout, as `corpora.reading.prepare` compares texts."""
-    return " ".join(text.split())
+    return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 def _compared(text: str) -> str:

@@ -18,7 +18,7 @@ from epsilometer.project import params
 from epsilometer.project.confinement import strings
 from epsilometer.project.params import ProjectParams
 from epsilometer.project.references import check_cell, check_dataset, check_label
-from epsilometer.project.sections import Cell, Match, Named, Number, Precision, Section, Seed
+from epsilometer.project.sections import PLAIN, Cell, Match, Named, Number, Precision, Section, Seed
 
 
 class Embedding(Section):
@@ -244,7 +244,7 @@ class Ablation(Cell):
 class Sweep(Cell):
     """A cell in which settings of its mechanism are varied, one at a time, on the same trials and noise."""
 
-    epsilon: Annotated[Number, Field(gt=0)] = Field(description="The budget of all variations but its own.")
+    epsilon: Annotated[float, Field(gt=0), PLAIN] = Field(description="The budget of all variations but its own.")
     trials: PositiveInt = Field(200, description="T of each value.")
     vary: Annotated[Mapping[str, Annotated[tuple[Number, ...], Field(min_length=1)]], Field(min_length=1)] = Field(
         description="By setting of the mechanism, or `epsilon`, the values that it takes."
