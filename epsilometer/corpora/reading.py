@@ -119,6 +119,8 @@ def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Dat
         for place, part in enumerate([head, *parts]):
             if place:
                 kind = table.schema[name]
+                if isinstance(kind, pl.List):
+                    raise UserError(f"{source}: {name!r} is a list; write the path as {name}{_EACH}.{part}")
                 fields = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
                 if part.removesuffix(_EACH) not in fields:
                     raise no_column(f"{source}: {name}", "field", part.removesuffix(_EACH), fields)
