@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from epsilometer.auditing.text_audit import distinct
 from epsilometer.core.errors import UserError
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import PREPARED, GeneratorRequest, prepare, read
