@@ -14,23 +14,7 @@ from epsilometer.project.sections import MechanismEntry
 from epsilometer.studies.leaderboard.params import LeaderboardMechanism
 from epsilometer.studies.texts.params import Instrument
 
-REFUSED = [
-    "010",
-    "1:30",
-    "1_000",
-    "1_0.5",
-    "\uff11\uff10",
-    "\u0663",
-    "0x10",
-    "0b11",
-    "",
-    "1e",
-    ".",
-    "true",
-    True,
-    None,
-    [1],
-]
+REFUSED = ["010", "1:30", "1_000", "1_0.5", "\uff11\uff10", "\u0663", "0x10", "0b11", "", "1e", ".", "on", True, None]
 
 
 @pytest.mark.parametrize(
