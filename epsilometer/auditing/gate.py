@@ -211,7 +211,7 @@ def _answered(verdict: Verdict, answers: Answers, rules: Rules) -> Verdict:
 
 
 def _check_missing(answers: Answers, rewrites: int, most: float) -> None:
-    """Raise UserError where more of so many answers are missing than this share."""
+    """Raise UserError where more than a share of the rewrites are missing answers. most: that share."""
     if answers.missing > most * rewrites:
         raise UserError(
             f"{answers.lacking}: more than {most:.3g} of the answers are missing, and a missing answer looks private; "

@@ -158,8 +158,8 @@ class Judged:
     the rates seen, of a kind the share that survived. precision: of a kind, the number of masked runs of words, the
     share of them that touch an identifier, None where there are none, and its interval; None of what is no kind.
     unrefuted: of what a stated law shows, how many rewrites did not refute it; 0 of what was counted. turned: whether
-    it was right less often than by chance (`below_chance`), so that it cannot pass. unanswered: whether it passed on
-    rewrites some of which a service did not give, so that it is undecided. of_texts: of each trial the text
+    it was right less often than by chance (`below_chance`), so that it cannot pass. unanswered: whether it kept its
+    limit while answers of a service were missing, so that it is undecided. of_texts: of each trial the text
     and whether it was named, inferred or linked rightly, or its identifier survived.
     """
 

@@ -80,7 +80,7 @@ AUDIT: Schema = {  # as ESTIMATES, of the one call (`text_audit.audit`): of one 
     "truncated": pl.Int64,  # other rewrites that a service ended at the limit of their length
     "empty": pl.Int64,  # other rewrites without a visible character
     "reasoning": pl.Int64,  # rewrites that hold a model's marked reasoning
-    "apart": pl.Int64,  # answers whose reasoning is no part of the rewrite
+    "apart": pl.Int64,  # answers with reasoning that the rewrite leaves out
     "constant": pl.Boolean,  # whether all rewrites of two or more texts are equal
     **OVERALL,
 }

@@ -1,6 +1,6 @@
 """Flaws of a service's answer: withheld, truncated, or with reasoning beside it.
 
-Such an answer is no rewrite of the text, and most attacks learn nothing from it: taken for a rewrite it looks private.
+Attacks learn nothing from such an answer: taken for a rewrite of the text, it looks private.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Flaw(IntFlag):
 def stated(reason: object, refused: object = None, reasoning: object = None) -> Flaw:
     """Return the flaws of an answer that ended for this reason.
 
-    refused, reasoning: what stands beside it under these names. Raises ValueError where the reason is an error.
+    refused, reasoning: the message's fields of these names. Raises ValueError where the reason is an error.
     """
     named = str(reason or "").casefold()
     if named == "error":

@@ -297,7 +297,7 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
 
 
 def _mixed(text: str) -> str:
-    """As ", line 3", the first line of which a value is of another kind than in the lines before; empty if unknown."""
+    """As ", line 3": the first line with a value of another kind than before; empty if there is none."""
     kinds: dict[str, type] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         for name, value in (json_text.load(line) if line.strip() else {}).items():

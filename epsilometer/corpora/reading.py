@@ -87,7 +87,7 @@ def read(
     for column in texts:
         check_strings(raw, column, str(source))
         if nul := (raw[column].str.contains("\0", literal=True).fill_null(False).arg_true() + 1).to_list():
-            raise UserError(f"{source}: {by_number('row', nul)} of {len(raw):,} holds a NUL; remove what is no text")
+            raise UserError(f"{source}: {by_number('row', nul)} of {len(raw):,} holds a NUL; remove the binary bytes")
     if split and (missing := (raw[split].is_null().arg_true() + 1).to_list()):
         raise UserError(
             f"{source}: the split column {split!r} has no value in {by_number('row', missing)} of {len(raw):,}; "
@@ -104,7 +104,7 @@ def read(
 
 
 def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.DataFrame:
-    """Return a table with these columns, some of which may be paths into objects, such as `comments[].text`.
+    """Return a table with these columns and paths into objects, such as `comments[].text`.
 
     Each object of a list becomes a row. Raises UserError for a path that is not there, and for paths into two lists.
     """
@@ -129,7 +129,7 @@ def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Dat
                 name = inner
             if part.endswith(_EACH) and f"{name}{_EACH}" not in table.columns:
                 if not isinstance(table.schema[name], pl.List):
-                    raise UserError(f"{source}: {name!r} is no list; write the path without {_EACH}")
+                    raise UserError(f"{source}: {name!r} holds single values; write the path without {_EACH}")
                 if lists and not any(f"{name}{_EACH}".startswith(other) for other in lists):
                     raise UserError(f"{source}: paths lead into two lists; name columns of one")
                 lists.add(f"{name}{_EACH}")
@@ -139,7 +139,7 @@ def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Dat
 
 
 def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
-    """Refuse a column of texts that are no strings. Other columns are not suggested: they may hold names of people."""
+    """Refuse a column of texts that holds other values than strings. Suggest no other column: it may hold names."""
     kind = table.schema[column]
     if kind == pl.String:
         return

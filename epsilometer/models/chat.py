@@ -173,7 +173,7 @@ class Chat:
 
 
 def _reasoning(message: Any) -> object:
-    """What a message has beside its content, under the names that servers give it."""
+    """The reasoning of a message, under the names that servers give the field."""
     return getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
 
 

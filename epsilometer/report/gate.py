@@ -104,7 +104,7 @@ class Counts(BaseModel):
     empty: int = Field(description="other rewrites without a visible character")
     missing: int = Field(description="those of the three that a service gave; with any of them nothing passes")
     reasoning: int = Field(description="rewrites that hold a model's marked reasoning, counted as part of them")
-    apart: int = Field(description="answers whose reasoning is no part of the rewrite")
+    apart: int = Field(description="answers with reasoning that the rewrite leaves out")
     constant: bool = Field(description="whether all rewrites of two or more texts are equal")
 
 

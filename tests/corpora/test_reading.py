@@ -164,7 +164,7 @@ def test_a_nul_in_parquet_is_refused(tmp_path: Path) -> None:
         ),
         ("a.jsonl", THREADS, {"text": "talk[].said"}, "unknown field 'said'"),
         ("a.jsonl", THREADS, {"text": "talk.says"}, "'talk' is a list; write the path as talk[].says"),
-        ("a.jsonl", THREADS, {"text": "who[]"}, "'who' is no list"),
+        ("a.jsonl", THREADS, {"text": "who[]"}, "'who' holds single values"),
         ("a.jsonl", THREADS, {"text": "tags[]", "labels": ["talk[].by"]}, "lead into two lists"),
         (
             "a.jsonl",

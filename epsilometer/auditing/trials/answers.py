@@ -28,8 +28,8 @@ class Answers:
     withheld:   answers that a service refused or filtered.
     truncated:  other answers that a service ended at the limit of their length.
     empty:      other rewrites without a visible character.
-    missing:    those of the three that a service or a model gave: they are no statement about it. A function or a
-                program may mean an empty text.
+    missing:    those of the three that come from a service or a model. An empty rewrite of a function or a program
+                may be meant, and is not missing.
     reasoning:  rewrites that hold a model's marked reasoning.
     apart:      answers whose reasoning is not part of the rewrite.
     sources, released: distinct texts and rewrites, at most two of each.
@@ -88,7 +88,7 @@ class Answers:
 
     @property
     def constant(self) -> bool:
-        """Whether all rewrites of two or more texts are equal."""
+        """True where all rewrites of two or more texts are equal."""
         return len(self.sources) == _PAIR and len(self.released) == 1
 
     @property
@@ -116,7 +116,9 @@ class Answers:
                 "part of the rewrite (separate_reasoning leaves it out)"
             )
         if self.apart:
-            said.append(f"{self.apart:,} of {self.rewrites:,} answers came with reasoning, not part of the rewrite")
+            said.append(
+                f"{self.apart:,} of {self.rewrites:,} answers came with reasoning, which the rewrite leaves out"
+            )
         return said
 
 

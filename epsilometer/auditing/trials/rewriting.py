@@ -32,7 +32,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Job:
-    """What to rewrite: text source[t] for each trial t, at each epsilon with its own streams (noises).
+    """A rewriting to do: text source[t] for each trial t, at each epsilon with its own streams (noises).
 
     tally: counts the rewrites that `rewrite_blocks` and `rewrite_all` return.
     """
@@ -211,7 +211,7 @@ def _text(private: Repeated, wrong: Sequence[bool]) -> str:
 
 
 def _remedy(rewrite: object) -> str:
-    """The remedy for a rewrite that is no string."""
+    """The remedy for a rewrite of another type than str."""
     if rewrite is None:
         return (
             "where it fails on a text, let it raise the error, or leave the text out of the audit: an empty rewrite in "
