@@ -225,10 +225,10 @@ def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
     for column in columns:
         if rows := (checked[column].is_null().arg_true() + 1).to_list():
             rule = "must be a number" if column == "epsilon" else "must be a string"
+            hidden = ": an empty rewrite in the place of a missing one would count as perfectly hidden"
             raise UserError(
                 f"{name}: {column} {rule}, which {by_number('row', rows)} of {len(checked):,} "
-                f"{'does' if len(rows) == 1 else 'do'} not have; leave such rows out: an empty rewrite in the place "
-                "of a missing one would count as perfectly hidden"
+                f"{'does' if len(rows) == 1 else 'do'} not have; leave such rows out{hidden * (column == 'rewrite')}"
             )
     if budgeted:
         check_epsilons(checked["epsilon"].unique().to_list(), f"{name}: epsilon")
