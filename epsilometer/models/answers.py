@@ -85,8 +85,8 @@ class Store:
             "WHERE question = ? AND revision = ?",
             (key, revision),
         )
-        *answer, flaws = row.fetchone()
-        return Completion(*answer, Flaw(flaws))
+        text, prompt_tokens, completion_tokens, revision, flaws = row.fetchone()
+        return Completion(text, prompt_tokens, completion_tokens, revision, flaws=Flaw(flaws))
 
     def put(self, key: bytes, source: str, answer: Completion) -> None:
         tokens = answer.prompt_tokens, answer.completion_tokens
