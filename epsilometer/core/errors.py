@@ -68,7 +68,7 @@ def name_text(error: BaseException, numbers: Sequence[int], texts: int) -> None:
     """
     place = getattr(error, _PLACE, None)
     if place is not None:
-        error.add_note(f"raised on text {int(numbers[place]) + 1:,} of {texts:,}")
+        error.add_note(f"raised on text {numbers[place] + 1:,} of {texts:,}")
 
 
 def text_named(error: BaseException) -> str:

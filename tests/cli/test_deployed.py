@@ -201,8 +201,8 @@ def test_an_audit_counts_answers_that_are_none_and_keeps_the_counts(
         tables.append(json.loads(shown.out))
         assert "warning: " in shown.err
     (row,), again = tables
-    asked = Counter(len(text) % 4 for text in server.texts)
-    assert (row["withheld"], row["truncated"], row["empty"]) == (asked[0], asked[1], asked[2])
+    lengths = Counter(len(text) % 4 for text in server.texts)
+    assert (row["withheld"], row["truncated"], row["empty"]) == (lengths[0], lengths[1], lengths[2])
     assert again == [row]
     assert len(server.texts) == 60
 

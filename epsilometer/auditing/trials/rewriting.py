@@ -70,7 +70,7 @@ class Job:
             at = zip(self.epsilons, streams, strict=True)
             return [_own(mechanism.rewrite(shown(), epsilon, noise), private) for epsilon, noise in at]
         except Exception as error:
-            name_text(error, private.numbers, len(self.texts))
+            name_text(error, private.numbers.tolist(), len(self.texts))
             raise
 
 

@@ -173,7 +173,10 @@ def test_a_class_that_test_texts_lack_is_not_blamed_on_rewrites(table: pl.DataFr
 
 @pytest.mark.parametrize(
     ("gender", "message"),
-    [("", "'gender' is empty for texts 1, 2, 3 and 197 more of 200 test texts"), ("m", "'gender': the test texts have none of class 'f'")],
+    [
+        ("", "'gender' is empty for texts 1, 2, 3 and 197 more of 200 test texts"),
+        ("m", "'gender': the test texts have none of class 'f'"),
+    ],
 )
 def test_classes_that_texts_lack_are_named_before_anything_is_trained(
     gender: str, message: str, monkeypatch: pytest.MonkeyPatch
