@@ -384,8 +384,8 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
 def _read_plainly(annotation: Any) -> None:
     """Have an option that is a float read by `values.number`, as numbers in lists and parameter files are."""
-    kind, about = getattr(annotation, "__origin__", None), getattr(annotation, "__metadata__", ())
-    if kind is float or float in getattr(kind, "__args__", ()):
+    kind, about = getattr(annotation, "__origin__", None), getattr(annotation, "__metadata__", None)
+    if about and (kind is float or float in getattr(kind, "__args__", ())):
         about[0].parser, about[0].metavar = parsed, "<float>"
 
 
