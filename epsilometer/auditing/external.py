@@ -22,7 +22,7 @@ from epsilometer.auditing.text_audit import Attacks, Pool, attacked, chosen_atta
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.auditing.trials.unread import say_language
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, by_number
 from epsilometer.core.file_names import no_column
 from epsilometer.core.guarantees import NO_BUDGET, Guarantee, at_budget, check_epsilons
 from epsilometer.core.mechanism import Rewrites
@@ -223,9 +223,13 @@ def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
     if checked.is_empty():
         raise UserError(f"{name} holds no rewrites")
     for column in columns:
-        if missing := checked[column].null_count():
-            rule = "must be a number" if column == "epsilon" else "must be a string, '' where it is empty"
-            raise UserError(f"{name}: {column} {rule}, which {missing} rows do not have")
+        if rows := (checked[column].is_null().arg_true() + 1).to_list():
+            rule = "must be a number" if column == "epsilon" else "must be a string"
+            hidden = ": an empty rewrite in the place of a missing one would count as perfectly hidden"
+            raise UserError(
+                f"{name}: {column} {rule}, which {by_number('row', rows)} of {len(checked):,} "
+                f"{'does' if len(rows) == 1 else 'do'} not have; leave such rows out{hidden * (column == 'rewrite')}"
+            )
     if budgeted:
         check_epsilons(checked["epsilon"].unique().to_list(), f"{name}: epsilon")
     return checked

@@ -18,8 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from epsilometer.auditing.calibration.search import fresh_batches, fresh_guesses
 from epsilometer.auditing.estimation.successes import Estimate, estimate
 from epsilometer.auditing.estimation.tail import Scored, threshold, thresholds
-from epsilometer.auditing.gate_statistics import STANDARD as STANDARD_ERRORS
 from epsilometer.auditing.gate_statistics import (
+    LEAKS_MORE,
+    PASSED,
+    UNDECIDED,
     Errors,
     Judged,
     LossLimit,
@@ -30,6 +32,7 @@ from epsilometer.auditing.gate_statistics import (
     limit_of_increase,
     verdict_of,
 )
+from epsilometer.auditing.gate_statistics import STANDARD as STANDARD_ERRORS
 from epsilometer.auditing.identifiers.surviving import Identified
 from epsilometer.auditing.limits.identifiers import Kinds
 from epsilometer.auditing.limits.subject import Counted, Subject
@@ -42,6 +45,7 @@ from epsilometer.auditing.text_audit import (
     chosen_attacks,
     label,
 )
+from epsilometer.auditing.trials.answers import Answers, Tally
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
 from epsilometer.core import json_text
@@ -54,6 +58,7 @@ from epsilometer.core.sizes import MOST_TRIALS
 
 SCHEMA = "epsilometer/accepted/1"
 _LEARNING = 1000  # trials on which a threshold is learnt, at most half of the budget
+MAX_MISSING = 0.01  # the largest share of answers that may be missing
 _TAIL = ", tail"  # after an attack's name, where its sure guesses are judged
 
 
@@ -87,8 +92,9 @@ class Rules:
     max_loss: by any attack; None for no such limit. max_delta_at_4: delta at 4 nats by any attack's sure guesses; None
     for no such limit. max_increase: over what was accepted, which is not to be missed. max_identifiers: the share of
     identifiers of a kind that may survive; None for no such limit. count_partly: whether those that survive in part
-    count. identifiers: the kinds, None for all. budget: rewrites at most. Raises UserError for values outside their
-    range.
+    count. identifiers: the kinds, None for all. budget: rewrites at most. max_missing: the share of a service's answers
+    that may be withheld, truncated or empty; a gate with any of these passes nothing. Raises UserError for values
+    outside their range.
     """
 
     max_loss: float | None = None
@@ -98,6 +104,7 @@ class Rules:
     identifiers: Sequence[str] | None = None
     budget: int = 20_000
     count_partly: bool = False
+    max_missing: float = MAX_MISSING
     errors: Errors = STANDARD_ERRORS
 
     def __post_init__(self) -> None:
@@ -115,6 +122,8 @@ class Rules:
             raise UserError("identifiers are kinds, which max_identifiers limits; give both")
         if self.count_partly and self.max_identifiers is None:
             raise UserError("count_partly widens max_identifiers; give both")
+        if not 0 <= self.max_missing <= 1:
+            raise UserError(f"max_missing, a share, must be in [0, 1], got {self.max_missing}")
         if not 1 <= self.budget <= MOST_TRIALS:
             raise UserError(
                 f"budget, the most rewrites, must be at least 1 and at most {MOST_TRIALS:,}, got {self.budget:,}"
@@ -158,8 +167,10 @@ def gate(
     accepted: the estimates of earlier trials, by attack. counted: what else is limited. Identifiers and this are judged
     first, each by an equal part of the budget at most, as are the attacks. Raises UserError where nothing is limited,
     where no number of texts within the budget, or in the file, could show a limit to be kept, and where other attacks
-    were accepted than are run, since a leak that the missing one alone sees would pass.
+    were accepted than are run, since a leak that the missing one alone sees would pass. The same where more of a
+    service's answers are missing than may be; a leak that is shown stands whatever is missing.
     """
+    of = replace(of, tally=Tally())
     on_loss, on_tail = accepted is not None or rules.max_loss is not None, rules.max_delta_at_4 is not None
     if rules.max_identifiers is not None:
         kinds = Kinds(of, rules.max_identifiers, rules.identifiers, rules.budget, rules.count_partly)
@@ -187,9 +198,31 @@ def gate(
         judged, rewrites = each.judge(of, share, tests=tests, errors=rules.errors)
         once, spent = [*once, *judged], spent + rewrites
     if not limits:
-        return verdict_of(once, spent)
+        return _answered(verdict_of(once, spent), of.tally.total, rules)
     attacked = _attacked(of, rules, limits, rules.budget - spent, beside=beside)
-    return verdict_of([*attacked.attacks, *once], attacked.trials + spent)
+    return _answered(verdict_of([*attacked.attacks, *once], attacked.trials + spent), of.tally.total, rules)
+
+
+def _answered(verdict: Verdict, answers: Answers, rules: Rules) -> Verdict:
+    """The verdict with its counts of answers; what passed although some are missing is undecided."""
+    if verdict.status != LEAKS_MORE:
+        _check_missing(answers, answers.rewrites, rules.max_missing)
+    if answers.missing:
+        judged = [
+            replace(each, status=UNDECIDED, unanswered=True) if each.status == PASSED else each
+            for each in verdict.attacks
+        ]
+        verdict = verdict_of(judged, verdict.trials)
+    return replace(verdict, answers=answers)
+
+
+def _check_missing(answers: Answers, rewrites: int, most: float) -> None:
+    """Raise UserError where more than a share of the rewrites are missing answers. most: that share."""
+    if answers.missing > most * rewrites:
+        raise UserError(
+            f"{answers.lacking}: more than {most:.3g} of the answers are missing, and a missing answer looks private; "
+            "correct the service's filter or the length of its answers, or allow more (--max-missing)"
+        )
 
 
 def _attacked(
@@ -199,10 +232,11 @@ def _attacked(
     on_loss, on_tail = any(name in of.attacks for name in limits), rules.max_delta_at_4 is not None
     learning = min(_LEARNING, budget // 2) if on_tail else 0
     learnt = _learnt(of, learning)
-    guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate")
+    guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate", tally=of.tally)
     of_texts: dict[str, list[tuple[str, bool]]] = {name: [] for name in of.attacks}
 
     def measure(first: int, count: int) -> list[int | Sequence[Sure]]:
+        _check_missing(of.tally.total, rules.budget, rules.max_missing)  # no further rewrites can change that
         every = guesses(of.epsilon, first, count, range(len(of.attacks)))
         for name, each in zip(of.attacks, every, strict=True):
             texts = (of.pool.texts[i] for i in each.source.tolist())
@@ -237,18 +271,24 @@ def _learnt(of: Subject, trials: int) -> list[_Learnt]:
     """The thresholds of each attack, learnt in trials of their own; none of 0."""
     if not trials:
         return []
-    guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate thresholds")
+    guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate thresholds", tally=of.tally)
     every = guesses(of.epsilon, 0, trials, range(len(of.attacks)))
     scored = [Scored(each.right, each.guesses.scores) for each in every]
     return [_Learnt(threshold(each, of.design.k, of.design.alpha)[0], thresholds(each)) for each in scored]
 
 
-def measure(of: Subject, trials: int = 2000) -> Accepted:
-    """Count each attack's successes in fresh trials, to be accepted."""
+def measure(of: Subject, trials: int = 2000, max_missing: float = MAX_MISSING) -> Accepted:
+    """Count each attack's successes in fresh trials, to be accepted.
+
+    Raises UserError where more than this share of a service's answers are missing.
+    """
+    tally = Tally()
     say(unread(of.mechanism, of.pool.texts))
     say_language(of.pool.texts, {**of.attacks, MECHANISM: of.mechanism})
-    batches = fresh_batches(of.pool, of.mechanism, of.attacks, of.design, stream="accepted")
+    batches = fresh_batches(of.pool, of.mechanism, of.attacks, of.design, stream="accepted", tally=tally)
     counted = batches(of.epsilon, 0, trials, range(len(of.attacks)))
+    _check_missing(tally.total, trials, max_missing)
+    tally.say()
     return Accepted(
         mechanism=of.name,
         epsilon=stored(of.epsilon),

@@ -61,6 +61,7 @@ from scipy.stats import binom
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.successes import Estimate, below_chance, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
+from epsilometer.auditing.trials.answers import NONE, Answers
 from epsilometer.core.errors import UserError
 
 MANY = 10_000_000_000  # rewrites, more than anybody makes
@@ -167,7 +168,8 @@ class Judged:
     identifiers survived in part alone. precision: of a kind, the number of masked runs of words, the share of them that
     touch an identifier, None where there are none, and its interval; None of what is no kind.
     unrefuted: of what a stated law shows, how many rewrites did not refute it; 0 of what was counted. turned: whether
-    it was right less often than by chance (`below_chance`), so that it cannot pass. of_texts: of each trial the text
+    it was right less often than by chance (`below_chance`), so that it cannot pass. unanswered: whether it kept its
+    limit while answers of a service were missing, so that it is undecided. of_texts: of each trial the text
     and whether it was named, inferred or linked rightly, or its identifier survived.
     """
 
@@ -183,16 +185,21 @@ class Judged:
     precision: tuple[int | None, float | None, float | None, float | None] | None = None
     unrefuted: int = 0
     turned: bool = False
+    unanswered: bool = False
     of_texts: Sequence[tuple[str, bool]] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """status: PASSED, LEAKS_MORE or UNDECIDED; trials: at the end; attacks: one by one, the one that decided first."""
+    """status: PASSED, LEAKS_MORE or UNDECIDED; trials: at the end; attacks: one by one, the one that decided first.
+
+    answers: counts of the rewrites that were judged.
+    """
 
     status: str
     trials: int
     attacks: Sequence[Judged]
+    answers: Answers = NONE
 
 
 Measure = Callable[[int, int], Sequence[int | Sequence[Sure]]]

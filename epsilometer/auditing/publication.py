@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from epsilometer.auditing.claims.verdicts import count_public
+from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.auditing.trials.unread import unread
 from epsilometer.core.atomic import whole
@@ -44,7 +45,8 @@ _TWICE = 8  # rewrites that are made twice to see whether a mechanism draws from
 class Publisher:
     """A mechanism at an epsilon; seed: None draws from the operating system; own: its code is not epsilometer's.
 
-    unread: of all texts so far; public: how many of these are among the mechanism's public texts.
+    unread: of all texts so far; public: how many of these are among the mechanism's public texts. tally: counts the
+    rewrites.
     """
 
     mechanism: Mechanism
@@ -53,6 +55,7 @@ class Publisher:
     own: bool = False
     unread: Unread = field(default_factory=Unread)
     public: int = 0
+    tally: Tally = field(default_factory=Tally)
 
     def rewrite(self, texts: Sequence[str], first: int) -> list[str]:
         """Returns the rewrites, each on one line that a terminal can show; first: the number of the first text.
@@ -70,7 +73,9 @@ class Publisher:
         else:
             noise, spent = Noise.named(first + numbers, self.seed, "rewrite", self.epsilon), self.epsilon
         with withheld():  # what the mechanism prints is no part of a publication
-            (rewrites,) = Job(texts, numbers, [spent], [noise]).run(self.mechanism, numbers).rewrites
+            job = Job(texts, numbers, [spent], [noise], tally=self.tally)
+            (rewrites,) = job.rewrites(self.mechanism, numbers)
+            job.count([rewrites], numbers)
         return [printable(" ".join(text.split())) for text in rewrites.texts]
 
     def _check_draws(self, texts: Sequence[str]) -> None:

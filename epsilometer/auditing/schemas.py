@@ -76,6 +76,12 @@ AUDIT: Schema = {  # as ESTIMATES, of the one call (`text_audit.audit`): of one 
     "cut_texts": pl.Float64,  # the share of texts longer than its limit; null without one
     "distinct": pl.Int64,  # texts that serve as distractors
     "five_commonest": pl.Float64,  # the share of places that the five commonest of them take
+    "withheld": pl.Int64,  # rewrites that a service refused or filtered
+    "truncated": pl.Int64,  # other rewrites that a service ended at the limit of their length
+    "empty": pl.Int64,  # other rewrites without a visible character
+    "reasoning": pl.Int64,  # rewrites that hold a model's marked reasoning
+    "apart": pl.Int64,  # answers with reasoning that the rewrite leaves out
+    "constant": pl.Boolean,  # whether all rewrites of two or more texts are equal
     **OVERALL,
 }
 

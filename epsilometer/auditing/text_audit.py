@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.results.losses import Losses
 from epsilometer.auditing.schemas import AUDIT, BY_RATES, BY_TEXT
+from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials, is_shared, of_all, sample, variety
@@ -40,12 +42,13 @@ from epsilometer.core.attack import sees as seen_by
 from epsilometer.core.component import IDENTIFICATION, build, by_name, described, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.extras import installed
-from epsilometer.core.guarantees import check_epsilons, stored
+from epsilometer.core.guarantees import check_epsilons, restored, stored
 from epsilometer.core.likelihood import computed
 from epsilometer.core.mechanism import (
     TEXT,
     FunctionMechanism,
     Mechanism,
+    Repeated,
     RewriteFunction,
     Rewrites,
     budgets,
@@ -55,6 +58,7 @@ from epsilometer.core.mechanism import (
     releases,
 )
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.reading import note_composed
 from epsilometer.game.play import Knowledge, play
 from epsilometer.mechanisms.words.shared.embedded import over_words
 from epsilometer.models.locate import ENCODER
@@ -133,16 +137,26 @@ def audit(
 
 
 def distinct(texts: Iterable[str]) -> list[str]:
-    """The texts without repeats, in order; refused when empty or not strings."""
+    """The texts without repeats, in order; refused when empty or not strings.
+
+    Texts that differ in the composition of their characters alone (NFC, NFD) are one, the first of them.
+    """
     if isinstance(texts, str):
         raise UserError("texts must be a list of strings, got one string; pass [text, ...]")
     if not isinstance(texts, Iterable):
         raise UserError(f"texts must be a list of strings, got {described(texts)}; pass [text, ...]")
     texts = list(texts)  # a generator is read once
-    wrong = next((t for t in texts if not isinstance(t, str)), None)
-    if wrong is not None or None in texts:
-        raise UserError(f"every text must be a string, got {type(wrong).__name__}")
-    unique = list(dict.fromkeys(texts))
+    wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
+    if wrong is not None:
+        kind = type(texts[wrong]).__name__
+        raise UserError(
+            f"text {wrong + 1:,} of {len(texts):,} is {kind}, where a string is due; leave it out, or give its text"
+        )
+    first: dict[str, str] = {}
+    for text in texts:
+        first.setdefault(unicodedata.normalize("NFC", text), text)
+    unique = list(first.values())
+    note_composed(len({*texts}) - len(unique))
     if not unique:
         raise UserError("there are no texts; give at least as many as a candidate set needs")
     return unique
@@ -340,6 +354,10 @@ def attacked(
     texts, candidates = pool.texts, trials.candidates
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
     counts, left = np.array([len(words(text)) for text in texts]), unread(mechanism, texts)
+    tally = Tally()
+    for epsilon, output in rewrites.items():
+        tally.add(epsilon, output, Repeated(texts, trials.source))
+    tally.say()
     fits = law_fit(mechanism, texts, trials.source, list(rewrites.values()), epsilons=list(rewrites))
     fit_p = dict(zip(rewrites, fits, strict=True))
     guesses = _guesses(pool, trials, rewrites, applied, mechanism=mechanism, design=design)
@@ -369,7 +387,8 @@ def attacked(
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in rows if row["attack"] not in repeated]
     on_texts = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share, **variety(candidates)}
-    table = pl.DataFrame([row | on_texts for row in shown], schema=dict(AUDIT), orient="row")
+    rows = [row | on_texts | tally.at(restored(row["epsilon"])).columns for row in shown]
+    table = pl.DataFrame(rows, schema=dict(AUDIT), orient="row")
     checked = worst_cases(None, []) if worst is None else worst
     losses = Losses(judged(table.sort("epsilon", maintain_order=True), checked))
     losses.by_text = _by_text(guesses, trials)

@@ -133,7 +133,9 @@ def audit_units(
     worst = worst_cases(made_by, at)
     coins = Coins.flip(texts, trials, design.seed)
     streams = [Noise.named(trials, design.seed, "units", "rewrite", epsilon) for epsilon in at]
-    rewrites = rewrite_all(made_by, Job(coins.texts, np.arange(trials), at, streams), paced=True)
+    job = Job(coins.texts, np.arange(trials), at, streams)
+    rewrites = rewrite_all(made_by, job, paced=True)
+    job.tally.say()
     rows = []
     for epsilon, output in zip(at, map(coins.shown, rewrites), strict=True):
         able = _able(chosen, made_by, {TEXT} if output.units is None else {TEXT, UNITS})

@@ -47,6 +47,7 @@ from epsilometer.auditing.text_audit import (
     say_what_is_left_out,
     seeing,
 )
+from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import STANDARD, Design, check_design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import SLOT, Attack
@@ -159,7 +160,7 @@ def audit_worst(
     arms = affordable(trials)
     of_texts = [whole(of, texts, arms, design.seed) for of in (ANY, EQUAL)]
     groups = [group for group in (*of_texts, exchanged(texts, arms, design.seed)) if len(group.x)]
-    chosen = chosen_attacks(attacks)
+    chosen, tally = chosen_attacks(attacks), Tally()
     rows = []
     for group in groups:
         made_by = as_mechanism(mechanism, settings, group.texts)
@@ -172,7 +173,8 @@ def audit_worst(
         able = seeing(applicable(chosen, made_by), made_by, "released")
         if pairwise(made_by) and law_of(made_by) in releases(made_by) and not shows_more(made_by):
             rows += _computed(group, made_by, at)
-        rows += [_proved(group, made_by, epsilon, able, trials=trials, design=design) for epsilon in at]
+        rows += [_proved(group, made_by, epsilon, able, trials=trials, design=design, tally=tally) for epsilon in at]
+    tally.say()
     tests = [row["least_p_value"] for row in rows if "least_p_value" in row]
     level = design.alpha / verdicts.divisor(tests, design.alpha)
     table = pl.DataFrame([_with_verdict(row, level) for row in rows], schema=dict(WORST_PAIRS))
@@ -189,6 +191,7 @@ class _Trials:
     epsilon: float
     attacks: Mapping[str, Attack]
     seed: int
+    tally: Tally
     surest: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def pull(self, arms: NDArray[np.int64], first: int, count: int) -> NDArray[np.bool_]:
@@ -200,7 +203,7 @@ class _Trials:
         target = (Noise.named(numbers, *name, "target").uniforms()[:, 0] < 0.5).astype(SLOT)
         candidates = self.pairs.numbers[places]
         source = candidates[np.arange(len(places)), target]
-        job = Job(self.pairs.texts, source, [self.epsilon], [Noise.named(numbers, *name, "rewrite")])
+        job = Job(self.pairs.texts, source, [self.epsilon], [Noise.named(numbers, *name, "rewrite")], tally=self.tally)
         (rewrites,) = rewrite_all(self.mechanism, job)
         played = play(
             Knowledge(self.pairs.texts, candidates, self.mechanism),
@@ -223,8 +226,9 @@ def _proved(
     *,
     trials: int,
     design: Design,
+    tally: Tally,
 ) -> dict[str, Any]:
-    tried = _Trials(pairs, mechanism, epsilon, attacks, seed=design.seed)
+    tried = _Trials(pairs, mechanism, epsilon, attacks, seed=design.seed, tally=tally)
     best = search(tried.pull, len(pairs.x), trials)
     attack, said = list(attacks)[best.attack], stated(mechanism, epsilon)
     count, hits = len(best.right), int(best.right.sum())

@@ -113,6 +113,13 @@ class GateLimits:
         typer.Option(help="The largest loss, in nats, by linking people to rewrites (--facts, --author)."),
     ] = None
     budget: Annotated[int, typer.Option(help="Most rewrites; with --accept how many.")] = 20_000
+    max_missing: Annotated[
+        float,
+        typer.Option(
+            help="The largest share of a service's answers that may be withheld, truncated or empty; more are an "
+            "error, and with any of them nothing passes."
+        ),
+    ] = 0.01
 
     def check(self, baseline: Path | None) -> None:
         """Refuse an increase over nothing."""
@@ -205,15 +212,16 @@ def gate(
 ) -> None:
     """Decide whether a mechanism leaks more than it may, on as few fresh trials as that takes.
 
-    Prints three lines. Ends with 0 (passed), 1 (it leaks more than a limit allows), 3 (undecided) or 2 (an error: of
-    the input, or of what is judged).
+    Prints three lines, and one more for each fault of the rewrites, such as answers that a service withheld. Ends with
+    0 (passed), 1 (it leaks more than a limit allows), 3 (undecided) or 2 (an error of the input, or of what is judged).
     """
     from epsilometer.auditing.gate import gate as judge
     from epsilometer.report import gate as formats
 
     if accept:
-        _check_accepting(replace(limits, budget=GateLimits.budget), inference, linking)
-        _accept(texts, epsilon, limits.budget, baseline=None if cell else baseline)
+        judging = replace(limits, budget=GateLimits.budget, max_missing=GateLimits.max_missing)
+        _check_accepting(judging, inference, linking)
+        _accept(texts, epsilon, limits, baseline=None if cell else baseline)
         return
     forms = (written.json_file, written.markdown, written.junit, written.sarif, written.html)
     files = formats.Files(*forms, finding=texts.mechanism or "params.yaml")
@@ -262,14 +270,15 @@ def _check_accepting(*judging: GateLimits | Inference | LinkingOptions) -> None:
         raise UserError(f"--accept measures and judges nothing; leave out {', '.join(idle)}")
 
 
-def _accept(texts: Texts, epsilon: float | None, budget: int, *, baseline: Path | None) -> None:
+def _accept(texts: Texts, epsilon: float | None, limits: GateLimits, *, baseline: Path | None) -> None:
     from epsilometer.auditing.gate import measure, write
 
     if baseline is None:
         raise UserError("--accept writes --baseline, of a mechanism or program; a project's is `epsilometer accept`")
     texts.check(None)
     with told_if_dry(), withheld():
-        write(measure(texts.subject(epsilon, texts.reading.table(str(texts.file))), budget), baseline)
+        of = texts.subject(epsilon, texts.reading.table(str(texts.file)))
+        write(measure(of, limits.budget, limits.max_missing), baseline)
     note(f"accepted as {baseline}; judge later runs by the same command without --accept")
 
 

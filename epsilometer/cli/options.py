@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.values import number as parsed
 from epsilometer.runtime.progress import note
 
 if TYPE_CHECKING:
@@ -367,6 +368,8 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(command, eval_str=True).parameters
     groups = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
     options = [option for name, p in own.items() for option in (_options(groups[name]) if name in groups else [p])]
+    for option in options:
+        _read_plainly(option.annotation)
 
     @wraps(command)
     def flattened(**values: Any) -> None:
@@ -377,6 +380,13 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
     flattened.__signature__ = inspect.Signature(by_name)  # type: ignore[attr-defined]
     flattened.__annotations__ = {option.name: option.annotation for option in options}
     return flattened
+
+
+def _read_plainly(annotation: Any) -> None:
+    """Have an option that is a float read by `values.number`, as numbers in lists and parameter files are."""
+    kind, about = getattr(annotation, "__origin__", None), getattr(annotation, "__metadata__", None)
+    if about and (kind is float or float in getattr(kind, "__args__", ())):
+        about[0].parser, about[0].metavar = parsed, "<float>"
 
 
 def _options(group: Any) -> Iterator[inspect.Parameter]:
@@ -427,7 +437,7 @@ def numbers(text: str | None, rule: str) -> list[float] | None:
 def number(text: str, rule: str) -> float:
     """Returns a number; a UserError says the rule."""
     try:
-        return float(text)
+        return parsed(text)
     except ValueError:
         raise UserError(f"{rule}, got {text!r}") from None
 
@@ -444,7 +454,7 @@ def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, An
         if not equals:
             raise UserError(f"{option} takes key=value, got {item!r}")
         try:
-            settings[key] = yaml_text.load(value)
+            settings[key] = yaml_text.load(value, plain=True)
         except yaml.YAMLError:
             raise UserError(
                 f"{option} {key}: the value must be readable YAML; put a text that holds one of []{{}}:,*&# in quotes"

@@ -67,6 +67,7 @@ def rewrite(
     else:
         publish_lines(publisher, file, out, rows=reading.rows, encoding=layout.encoding)
     say(publisher.unread)
+    publisher.tally.say()
     if publisher.public:
         warn(
             f"{publisher.public} of the texts are among the public texts that the mechanism was made from. The claim "

@@ -6,11 +6,16 @@ import difflib
 import errno
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
 )  # control characters, and surrogates, which no encoding has
+
+_SOME = 3  # numbers in a message
+_PLACE = "epsilometer_place"  # attribute of an error: which of the given texts it was raised on
+_NAMED = re.compile(r"raised on text [\d,]+ of [\d,]+")
 
 # What may be wrong with a disk, and what to do about it; these messages quote no text.
 _DISK = {
@@ -39,6 +44,37 @@ class LawError(UserError):
 def printable(text: str) -> str:
     """The text without what a terminal obeys: control characters but tabs and line breaks become U+FFFD."""
     return _OBEYED.sub("\ufffd", text)
+
+
+def by_number(noun: str, numbers: Iterable[int]) -> str:
+    """As "row 3" or "rows 3, 17, 20 and 2 more", at most three of these numbers. noun: in the singular."""
+    first, more = [*numbers], 0
+    if len(first) > _SOME:
+        first, more = first[:_SOME], len(first) - _SOME
+    shown = ", ".join(f"{number:,}" for number in first)
+    return f"{noun}{'' if len(first) == 1 else 's'} {shown}" + (f" and {more:,} more" if more else "")
+
+
+def raised_on(error: BaseException, place: int) -> None:
+    """Record at which of the texts that it was given, from 0, a function raised an error."""
+    with suppress(AttributeError):  # of a type with slots
+        setattr(error, _PLACE, place)
+
+
+def name_text(error: BaseException, numbers: Sequence[int], texts: int) -> None:
+    """Add the text's number to an error that a function raised on it.
+
+    numbers: of the texts that it was given; texts: how many there are in all.
+    """
+    place = getattr(error, _PLACE, None)
+    if place is not None:
+        error.add_note(f"raised on text {numbers[place] + 1:,} of {texts:,}")
+
+
+def text_named(error: BaseException) -> str:
+    """The note of `name_text`, as ` (raised on text 18 of 60)`; empty without one. Other notes may quote a text."""
+    notes = getattr(error, "__notes__", ())
+    return next((f" ({note})" for note in notes if _NAMED.fullmatch(note)), "")
 
 
 def unknown(kind: str, name: object, names: Iterable[str]) -> UserError:

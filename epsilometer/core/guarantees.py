@@ -184,7 +184,8 @@ def check_epsilons(epsilons: Sequence[float], place: str = "epsilons") -> None:
     if not len(value):
         raise UserError(f"{place} is empty; give at least one epsilon > 0")
     for i, epsilon in enumerate(value):
-        if not (isinstance(epsilon, Real) and math.isfinite(epsilon) and float(epsilon) > 0):
+        number = isinstance(epsilon, Real) and not isinstance(epsilon, bool)
+        if not (number and math.isfinite(epsilon) and float(epsilon) > 0):
             shown = repr(epsilon) if isinstance(epsilon, str) else epsilon
             raise UserError(f"epsilon must be a finite number > 0, got {shown} ({place}[{i}])")
         if not EPSILONS[0] <= float(epsilon) <= EPSILONS[1]:

@@ -23,6 +23,23 @@ def load(text: str | bytes) -> Any:
         raise ValueError("a number in it has thousands of digits") from None
 
 
+def no_text(value: Any) -> str | None:
+    """Return, in words, the first part of a JSON value that no file can hold as text; None where all is text."""
+    left = [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, Mapping):
+            left += [*part.keys(), *part.values()]
+        elif isinstance(part, list):
+            left += part
+        elif isinstance(part, str):
+            if any("\ud800" <= character <= "\udfff" for character in part):
+                return "half a character (a lone surrogate)"
+            if "\0" in part:
+                return "a NUL"
+    return None
+
+
 def for_json(value: Any) -> Any:
     """Returns a value as JSON can hold it, which has no infinity: "Infinity" and "-Infinity", and null for NaN."""
     if isinstance(value, Mapping):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core.between import Between
 from epsilometer.core.component import build, described, find
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, raised_on
 from epsilometer.core.guarantees import NO_BUDGET, Guarantee, at_budget, check_epsilons
 from epsilometer.core.laws import Laws
 from epsilometer.core.outcomes import Outcomes
@@ -82,12 +82,14 @@ class Rewrites:
              the mechanism has no units.
     latents: the vectors behind each text; None where the mechanism has none.
     outcomes: what an anonymiser says of each text; None for other mechanisms.
+    flaws:   uint8 [n], the `Flaw` of each answer of a service; None where no service answers.
     """
 
     texts: Sequence[str]
     units: Ragged | None = None
     latents: Latents | None = None
     outcomes: Outcomes | None = None
+    flaws: NDArray[np.uint8] | None = None
 
     def take(self, rows: NDArray[np.integer]) -> Rewrites:
         """Returns those of these rows [m], in their order."""
@@ -98,6 +100,7 @@ class Rewrites:
             None if self.units is None else self.units.take(rows),
             None if self.latents is None else Latents(self.latents.before[rows], self.latents.after[rows]),
             None if self.outcomes is None else self.outcomes.take(rows),
+            flaws=None if self.flaws is None else self.flaws[rows],
         )
 
 
@@ -457,7 +460,14 @@ class FunctionMechanism:
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One call a text, each with a generator of its own."""
         budget = [epsilon] if self.has_budget else []
-        return Rewrites([self.function(text, *budget, noise.generator(i)) for i, text in enumerate(texts)])
+        rewrites = []
+        for i, text in enumerate(texts):
+            try:
+                rewrites.append(self.function(text, *budget, noise.generator(i)))
+            except Exception as error:
+                raised_on(error, i)
+                raise
+        return Rewrites(rewrites)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Nothing is claimed."""

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from numbers import Integral, Real
 
 from epsilometer.core.errors import UserError
+
+_NUMBER = re.compile(r"[-+]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[-+]?[0-9]+)?|inf|nan)", re.IGNORECASE)
+
+
+def is_plain(text: str) -> bool:
+    """Return whether every reader takes a number that is written so for the same one.
+
+    YAML reads 010 as 8, 1:30 as 90 and 1_000 as 1000, and Python takes digits of other scripts.
+    """
+    return _NUMBER.fullmatch(text) is not None
+
+
+def number(value: object) -> float:
+    """Return a number that a user wrote, on the command line or in a parameter file.
+
+    Raises ValueError for a boolean, and for text that is not `is_plain`.
+    """
+    written = value.strip() if isinstance(value, str) else value
+    if isinstance(written, bool) or not (is_plain(written) if isinstance(written, str) else isinstance(written, Real)):
+        raise ValueError(f"must be a number in plain digits, such as 10 or 0.5, got {value!r}")
+    return float(written)  # type: ignore[arg-type]
 
 
 def check_number(value: object, name: str) -> None:

@@ -15,6 +15,7 @@ import yaml
 
 from epsilometer.core import limits
 from epsilometer.core.errors import UserError
+from epsilometer.core.values import is_plain
 
 _DEEPEST = 100  # levels of values in values
 _C: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it is built in
@@ -28,8 +29,11 @@ class FAST(_C):
 FAST.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]?\d+$"), list("-+0123456789"))
 
 
-def load(text: str | bytes, loader: Any = FAST) -> Any:
-    """What a YAML text means. Raises yaml.YAMLError, and UserError for aliases that stand for too much."""
+def load(text: str | bytes, loader: Any = FAST, *, plain: bool = False) -> Any:
+    """Return the value of a YAML text. Raises yaml.YAMLError, and UserError for aliases that stand for too much.
+
+    plain: refuse numbers that YAML reads otherwise than they look, such as 010 (8) and 1:30 (90).
+    """
     _check_depth(text)
     reader = loader(text)
     with _in_bounds():
@@ -38,6 +42,8 @@ def load(text: str | bytes, loader: Any = FAST) -> Any:
             if root is None:
                 return None
             _check(root)
+            if plain:
+                _check_numbers(root)
             return reader.construct_document(root)
         finally:
             reader.dispose()
@@ -101,6 +107,23 @@ def _check(root: yaml.Node) -> None:
             f"aliases (*name) repeat more than {limits.YAML_NODES.value} values, or lines of {_LINE} characters; "
             f"write out what is meant, or, {limits.YAML_NODES.remedy}"
         )
+
+
+def _check_numbers(root: yaml.Node) -> None:
+    """Raises UserError for a number in octal, base 60 or with underscores: its text is gone once it is read."""
+    seen, left = set[int](), [root]
+    while left:
+        node = left.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        left += _children(node)
+        number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+        if number and not is_plain(node.value.lower().replace(".inf", "inf").replace(".nan", "nan")):
+            raise UserError(
+                f"a number of {len(node.value)} characters{_place(node)} is not in plain digits, and YAML would read "
+                "another one (010 as 8, 1:30 as 90); write it out, or quote it if it is text"
+            )
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:

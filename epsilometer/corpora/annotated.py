@@ -36,6 +36,8 @@ def read(path: Path) -> pl.DataFrame:
     form = presidio if documents and isinstance(documents[0], dict) and "full_text" in documents[0] else tab
     rows = []
     for number, document in enumerate(documents, 1):
+        if (wrong := json_text.no_text(document)) is not None:
+            raise UserError(f"{path}: document {number} holds {wrong}; remove it, or write the whole character")
         try:
             rows.append(form.row(document))
         except spans.DisagreementError as error:

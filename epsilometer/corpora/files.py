@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +17,7 @@ import polars as pl
 from epsilometer.core import json_text, limits
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, member, quoted_error
+from epsilometer.runtime.progress import note
 
 _LONGEST = (1 << 31) - 1  # characters of a field; the library's own limit of 131,072 is in the way of long texts
 _COMPRESSED = (".gz", ".zst")
@@ -49,7 +52,8 @@ class Layout:
 
 
 PLAIN = Layout()
-TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")  # what has columns
+TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json")  # what has columns
+_NO_CHARACTER = re.compile(r"\\u(0000|d[89a-f])", re.IGNORECASE)  # perhaps half of a pair: what JSON escapes of it
 
 
 def suffix(path: Path) -> str:
@@ -83,7 +87,7 @@ def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PL
     out = io.BytesIO()
     if kind == ".parquet":
         table.write_parquet(out)
-    elif kind in (".jsonl", ".ndjson"):
+    elif kind in (".jsonl", ".ndjson", ".json"):
         table.write_ndjson(out)
     else:
         text = io.StringIO()
@@ -182,7 +186,8 @@ def _text(raw: bytes, layout: Layout, name: str) -> str:
         text = raw.decode(layout.encoding).removeprefix("\ufeff")  # a mark that Excel writes
     except UnicodeDecodeError as error:
         wrong = f"byte 0x{raw[error.start]:02x} at position {error.start}"
-        raise UserError(f"{name} is not {kind}: {wrong}; {_encoding(raw, error.start)}") from error
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{name} is not {kind}: {wrong} (line {line}); {_encoding(raw, error.start)}") from error
     except UnicodeError:  # of encodings of host names
         raise UserError(f"{name} is not {kind}; give its encoding (encoding, --encoding)") from None
     if "\0" in text:
@@ -190,7 +195,9 @@ def _text(raw: bytes, layout: Layout, name: str) -> str:
         remedy = (
             "it looks like UTF-16 (encoding, --encoding utf-16-le or utf-16-be)" if wide else "remove what is no text"
         )
-        raise UserError(f"{name} is no {kind} text: it holds a NUL at position {text.index(chr(0))}; {remedy}")
+        at = text.index("\0")
+        line = text.count("\n", 0, at) + 1
+        raise UserError(f"{name} is no {kind} text: it holds a NUL at position {at} (line {line}); {remedy}")
     return text
 
 
@@ -233,6 +240,11 @@ def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
     if not layout.header:
         rows = [[str(number) for number in range(1, len(rows[0]) + 1)], *rows] if rows else []
     header = rows[0] if rows else []
+    if "" in header:
+        named = [i for i, name in enumerate(header) if name]
+        note(f"{path}: left out what has no name in the header, {len(header) - len(named)} of {len(header)} columns")
+        rows = [[row[i] for i in named] for row in rows]
+        header = rows[0]
     if twice := [name for number, name in enumerate(header) if name in header[:number]]:
         raise UserError(f"{path}: the header names a column twice: {listed(twice, 'column')}; rename one of each")
     return pl.DataFrame(rows[1:], schema=dict.fromkeys(header, pl.String), orient="row")
@@ -249,8 +261,22 @@ def _even(header: str, separator: str) -> str:
     )
 
 
+def is_json_lines(path: Path) -> bool:
+    """Return whether a file holds JSON objects, one a line and at least two, whatever its suffix."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        lines = islice((line for line in file if line.strip()), 2)
+        first, second = next(lines, b""), next(lines, b"")
+    try:
+        return all(isinstance(json_text.load(line), dict) for line in (first, second))
+    except ValueError:
+        return False
+
+
 def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
     text = _decoded(path, layout)
+    _check_escapes(text, path)
     try:
         return pl.read_ndjson(text.encode(), infer_schema_length=None)
     except pl.exceptions.PolarsError as error:
@@ -265,8 +291,35 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
             if not isinstance(row, dict):
                 raise UserError(f"{path}, line {number}: {type(row).__name__} where an object is due") from error
         raise UserError(
-            f"{path}: a column mixes values of different kinds ({quoted_error(error)}); give each column one kind"
+            f"{path}{_mixed(text)}: a column mixes values of different kinds ({quoted_error(error)}); give each column "
+            "one kind"
         ) from error
+
+
+def _mixed(text: str) -> str:
+    """As ", line 3": the first line with a value of another kind than before; empty if there is none."""
+    kinds: dict[str, type] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        for name, value in (json_text.load(line) if line.strip() else {}).items():
+            kind = float if isinstance(value, int) and not isinstance(value, bool) else type(value)
+            if value is not None and kinds.setdefault(name, kind) is not kind:
+                return f", line {number}"
+    return ""
+
+
+def _check_escapes(text: str, path: Path) -> None:
+    """Refuse escapes of no character, which polars reads as NUL: half of a surrogate pair, and NUL itself."""
+    if not _NO_CHARACTER.search(text):
+        return
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not _NO_CHARACTER.search(line):
+            continue
+        try:
+            wrong = json_text.no_text(json_text.load(line))
+        except ValueError:  # which the reader reports
+            continue
+        if wrong is not None:
+            raise UserError(f"{path}, line {number}: it holds {wrong}; remove it, or write the whole character")
 
 
 def _lines(path: Path, layout: Layout) -> pl.DataFrame:
@@ -283,5 +336,6 @@ _READERS: dict[str, Callable[[Path, Layout], pl.DataFrame]] = {
     ".tsv": _delimited,
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
+    ".json": _json_lines,
     ".txt": _lines,
 }

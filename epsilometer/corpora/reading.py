@@ -12,15 +12,17 @@ import polars as pl
 
 from epsilometer.core import tables
 from epsilometer.core.component import module
-from epsilometer.core.errors import UserError
-from epsilometer.core.file_names import listed, no_column
+from epsilometer.core.errors import UserError, by_number
+from epsilometer.core.file_names import no_column
 from epsilometer.core.tables import Schema
 from epsilometer.corpora import annotated, files, hub
 from epsilometer.corpora.parts import GROUP
+from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
 
 PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and one column a label
 
+_EACH = "[]"  # after a column of lists, in a path: each of its values
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 # What a corpus may say of each text, lists of strings: what identifies somebody, of what kind, mentions of what.
 _RECORD = ("identifiers", "identifier_kinds", "identifier_entities")
@@ -51,12 +53,13 @@ def read(
 ) -> pl.DataFrame:
     """The texts of a source, as columns `text`, `split`, the labels, and its record of identifiers where it has one.
 
-    source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .txt with a text a line), a folder of .txt files, a pin of a
-    Hugging Face data set (.json), texts annotated in the form of the Text Anonymization Benchmark or of
-    Presidio (.json), a generator (.py with `generate(name,
-    count, seed)`), or the id of a Hugging Face data set, owner/name or owner/name@revision. text, labels, split: its
-    columns; several columns of text are joined by line breaks; without a column `split` all rows are "train". rows:
-    only the first so many; layout: of a file; request: to a generator. Raises UserError for whatever is missing,
+    source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .txt with a text a line; JSON lines may be called .json), a
+    folder of .txt files, a pin of a Hugging Face data set (.json), texts annotated in the form of the Text
+    Anonymization Benchmark or of Presidio (.json), a generator (.py with `generate(name, count, seed)`), or the id of a
+    Hugging Face data set, owner/name or owner/name@revision. text, labels, split: its columns, or the path of one in
+    objects: of `comments[].text` each comment is a text, beside which the row's other columns stand again. Several
+    columns of text are joined by line breaks; without a column `split` all rows are "train". rows: only the first so
+    many; layout: of a file; request: to a generator. Raises UserError for whatever is missing,
     unknown or damaged, naming the remedy. The record is `identifiers`, `identifier_kinds` and `identifier_entities`,
     for each text as many strings.
     """
@@ -72,6 +75,7 @@ def read(
     if rows is not None:
         raw = raw.head(rows)
     texts = [text] if isinstance(text, str) else list(text)
+    raw = unfolded(raw, [*texts, *labels], str(source))
     if split == "split" and split not in raw.columns:
         split = None
     wanted = [*(("text", column) for column in texts), *(("label", label) for label in labels)] + (
@@ -82,8 +86,13 @@ def read(
             raise no_column(source, f"{kind} column", column, raw.columns)
     for column in texts:
         check_strings(raw, column, str(source))
-    if split and (missing := raw[split].null_count()):
-        raise UserError(f"{source}: {missing} rows have no value in the split column {split!r}; fill it in")
+        if nul := (raw[column].str.contains("\0", literal=True).fill_null(False).arg_true() + 1).to_list():
+            raise UserError(f"{source}: {by_number('row', nul)} of {len(raw):,} holds a NUL; remove the binary bytes")
+    if split and (missing := (raw[split].is_null().arg_true() + 1).to_list()):
+        raise UserError(
+            f"{source}: the split column {split!r} has no value in {by_number('row', missing)} of {len(raw):,}; "
+            "fill it in"
+        )
     return raw.select(
         pl.concat_str(texts, separator="\n", ignore_nulls=True).alias("text")
         if len(texts) > 1
@@ -94,14 +103,54 @@ def read(
     )
 
 
+def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.DataFrame:
+    """Return a table with these columns and paths into objects, such as `comments[].text`.
+
+    Each object of a list becomes a row. Raises UserError for a path that is not there, and for paths into two lists.
+    """
+    lists: set[str] = set()
+    for column in columns:
+        head, *parts = column.split(".")
+        if column in table.columns or not (parts or head.endswith(_EACH)):
+            continue
+        name = head.removesuffix(_EACH)
+        if name not in table.columns:
+            raise no_column(source, "column", name, table.columns)
+        for place, part in enumerate([head, *parts]):
+            if place:
+                kind = table.schema[name]
+                if isinstance(kind, pl.List):
+                    raise UserError(f"{source}: {name!r} is a list; write the path as {name}{_EACH}.{part}")
+                fields = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
+                if part.removesuffix(_EACH) not in fields:
+                    raise no_column(f"{source}: {name}", "field", part.removesuffix(_EACH), fields)
+                inner = f"{name}.{part.removesuffix(_EACH)}"
+                table = table.with_columns(pl.col(name).struct.field(part.removesuffix(_EACH)).alias(inner))
+                name = inner
+            if part.endswith(_EACH) and f"{name}{_EACH}" not in table.columns:
+                if not isinstance(table.schema[name], pl.List):
+                    raise UserError(f"{source}: {name!r} holds single values; write the path without {_EACH}")
+                if lists and not any(f"{name}{_EACH}".startswith(other) for other in lists):
+                    raise UserError(f"{source}: paths lead into two lists; name columns of one")
+                lists.add(f"{name}{_EACH}")
+                table = table.with_columns(pl.col(name).alias(f"{name}{_EACH}")).explode(f"{name}{_EACH}")
+            name = f"{name}{_EACH}" if part.endswith(_EACH) else name
+    return table
+
+
 def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
-    """Refuse a column of texts that are no strings."""
-    if table.schema[column] != pl.String:
-        strings = [name for name, dtype in table.schema.items() if dtype == pl.String]
-        raise UserError(
-            f"{source}: the text column {column!r} must hold strings, got {table.schema[column].base_type()}; "
-            f"strings stand in {listed(strings, 'column')}"
-        )
+    """Refuse a column of texts that holds other values than strings. Suggest no other column: it may hold names."""
+    kind = table.schema[column]
+    if kind == pl.String:
+        return
+    said = f"{source}: the text column {column!r} must hold strings, got {kind.base_type()}"
+    within = kind.inner if isinstance(kind, pl.List) else kind
+    if within == pl.String:
+        raise UserError(f"{said}; name each of its values as a text by the path {column}{_EACH} (--text)")
+    if not isinstance(within, pl.Struct):
+        raise UserError(f"{said}; name the column of the texts (--text)")
+    path = f"{column}{_EACH}" if isinstance(kind, pl.List) else column
+    raise UserError(f"{said} of objects; name the field that holds the text by its path, {path}.FIELD (--text)")
 
 
 @dataclass(frozen=True)
@@ -123,7 +172,7 @@ def check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
         lacking = [row for row, text in enumerate(raw[side], start=1) if not words(text or "")]
         if lacking:
             raise UserError(
-                f"{place}: {listed(lacking[:3], 'row')}{' and more' if len(lacking) > 3 else ''} of {len(raw)} "
+                f"{place}: {by_number('row', lacking)} of {len(raw)} "
                 f"{'has' if len(lacking) == 1 else 'have'} no word in {side!r}, and a pair needs both sides; leave "
                 "them out, or fill them in"
             )
@@ -132,7 +181,8 @@ def check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
 def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
     """Drop texts without a word, merge duplicates, number the words and give every text its stable id.
 
-    raw: columns text, split and the labels. Two texts are one when they differ in white space alone; the first row of
+    raw: columns text, split and the labels. Two texts are one when they differ in white space, or in the composition of
+    their characters (NFC, NFD), alone; the first row of
     train, else of validation, else of test stands for all. The texts themselves stay as they are. Raises UserError
     when nothing is left.
     """
@@ -147,6 +197,8 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
     if worded.is_empty():
         raise UserError(f"the corpus is empty: none of its {len(raw)} rows holds a word; check the text column")
     unique = worded.sort("_rank", "_row").unique("_key", keep="first", maintain_order=True).sort("_row")
+    layouts = worded.select(pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars().n_unique()).item()
+    note_composed(layouts - len(unique))
     ids = pl.Series("id", [hashlib.blake2b(t.encode(), digest_size=8).hexdigest() for t in unique["text"]])
     extra = [name for name in _RECORD if name in raw.columns]
     table = unique.with_columns(ids).select(*PREPARED, *labels, *extra)
@@ -159,9 +211,15 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
     return Corpus(tables.check(table, PREPARED, "corpus"), counts)
 
 
+def note_composed(merged: int) -> None:
+    """Say how many texts were merged with one that differs in the composition of its characters alone."""
+    if merged:
+        note(f"{merged:,} texts merged with one that differs in Unicode composition alone (NFC, NFD)")
+
+
 def layout_free(column: str) -> pl.Expr:
-    """A column of texts without layout: white space collapsed and stripped. Texts equal in it count as one."""
-    return pl.col(column).str.replace_all(r"\s+", " ").str.strip_chars()
+    """A column of texts without layout: white space collapsed and stripped, composed (NFC). Equal ones are one text."""
+    return pl.col(column).str.replace_all(r"\s+", " ").str.strip_chars().str.normalize("NFC")
 
 
 def generator(source: str) -> Callable[[str, int, int], pl.DataFrame]:
@@ -178,7 +236,7 @@ def _load(source: str, layout: files.Layout, rows: int | None) -> pl.DataFrame:
     path = Path(source)
     if annotated.holds(path):
         return annotated.read(path)
-    if path.suffix == ".json":
+    if path.suffix == ".json" and not files.is_json_lines(path):
         pin = hub.read_pin(path)
         return hub.load(pin.dataset, pin.config, pin.revision, rows)
     dataset, _, revision = source.partition("@")

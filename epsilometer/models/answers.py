@@ -13,6 +13,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.flaws import Flaw
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,14 @@ class Completion:
     """An answer: its text (as `keep` returned it), and the tokens of question and answer as the model counts them.
 
     revision: the model's name as the endpoint gives it, which may say more than the name that was asked.
+    flaws: what the endpoint states of the answer.
     """
 
     text: str
     prompt_tokens: int
     completion_tokens: int
     revision: str = field(default="", compare=False)
+    flaws: Flaw = Flaw.NONE
 
 
 class Store:
@@ -53,8 +56,17 @@ class Store:
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.execute(
                 "CREATE TABLE IF NOT EXISTS completions (question BLOB, revision TEXT, source TEXT, text TEXT, "
-                "prompt_tokens INTEGER, completion_tokens INTEGER, PRIMARY KEY (question, revision))"
+                "prompt_tokens INTEGER, completion_tokens INTEGER, flaws INTEGER NOT NULL DEFAULT 0, "
+                "PRIMARY KEY (question, revision))"
             )
+            self._add_flaws()
+
+    def _add_flaws(self) -> None:
+        """Add the column to a store of an earlier version, whose answers then have no known flaws."""
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            if not any(column[1] == "flaws" for column in self._database.execute("PRAGMA table_info(completions)")):
+                self._database.execute("ALTER TABLE completions ADD COLUMN flaws INTEGER NOT NULL DEFAULT 0")
 
     def revision(self, source: str) -> str:
         """The revision that answered last; empty where none did."""
@@ -69,17 +81,21 @@ class Store:
 
     def get(self, key: bytes, revision: str) -> Completion:
         row = self._database.execute(
-            "SELECT text, prompt_tokens, completion_tokens, revision FROM completions "
+            "SELECT text, prompt_tokens, completion_tokens, revision, flaws FROM completions "
             "WHERE question = ? AND revision = ?",
             (key, revision),
         )
-        return Completion(*row.fetchone())
+        text, prompt_tokens, completion_tokens, revision, flaws = row.fetchone()
+        return Completion(text, prompt_tokens, completion_tokens, revision, flaws=Flaw(flaws))
 
     def put(self, key: bytes, source: str, answer: Completion) -> None:
+        tokens = answer.prompt_tokens, answer.completion_tokens
         with self._lock, self._database:
             self._database.execute(
-                "INSERT OR REPLACE INTO completions VALUES (?, ?, ?, ?, ?, ?)",
-                (key, answer.revision, source, answer.text, answer.prompt_tokens, answer.completion_tokens),
+                "INSERT OR REPLACE INTO completions "
+                "(question, revision, source, text, prompt_tokens, completion_tokens, flaws) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (key, answer.revision, source, answer.text, *tokens, int(answer.flaws)),
             )
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.flaws import Flaw, stated
 from epsilometer.models.answers import Completion
 from epsilometer.models.endpoint import Address, Endpoint, api_key, key_of
 from epsilometer.models.spending import Forecast, Spending
@@ -97,14 +98,14 @@ class Chat:
         keys = self._keys(requests, draws)
 
         def send(client: OpenAI, request: dict[str, Any]) -> Completion:
-            text, usage, model = (self._streamed if self._stream else self._whole)(client, request)
+            text, usage, model, flaws = (self._streamed if self._stream else self._whole)(client, request)
             tokens = _tokens(usage)
             if not _same(self.model, model):
                 raise UserError(
                     f"the endpoint at {self.host} answered with the model {str(model)[:100]!r}, not with the "
                     f"requested {self.model!r}; request the model that it serves"
                 )
-            return Completion(keep(text), *tokens, str(model))
+            return Completion(keep(text), *tokens, str(model), flaws=flaws)
 
         answers = self._endpoint.collect(dict(zip(keys, requests, strict=True)), send, f"ask {self.model}")
         return [answers[key] for key in keys]
@@ -146,15 +147,17 @@ class Chat:
             for i, request in enumerate(requests)
         ]
 
-    def _whole(self, client: OpenAI, request: dict[str, Any]) -> tuple[str, Any, str | None]:
-        """An answer's text, count of tokens and model."""
+    def _whole(self, client: OpenAI, request: dict[str, Any]) -> tuple[str, Any, str | None, Flaw]:
+        """An answer's text, count of tokens, model and flaws."""
         answer = client.chat.completions.create(model=self.model, **request)
-        return answer.choices[0].message.content or "", answer.usage, answer.model
+        choice = answer.choices[0]
+        flaws = stated(choice.finish_reason, choice.message.refusal, _reasoning(choice.message))
+        return choice.message.content or "", answer.usage, answer.model, flaws
 
-    def _streamed(self, client: OpenAI, request: dict[str, Any]) -> tuple[str, Any, str | None]:
+    def _streamed(self, client: OpenAI, request: dict[str, Any]) -> tuple[str, Any, str | None, Flaw]:
         """As `_whole`. Raises ValueError for a stream that ends before its answer does."""
         parts: list[str] = []
-        usage, model, finished = None, None, False
+        usage, model, finished, flaws = None, None, False, Flaw.NONE
         events = client.chat.completions.create(
             model=self.model, stream=True, stream_options={"include_usage": True}, **request
         )
@@ -163,9 +166,15 @@ class Chat:
             for choice in event.choices[:1]:
                 parts.append(choice.delta.content or "")
                 finished = finished or choice.finish_reason is not None
+                flaws |= stated(choice.finish_reason, choice.delta.refusal, _reasoning(choice.delta))
         if not finished:
             raise ValueError("the stream ends early")
-        return "".join(parts), usage, model
+        return "".join(parts), usage, model, flaws
+
+
+def _reasoning(message: Any) -> object:
+    """The reasoning of a message, under the names that servers give the field."""
+    return getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
 
 
 def _usage(response: httpx2.Response) -> tuple[int, int] | None:

@@ -15,6 +15,7 @@ import httpx2
 
 from epsilometer.core import limits
 from epsilometer.core.errors import UserError
+from epsilometer.models.replies import status
 from epsilometer.models.spending import Spending
 
 Usage = Callable[[httpx2.Response], tuple[int, int] | None]  # the tokens read and written that an answer states
@@ -96,4 +97,6 @@ class EndpointClient(httpx2.Client):
                     break
         finally:
             response.close()
-        return httpx2.Response(response.status_code, headers=response.headers, content=bytes(body), request=request)
+        whole = httpx2.Response(response.status_code, headers=response.headers, content=bytes(body), request=request)
+        whole.status_code = status(whole)
+        return whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import httpx2
@@ -35,6 +36,19 @@ def objects(response: httpx2.Response) -> list[Any]:
         except (ValueError, RecursionError):
             continue
     return values
+
+
+def status(response: httpx2.Response) -> int:
+    """Return the status of a reply; for an error sent under status 200, the status that its body states."""
+    if response.status_code != 200 or b"error" not in response.content:
+        return response.status_code
+    for body in objects(response):
+        if isinstance(body, dict) and (body.get("error") or body.get("object") == "error"):
+            parts = [part for part in (body.get("error"), body) if isinstance(part, dict)]
+            for code in (str(part.get(name)) for part in parts for name in ("code", "status")):
+                if re.fullmatch("[45][0-9][0-9]", code):
+                    return int(code)
+    return response.status_code
 
 
 def at(value: Any, path: str) -> Any:

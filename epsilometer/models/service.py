@@ -7,6 +7,7 @@
     stream: false                                 # whether the reply is of server-sent events, each with a part
     revision: model.version                       # where the reply says what answered, if it does
     tokens: [usage.read, usage.written]           # where it says what it counted, if it does
+    finish: stop_reason                           # where it says why the answer ended, if it does
 
 A value that is `{epsilon}` alone is sent as a number. Headers of the template are sent, with type and length of the
 body, and no others. `endpoint` says how answers are stored and requests repeated.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlencode
@@ -26,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from epsilometer.core import yaml_text
 from epsilometer.core.errors import UserError
+from epsilometer.core.flaws import Flaw, stated
 from epsilometer.models.answers import Completion
 from epsilometer.models.endpoint import Address, Endpoint, environment, key_of
 from epsilometer.models.spending import Forecast, Spending
@@ -53,6 +56,7 @@ class Template(BaseModel):
     stream: bool = False
     revision: str | None = None
     tokens: tuple[str, str] | None = None
+    finish: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> Template:
@@ -138,10 +142,10 @@ class Service:
         from epsilometer.models.replies import usage
 
         self._template, address, self._headers = template, Address.of(url), template.sent_headers()
-        places = template.tokens
+        places, read_only = template.tokens, {"tokens"} | ({"finish"} if template.finish is None else set())
         self._endpoint = Endpoint(
             address,
-            key_of(revision, {**address.place, "template": template.model_dump(mode="json", exclude={"tokens"})}).hex(),
+            key_of(revision, {**address.place, "template": template.model_dump(mode="json", exclude=read_only)}).hex(),
             store,
             form="reply to the template",
             remedies=dict.fromkeys((401, 403), "check the headers of the template, and the variables that they name"),
@@ -152,11 +156,11 @@ class Service:
             headers={*_CARRYING, *map(str.lower, template.headers)},
         )
 
-    def complete(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]) -> list[str]:
+    def complete(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]) -> list[Completion]:
         """The answer to each text with its privacy budget and number of a draw. Raises as `Endpoint.collect`."""
         requests = self._requests(texts, epsilons, draws)
         answers = self._endpoint.collect(dict(requests), self._send, f"ask {self._endpoint.address.host}")
-        return [answers[key].text for key, _ in requests]
+        return [answers[key] for key, _ in requests]
 
     def forecast(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int], longest: int) -> Forecast:
         """What `complete` would take; nothing is sent. longest: most tokens of an answer."""
@@ -214,17 +218,20 @@ def read(template: Template, response: httpx2.Response) -> Completion:
     values = objects(response)
     if not values:
         raise NoAnswer(f"no JSON, in which the template reads {template.answer}")
-    answers = []
+    answers, flaws = [], Flaw.NONE
     for value in values:
+        if template.finish is not None:
+            with suppress(NoAnswer):
+                flaws |= stated(at(value, template.finish))
         try:
             answers.append(at(value, template.answer))
         except NoAnswer:
-            if not template.stream:  # events may say other things
+            if not (template.stream or flaws & Flaw.WITHHELD):  # events may say other things
                 raise
-    if not answers:
+    if not (answers or flaws & Flaw.WITHHELD):
         raise NoAnswer(f"events without {template.answer}")
-    texts = [text for text in answers if text is not None or not template.stream]
+    texts = [text for text in answers if text is not None or not (template.stream or flaws)]
     if not all(isinstance(text, str) for text in texts):
         raise NoAnswer(f"no text at {template.answer}")
     revision = "" if template.revision is None else str(at(values[-1], template.revision))
-    return Completion("".join(texts), 0, 0, revision[:100])
+    return Completion("".join(texts), 0, 0, revision[:100], flaws=flaws)

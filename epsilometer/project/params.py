@@ -131,7 +131,7 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
     stage `code`, which always runs, has read the whole. Raises UserError naming the field, the rule and the value.
     """
     try:
-        raw = yaml_text.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        raw = yaml_text.load(Path(path).read_text(encoding="utf-8"), _Loader, plain=True)
     except FileNotFoundError:
         remedy = NO_PROJECT if Path(path) == Path("params.yaml") else "check the path"
         raise UserError(f"{path} does not exist; {remedy}") from None

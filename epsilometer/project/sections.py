@@ -19,6 +19,7 @@ from pydantic import (
 
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.core.sizes import LARGEST_SET
+from epsilometer.core.values import number
 from epsilometer.corpora.parts import PUBLIC
 from epsilometer.runtime.scaling import Engine
 
@@ -36,6 +37,8 @@ def _filled(value: Any) -> Any:
     return {name: settings or {} for name, settings in value.items()} if isinstance(value, dict) else value
 
 
+PLAIN = BeforeValidator(number)  # refuses a boolean, which pydantic takes for 1
+Number = Annotated[float, PLAIN]
 Class = Annotated[str, BeforeValidator(str)]  # of a label, be it a number in the file
 Seed = Annotated[int, AfterValidator(_seed)]
 # Components by name, each with its settings; one without any may be written as a bare key.
@@ -209,7 +212,7 @@ class MechanismEntry(Section):
     mechanism: str = Field(description="The name: of a shipped mechanism, or of your own.")
     file: str | None = Field(None, description="The Python file of a mechanism of your own, from the project's folder.")
     resource: str | None = Field(None, description="What the mechanism reads, from the folder of this file.")
-    epsilons: tuple[float, ...] | None = Field(
+    epsilons: tuple[Number, ...] | None = Field(
         None, description="The privacy budgets; left out for a mechanism that takes none."
     )
     settings: Mapping[str, Any] = Field({}, description="Settings of the mechanism, by name.")

@@ -98,6 +98,21 @@ class Row(BaseModel):
     precision_high: float | None
 
 
+class Counts(BaseModel):
+    """Counts of the rewrites that were judged."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rewrites: int
+    withheld: int = Field(description="answers that a service refused or filtered")
+    truncated: int = Field(description="other answers that a service ended at the limit of their length")
+    empty: int = Field(description="other rewrites without a visible character")
+    missing: int = Field(description="those of the three that a service gave; with any of them nothing passes")
+    reasoning: int = Field(description="rewrites that hold a model's marked reasoning, counted as part of them")
+    apart: int = Field(description="answers with reasoning that the rewrite leaves out")
+    constant: bool = Field(description="whether all rewrites of two or more texts are equal")
+
+
 class Result(BaseModel):
     """What a gate decided. `schema` changes with every change that a reader would notice."""
 
@@ -109,6 +124,7 @@ class Result(BaseModel):
     status: Literal["passed", "leaks more", "undecided", "error"]
     rewrites: int
     attacks: list[Row]
+    answers: Counts | None = Field(default=None, description="null where nothing was decided")
     error: str | None = Field(default=None, description="why nothing was decided; quotes no text")
 
 
@@ -209,7 +225,7 @@ class Files:
 
 
 def lines(decision: Decision) -> list[str]:
-    """Three lines: the verdict, what decided it, and how often such a verdict is wrong."""
+    """Three lines: the verdict, what decided it, how often such a verdict is wrong; then faults of the rewrites."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
     alone = f"a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most"
     if verdict.status == PASSED and any(isinstance(judged.limit, RateLimit) for judged in verdict.attacks):
@@ -217,7 +233,8 @@ def lines(decision: Decision) -> list[str]:
     return [
         f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
         _seen(first) + _alike(verdict) + _by_laws(verdict),
-        alone if by_law(first) else f"{_detectable(decision, first)}; {alone}",
+        alone if by_law(first) and not first.unanswered else f"{_detectable(decision, first)}; {alone}",
+        *verdict.answers.sentences,
     ]
 
 
@@ -225,6 +242,8 @@ def _detectable(decision: Decision, first: Judged) -> str:
     """Of a pass how often it is wrong; else, and of a tail, what would have been found by what decided."""
     if first.status == PASSED and not isinstance(first.limit, TailLimit):
         return f"whatever exceeds the limit passes with probability {decision.errors.beta:g} at most"
+    if first.unanswered:
+        return "nothing passes while answers are missing, since a missing answer looks private"
     if first.turned:
         return "inverted, its guesses name the source, so nothing passed; if its score is a distance, change its sign"
     least = decision.least_loss(first)
@@ -290,6 +309,7 @@ def result(outcome: Decision | Failure) -> Result:
         status=verdict.status,
         rewrites=verdict.trials,
         attacks=rows,
+        answers=Counts(missing=verdict.answers.missing, rewrites=verdict.answers.rewrites, **verdict.answers.columns),
     )
 
 
@@ -402,6 +422,11 @@ def sarif(outcome: Decision | Failure, file: str) -> str:
 
 
 def _seen(judged: Judged) -> str:
+    """As `_did`; also why what kept its limit did not pass."""
+    return _did(judged) + ("; undecided, since answers are missing" if judged.unanswered else "")
+
+
+def _did(judged: Judged) -> str:
     """What an attack did, and what it may do. Its loss at the rate seen is a point, where `loss` is a lower bound."""
     if isinstance(judged.limit, TailLimit):
         return (

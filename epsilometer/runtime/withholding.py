@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from epsilometer.core.errors import UserError, disk_trouble
+from epsilometer.core.errors import UserError, disk_trouble, text_named
 from epsilometer.core.extras import missing
 from epsilometer.core.file_names import SHOW
 from epsilometer.runtime import progress
@@ -85,18 +85,19 @@ def withheld() -> Iterator[None]:
 def in_one_line(error: BaseException) -> str:
     """The line for an error: a user's own message, a missing package's or a disk's remedy, or else type and place."""
     if isinstance(error, UserError):
-        return str(error)
+        return f"{error}{text_named(error)}"
     if isinstance(error, ModuleNotFoundError) and (advice := missing(error)) is not None:
         return str(advice)
     if (trouble := disk_trouble(error)) is not None:
         return f"{trouble}, then run again"
     if shows():
         return "".join(traceback.format_exception(error)).rstrip()
+    place = f"{_place(error)}{text_named(error)}"
     if isinstance(error, RecursionError):
-        return f"calls or values are nested without end{_place(error)}; correct the code, or what it reads"
+        return f"calls or values are nested without end{place}; correct the code, or what it reads"
     if isinstance(error, MemoryError):
-        return f"there is not enough memory{_place(error)}; run on fewer texts or trials, or correct the code"
-    return f"{kind_of(error)}{_place(error)}: message {WHY}"
+        return f"there is not enough memory{place}; run on fewer texts or trials, or correct the code"
+    return f"{kind_of(error)}{place}: message {WHY}"
 
 
 def traceback_of(error: BaseException) -> str:

@@ -184,7 +184,10 @@ def test_recorded_rewrites_in_every_format(tmp_path: Path, suffix: str) -> None:
     [
         ("original,epsilon,rewritten\na,1,b\n", "unknown column 'rewrite'; did you mean 'rewritten'?"),
         ("original,epsilom,rewrite\na,1,b\n", "unknown column 'epsilon'; did you mean 'epsilom'?"),
-        ("original,epsilon,rewrite\na,high,b\n", "epsilon must be a number, which 1 rows do not have"),
+        (
+            "original,epsilon,rewrite\na,high,b\n",
+            "epsilon must be a number, which row 1 of 1 does not have; leave such rows out",
+        ),
         ("original,epsilon,rewrite\na,-1,b\n", "epsilon must be a finite number > 0, got -1.0"),
         ("original,epsilon,rewrite\na,nan,b\n", "epsilon must be a finite number > 0, got nan"),
         ("original,epsilon,rewrite\n", "holds no rewrites"),

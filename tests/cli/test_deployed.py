@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shlex
@@ -26,7 +27,7 @@ from epsilometer.project.paths import inside
 from epsilometer.studies.texts.cells import rewrites as read_cell
 from epsilometer.studies.texts.stages import rewrite
 from tests.support.commands import run
-from tests.support.deployed import Deployed, deployed
+from tests.support.deployed import Deployed, deployed, masked
 from tests.support.page_project import write_project
 from tests.support.places import ROOT
 from tests.support.sparing import first
@@ -130,6 +131,108 @@ def test_a_gate_judges_a_service(server: Deployed, capfd: pytest.CaptureFixture[
     server.rewrite = lambda text: "nothing"
     assert run(*arguments(server, *words, "--set", "revision=2", command="gate")) == 0
     assert "PASSED: Endpoint" in capfd.readouterr().out
+
+
+def chat(server: Deployed, command: str, *words: str) -> list[str]:
+    return [command, "texts.txt", "--endpoint", f"{server.url}/v1", "--model", "m", "--private-texts", *words]
+
+
+GATE = ("--attacks", "lexical", "--budget", "400", "--json", "gate.json")
+
+
+def test_a_gate_passes_nothing_while_answers_are_missing(
+    server: Deployed, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Hidden texts pass; with one text in 60 withheld, truncated or empty they are undecided, with more an error."""
+    server.rewrite = lambda text: "nothing"
+    assert run(*chat(server, "gate", *GATE, "--max-loss", "3")) == 0
+    assert "rewrites are equal" in capfd.readouterr().out
+    passed = json.loads((tmp_path / "gate.json").read_text())
+    counts = {"withheld": 0, "truncated": 0, "empty": 0, "missing": 0, "reasoning": 0, "apart": 0, "constant": True}
+    assert passed["answers"] == counts | {"rewrites": passed["rewrites"]}
+
+    bad = (tmp_path / "texts.txt").read_text().splitlines()[0]
+    for revision, (kind, choice) in enumerate({
+        "withheld": {"finish_reason": "content_filter", "message": {"content": None}},
+        "truncated": {"finish_reason": "length"},
+        "empty": {"message": {"content": " "}},
+    }.items(), start=2):  # fmt: skip
+        server.choice = lambda text, choice=choice: choice if bad in text else {}  # type: ignore[misc]
+        words = (*GATE, "--max-loss", "3", "--set", f"revision={revision}")
+        assert run(*chat(server, "gate", *words, "--max-missing", ".2", "--junit", "gate.xml", "--html", "g.html")) == 3
+        said = capfd.readouterr().out
+        decided = json.loads((tmp_path / "gate.json").read_text())
+        assert decided["status"] == "undecided"
+        assert 0 < decided["answers"]["missing"] == decided["answers"][kind] < 0.2 * decided["rewrites"]
+        assert said.startswith("UNDECIDED")
+        assert f"{decided['answers'][kind]} {kind} of" in said
+        assert f"{kind} of" in (tmp_path / "g.html").read_text()
+        assert 'skipped="1"' in (tmp_path / "gate.xml").read_text()
+        if kind == "withheld":  # one text in 60 is more than 1 in 100
+            assert run(*chat(server, "gate", *words, "--max-missing", ".001")) == 2
+            assert json.loads((tmp_path / "gate.json").read_text())["status"] == "error"
+            assert bad not in capfd.readouterr().err
+
+
+def test_a_gate_ends_soon_where_every_answer_is_withheld(server: Deployed) -> None:
+    server.choice = lambda text: {"message": {"content": None, "refusal": "I cannot help with that"}}
+    assert run(*chat(server, "gate", "--max-loss", "1", "--attacks", "lexical")) == 2
+    assert len(server.texts) <= 600  # of a budget of 20,000
+
+
+def test_a_leak_stands_whatever_is_missing(server: Deployed) -> None:
+    server.rewrite = lambda text: text
+    server.choice = lambda text: {"finish_reason": "length"} if len(text) % 5 == 0 else {}
+    assert run(*chat(server, "gate", *GATE, "--max-loss", "1")) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_audit_counts_answers_that_are_none_and_keeps_the_counts(
+    server: Deployed, capfd: pytest.CaptureFixture[str], stream: bool
+) -> None:
+    ends = ["content_filter", "length", "stop", "stop"]
+    server.choice = lambda text: {"finish_reason": ends[len(text) % 4]}
+    server.rewrite = lambda text: "" if len(text) % 4 == 2 else masked(text)
+    words = (*QUICK, "--trials", "60", "--json", *(["--stream"] if stream else []))
+    tables = []
+    for _ in range(2):
+        assert run(*chat(server, "audit", *words)) == 0
+        shown = capfd.readouterr()
+        tables.append(json.loads(shown.out))
+        assert "warning: " in shown.err
+    (row,), again = tables
+    lengths = Counter(len(text) % 4 for text in server.texts)
+    assert (row["withheld"], row["truncated"], row["empty"]) == (lengths[0], lengths[1], lengths[2])
+    assert again == [row]
+    assert len(server.texts) == 60
+
+
+def test_reasoning_is_named_and_separated_on_request(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:
+    server.rewrite = lambda text: f"<think>the user says {text}</think>a message"
+    words = chat(server, "audit", *QUICK, "--trials", "60", "--json")
+    assert run(*words) == 0
+    (counted,) = json.loads(capfd.readouterr().out)
+    assert run(*words, "--set", "separate_reasoning=true") == 0
+    shown = capfd.readouterr()
+    (separated,) = json.loads(shown.out)
+    assert (counted["reasoning"], counted["apart"], counted["constant"]) == (60, 0, False)
+    assert (separated["reasoning"], separated["apart"], separated["constant"]) == (0, 60, True)
+    assert counted["loss"] > separated["loss"] == 0
+    assert len(server.texts) == 60  # the same answers
+    server.rewrite = lambda text: "a message"
+    server.choice = lambda text: {"message": {"reasoning_content": "the user says"}}
+    assert run(*words, "--set", "revision=2") == 0
+    (beside,) = json.loads(capfd.readouterr().out)
+    assert (beside["reasoning"], beside["apart"]) == (0, 60)
+
+
+def test_a_template_may_say_why_an_answer_ended(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:
+    with Path("anonymiser.yaml").open("a") as template:
+        template.write("finish: why\n")
+    server.choice = lambda text: {"finish_reason": "max_tokens" if len(text) % 2 else "stop"}
+    assert run(*arguments(server, "--private-texts", *QUICK, "--trials", "60", "--json")) == 0
+    (row,) = json.loads(capfd.readouterr().out)
+    assert row["truncated"] == sum(len(text) % 2 for text in server.texts) > 0
 
 
 def test_identifiers_that_a_service_lets_pass(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:

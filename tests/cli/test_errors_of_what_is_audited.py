@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import epsilometer
 from epsilometer.core.file_names import SHOW
 from epsilometer.report.gate import Result
 from tests.support.commands import run
@@ -101,6 +102,58 @@ def test_what_is_written_keeps_to_itself(capfd: pytest.CaptureFixture[str], body
     print("and afterwards it is shown again")
     os.write(2, b"by all")
     assert capfd.readouterr() == ("and afterwards it is shown again\n", "by all")
+
+
+REFUSED = {  # what a function returns or raises for one text: what the message must say
+    "None if '3' in text and 'tea' in text else 'x'": ["NoneType for text 3 of 15", "let it raise", "hidden"],
+    "type('Answer', (), {'text': 'x'})() if '3' in text and 'tea' in text else 'x'": [
+        "Answer for text 3 of 15",
+        ".text",
+    ],
+    "'\\ud83d' if '3' in text and 'tea' in text else 'x'": ["half a character", "text 3 of 15"],
+    "{}[text] if '3' in text and 'tea' in text else 'x'": ["KeyError in mine.py, line 3 (raised on text 3 of 15)"],
+}
+
+
+@pytest.mark.parametrize("returned", REFUSED)
+@pytest.mark.parametrize("command", [AUDIT, GATE], ids=["audit", "gate"])
+def test_the_text_that_a_function_fails_on_is_named_by_its_number(
+    capfd: pytest.CaptureFixture[str], command: tuple[str, ...], returned: str
+) -> None:
+    assert run(*on_texts(command, f"return {returned}")) == 2
+    said = capfd.readouterr().err
+    assert all(part in said for part in REFUSED[returned]), said
+    assert SECRET not in said
+    assert "return ''" not in said
+
+
+def test_an_error_in_python_names_the_text_too() -> None:
+    texts = TEXTS.splitlines()
+
+    def fails(text: str, rng: object) -> str:
+        return {}[text] if text == texts[7] else "x"  # type: ignore[no-any-return]
+
+    with pytest.raises(KeyError) as error:
+        epsilometer.audit(texts, fails, attacks=["length"], trials=200, design=epsilometer.Design(temperature=0))
+    assert error.value.__notes__ == ["raised on text 8 of 15"]
+
+
+def test_empty_and_equal_rewrites_of_a_function_are_named(capfd: pytest.CaptureFixture[str]) -> None:
+    """They are its own, so that they decide nothing."""
+    assert run(*on_texts(AUDIT, "return '' if 'tea' in text else text")) == 0
+    shown = capfd.readouterr()
+    (row,) = json.loads(shown.out)
+    assert 0 < row["empty"] < 40
+    assert f"note: {row['empty']} empty of 40 rewrites" in shown.err
+    assert not row["constant"]
+    assert run(*on_texts(AUDIT, "return ''")) == 0
+    shown = capfd.readouterr()
+    assert "all 40 rewrites are equal" in shown.err
+    assert json.loads(shown.out)[0]["constant"]
+    assert run(*on_texts(("gate", "--max-loss", "3", "--budget", "200", "--json", "g.json"), "return ' '")) == 0
+    assert "all 200 rewrites are equal" in capfd.readouterr().out
+    answers = json.loads(Path("g.json").read_text())["answers"]
+    assert (answers["empty"], answers["missing"], answers["constant"]) == (200, 0, True)
 
 
 def test_a_publication_holds_rewrites_alone(capfd: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from epsilometer.auditing.text_audit import distinct
 from epsilometer.core.errors import UserError
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import PREPARED, GeneratorRequest, prepare, read
@@ -73,6 +74,54 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
     assert read(path, text="review", split=None)["split"].to_list() == ["train", "train"]
 
 
+THREADS = (
+    '{"who": "nora_q", "talk": [{"by": "nora_q", "says": "a b"}, {"by": "ines", "says": "c"}], "tags": ["t"]}\n'
+    '{"who": "ines", "talk": [{"by": "ines", "says": "d"}], "tags": ["u"]}\n'
+)
+
+
+def test_a_path_leads_into_objects(tmp_path: Path) -> None:
+    """Each object of a list is a text, beside which the row's other columns stand again."""
+    table = read(file(tmp_path, "a.jsonl", THREADS), text="talk[].says", labels=["talk[].by", "who"])
+    assert table.select("text", "talk[].by", "who").rows() == [
+        ("a b", "nora_q", "nora_q"), ("c", "ines", "nora_q"), ("d", "ines", "ines"),
+    ]  # fmt: skip
+    assert read(file(tmp_path, "a.jsonl", THREADS), text="tags[]")["text"].to_list() == ["t", "u"]
+
+
+def test_no_remedy_points_to_a_column_of_names(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as error:
+        read(file(tmp_path, "a.jsonl", THREADS), text="talk")
+    assert "who" not in str(error.value)
+    assert "by," not in str(error.value)
+
+
+def test_json_lines_may_be_called_json(tmp_path: Path) -> None:
+    assert read(file(tmp_path, "a.json", '{"text": "a"}\n\n{"text": "b"}\n'))["text"].to_list() == ["a", "b"]
+
+
+def test_columns_without_a_name_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = read(file(tmp_path, "a.csv", "class,message,,,\nx,a b,,,\ny,c,1,2,3\n"), text="message", labels=["class"])
+    assert table.select("class", "text").rows() == [("x", "a b"), ("y", "c")]
+    assert capsys.readouterr().err.count("note: ") == 1
+
+
+def test_texts_that_differ_in_composition_alone_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["caf\u00e9 one", "cafe\u0301 one", "cafe\u0301 two", "caf\u00e9  one"]
+    corpus = prepare(pl.DataFrame({"text": texts, "split": ["train"] * 4}))
+    assert corpus.table["text"].to_list() == [texts[0], texts[2]]
+    assert corpus.counts["duplicates_merged"] == 2
+    assert "note: 1 texts merged" in capsys.readouterr().err
+    assert distinct(texts) == [texts[0], texts[2], texts[3]]
+    assert "note: 1 texts merged" in capsys.readouterr().err
+
+
+def test_a_nul_in_parquet_is_refused(tmp_path: Path) -> None:
+    pl.DataFrame({"text": ["a", "b\0"]}).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(UserError, match="row 2 of 2 holds a NUL"):
+        read(tmp_path / "a.parquet")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "settings", "message"),
     [
@@ -91,14 +140,43 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
             "a.csv",
             b"text\ncaf\xe9\n",
             {},
-            "not UTF-8: byte 0xe9 at position 8; it looks like cp1252 (encoding, --encoding cp1252)",
+            "not UTF-8: byte 0xe9 at position 8 (line 2); it looks like cp1252 (encoding, --encoding cp1252)",
         ),
         ("a.txt", b"\xff\xfea\x00", {}, "not UTF-8: byte 0xff at position 0"),
         ("a.jsonl", '{"text": "a"}\n\n{"text": "b"\n', {}, "line 3: not JSON"),
         ("a.jsonl", '{"text": "a"}\n["b"]\n', {}, "line 2: list where an object is due"),
         ("a.jsonl", '{"text": "a", "x": [1]}\n{"text": "b", "x": {"y": 1}}\n', {}, "mixes values of different kinds"),
-        ("a.jsonl", '{"text": 1, "t": "a"}\n', {}, "must hold strings, got Int64; strings stand in column 't'"),
-        ("a.jsonl", '{"text": "a", "split": "x"}\n{"text": "b"}\n', {}, "1 rows have no value in the split column"),
+        (
+            "a.jsonl",
+            '{"text": 1, "t": "a"}\n',
+            {},
+            "must hold strings, got Int64; name the column of the texts (--text)",
+        ),
+        ("a.jsonl", '{"text": "a"}\n{"text": "b \\ud83d c"}\n', {}, "line 2: it holds half a character"),
+        ("a.jsonl", '{"text": "a"}\n{"text": "b \\u0000 c"}\n', {}, "line 2: it holds a NUL"),
+        (
+            "a.json",
+            '[{"full_text": "a", "spans": []}, {"full_text": "b \\udE00", "spans": []}]',
+            {},
+            "document 2 holds half a",
+        ),
+        ("a.txt", "a\nb\0c\n", {}, "holds a NUL at position 3 (line 2)"),
+        (
+            "a.jsonl",
+            THREADS,
+            {"text": "talk"},
+            "got List of objects; name the field that holds the text by its path, talk",
+        ),
+        ("a.jsonl", THREADS, {"text": "talk[].said"}, "unknown field 'said'"),
+        ("a.jsonl", THREADS, {"text": "talk.says"}, "'talk' is a list; write the path as talk[].says"),
+        ("a.jsonl", THREADS, {"text": "who[]"}, "'who' holds single values"),
+        ("a.jsonl", THREADS, {"text": "tags[]", "labels": ["talk[].by"]}, "lead into two lists"),
+        (
+            "a.jsonl",
+            '{"text": "a", "split": "x"}\n{"text": "b"}\n',
+            {},
+            "the split column 'split' has no value in row 2 of 2",
+        ),
         ("a.parquet", b"PAR1 and then something else", {}, "no readable Parquet file"),
         ("a.xlsx", "x", {}, "unknown suffix '.xlsx'; known: .parquet, .csv"),
         ("a.json", "{", {}, "is not JSON"),
@@ -151,7 +229,7 @@ def test_an_encoding_is_named_by_its_bytes(tmp_path: Path, text: str, encoding: 
 
 
 def test_a_nul_is_no_text(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds a NUL at position 2; remove what is no text"):
+    with pytest.raises(UserError, match=r"holds a NUL at position 2 \(line 1\); remove what is no text"):
         read(file(tmp_path, "a.txt", "he\0llo there\n"))
 
 
@@ -273,9 +351,7 @@ def test_real_data(name: str, labels: list[str], train: int, rows: int) -> None:
 def test_real_data_without_a_column_text() -> None:
     with pytest.raises(UserError, match="'text_a', 'text_b', 'score', 'genre', 'split': unknown text column 'text'"):
         read(SHARED / "data" / "stsb.parquet")
-    with pytest.raises(
-        UserError, match="must hold strings, got Float64; strings stand in columns 'text_a', 'text_b', 'genre'"
-    ):
+    with pytest.raises(UserError, match=r"must hold strings, got Float64; name the column of the texts \(--text\)"):
         read(SHARED / "data" / "stsb.parquet", text="score")
 
 

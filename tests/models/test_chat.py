@@ -22,6 +22,7 @@ import pytest
 from epsilometer.attacks.identification.judge import JudgeAttack
 from epsilometer.core.attack import Context
 from epsilometer.core.errors import UserError
+from epsilometer.core.flaws import Flaw
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.models import answers, chat, endpoint
@@ -195,6 +196,50 @@ def test_nobody_else_reads_the_answers(server: Server, tmp_path: Path, monkeypat
 def test_an_empty_answer_is_an_answer(server: Server, tmp_path: Path) -> None:
     server.reply = lambda message: ""
     assert Chat("m", tmp_path / "s").complete(ask("a"), 5) == [Completion("", 7, 3)]
+
+
+FLAWED = {
+    "filtered": ({"finish_reason": "content_filter", "message": {"content": None}}, Flaw.WITHHELD),
+    "refused": ({"message": {"content": None, "refusal": "I cannot"}}, Flaw.WITHHELD),
+    "long": ({"finish_reason": "length"}, Flaw.TRUNCATED),
+    "thoughtful": ({"message": {"reasoning_content": "let me think"}}, Flaw.REASONED),
+    "whole": ({}, Flaw.NONE),
+}
+
+
+def test_the_flaws_of_an_answer_are_read_and_stored(server: Server, tmp_path: Path) -> None:
+    server.choice = lambda message: FLAWED[message][0]
+    for _ in range(2):  # asked, then stored
+        answers = Chat("m", tmp_path / "s").complete(ask(*FLAWED), 5)
+        assert [answer.flaws for answer in answers] == [flaw for _, flaw in FLAWED.values()]
+    assert [answer.text for answer in answers] == ["", "", "re: long", "re: thoughtful", "re: whole"]
+    assert len(server.requests) == len(FLAWED)
+
+
+def test_a_store_of_an_earlier_version_is_read(server: Server, tmp_path: Path) -> None:
+    Chat("m", tmp_path / "s").complete(ask("a"), 5)
+    with closing(sqlite3.connect(tmp_path / "s")) as store, store:
+        store.execute("ALTER TABLE completions DROP COLUMN flaws")
+    assert Chat("m", tmp_path / "s").complete(ask("a"), 5) == [Completion("re: a", 7, 3)]
+    assert server.answered == {"a": 1}
+
+
+@pytest.mark.parametrize("fault", ["429 in the body", "429 in a stream"])
+def test_an_error_under_status_200_is_waited_for_like_a_real_one(server: Server, tmp_path: Path, fault: str) -> None:
+    server.fault = lambda message, attempt: fault if attempt == 0 else None
+    assert Chat("m", tmp_path / "s").complete(ask("a"), 5)[0].text == "re: a"
+    (_, first, _), (_, second, _) = server.requests
+    assert second - first >= 1  # its Retry-After
+
+
+def test_a_lasting_error_under_status_200_has_its_status(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "RETRIES", 0)
+    monkeypatch.setattr(endpoint, "FIRST_RETRIES", 0)
+    server.fault = lambda message, attempt: "429 in the body"
+    with pytest.raises(UserError, match=r"refused with status 429; use fewer workers"):
+        Chat("m", tmp_path / "s").complete(ask("a"), 5)
 
 
 def test_an_endpoint_with_another_model_is_refused(server: Server, tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def test_a_pair_keeps_its_sides_beside_the_joined_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        (["yes", None, "no"], "row '2' of 3 has no word in 'answered', and a pair needs both sides"),
-        (["", " \t", "yes", "?!", None], "rows '1', '2', '4' and more of 5 have no word in 'answered'"),
+        (["yes", None, "no"], "row 2 of 3 has no word in 'answered', and a pair needs both sides"),
+        (["", " \t", "yes", "?!", None], "rows 1, 2, 4 and 1 more of 5 have no word in 'answered'"),
     ],
 )
 def test_a_pair_without_one_of_its_sides_is_refused(answers: list[str | None], message: str, tmp_path: Path) -> None:

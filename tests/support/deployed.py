@@ -68,6 +68,7 @@ class Deployed(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.rewrite: Callable[[str], str] = masked
+        self.choice: Callable[[str], dict[str, Any]] = lambda text: {}  # of a chat's choice, and of its message
         self.faults: Callable[[str], set[str]] = lambda text: set()
         self.delay, self.version, self.upstream = 0.0, "1", 0
         self.lock = threading.Lock()
@@ -133,22 +134,35 @@ class Handler(BaseHTTPRequestHandler):
             with server.lock:
                 server.answered[text] += 1
             stream = bool(body.get("stream"))
-            self._answer(text if stream and "stream" in faults else answer, body, headers, chat=chat, stream=stream)
+            choice = server.choice(text)
+            self._answer(
+                text if stream and "stream" in faults else answer,
+                body,
+                headers,
+                chat=chat,
+                stream=stream,
+                choice=choice,
+            )
 
-    def _answer(self, answer: str, body: Any, headers: dict[str, str], *, chat: bool, stream: bool) -> None:
+    def _answer(
+        self, answer: str, body: Any, headers: dict[str, str], *, chat: bool, stream: bool, choice: dict[str, Any]
+    ) -> None:
         usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
         head = {"id": "1", "created": 1, "model": body.get("model")}
         if not stream:
-            message = {"role": "assistant", "content": answer}
-            choices = [{"index": 0, "finish_reason": "stop", "message": message}]
+            message = {"role": "assistant", "content": answer} | choice.get("message", {})
+            choices = [{"index": 0, "finish_reason": "stop"} | choice | {"message": message}]
             whole = {**head, "object": "chat.completion", "choices": choices, "usage": usage}
-            own = {"result": {"text": answer}, "version": self.server.version, "usage": {"in": 7, "out": 3}}
+            own = {"result": {"text": answer}, "version": self.server.version, "usage": {"in": 7, "out": 3}} | {
+                "why": choice.get("finish_reason", "stop")
+            }
             self._send(200, json.dumps(whole if chat else own), headers)
             return
         pieces = [answer[i : i + 5] for i in range(0, len(answer), 5)]
         events: list[Any] = [{"result": {"text": piece}} for piece in pieces]
         if chat:
             deltas = [({"content": piece}, None) for piece in pieces] + [({}, "stop")]
+            deltas[-1] = (choice.get("message", {}), choice.get("finish_reason", "stop"))
             choices = [[{"index": 0, "delta": delta, "finish_reason": end}] for delta, end in deltas]
             events = [{**head, "object": "chat.completion.chunk", "choices": choice} for choice in choices]
             events.append({**head, "object": "chat.completion.chunk", "choices": [], "usage": usage})

@@ -28,6 +28,9 @@ class Server(ThreadingHTTPServer):
         self.reply: Callable[[str], str] = lambda message: f"re: {message}"
         self.model: str | None = None  # None: the one that was asked
         self.usage: dict[str, Any] = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+        self.choice: Callable[[str], dict[str, Any]] = (
+            lambda message: {}
+        )  # of a choice: other fields, and of its message
         self.delay = 0.0
         self.elsewhere = ""  # where redirects lead
         self.lock = threading.Lock()
@@ -72,6 +75,11 @@ class Handler(BaseHTTPRequestHandler):
                 with server.lock:
                     server.answered[message] += 1
                 self._send(200, whole)
+            case "429 in the body" | "429 in a stream":
+                said = json.dumps({"error": {"code": 429, "message": message}})
+                kind = "text/event-stream" if "stream" in fault else "application/json"
+                body = f"data: {said}\n\n" if "stream" in fault else said
+                self._send(200, body, ("Retry-After", "1"), kind=kind)
             case "429 after 1":
                 self._send(429, "{}", ("Retry-After", "1"))
             case "time-out":
@@ -126,7 +134,10 @@ class Handler(BaseHTTPRequestHandler):
         """The answer, where nothing goes wrong."""
         model = self.server.model or body["model"]  # before the reply, which may change it
         reply = {"role": "assistant", "content": self.server.reply(message)}
-        choices = [{"index": 0, "finish_reason": "stop", "message": reply}]
+        choice = {"index": 0, "finish_reason": "stop", "message": reply}
+        said = dict(self.server.choice(message))
+        choice["message"] = reply | said.pop("message", {})
+        choices = [choice | said]
         head = {"id": "1", "object": "chat.completion", "created": 1, "model": model}
         return json.dumps({**head, "choices": choices, "usage": self.server.usage})
 

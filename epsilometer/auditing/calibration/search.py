@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from epsilometer.auditing.calibration.sampled import Batch, Calibrated, Goal, Measure, Watch, calibrate, unwatched
 from epsilometer.auditing.claims.verdicts import refuse_public
 from epsilometer.auditing.text_audit import Pool, embed
+from epsilometer.auditing.trials.answers import Tally, say
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import sample
@@ -38,10 +39,10 @@ Guessing = Callable[[float, int, int, Sequence[int]], list[Guessed]]
 
 
 def fresh_batches(
-    pool: Pool, mechanism: Mechanism, attacks: Mapping[str, Attack], design: Design, *, stream: str
+    pool: Pool, mechanism: Mechanism, attacks: Mapping[str, Attack], design: Design, *, stream: str, tally: Tally
 ) -> Measure:
     """Returns what counts the right guesses of `fresh_guesses`."""
-    guesses = fresh_guesses(pool, mechanism, attacks, design, stream=stream)
+    guesses = fresh_guesses(pool, mechanism, attacks, design, stream=stream, tally=tally)
 
     def fresh(epsilon: float, first: int, count: int, numbers: Sequence[int]) -> list[Batch]:
         every = guesses(epsilon, first, count, numbers)
@@ -51,12 +52,12 @@ def fresh_batches(
 
 
 def fresh_guesses(
-    pool: Pool, mechanism: Mechanism, attacks: Mapping[str, Attack], design: Design, *, stream: str
+    pool: Pool, mechanism: Mechanism, attacks: Mapping[str, Attack], design: Design, *, stream: str, tally: Tally
 ) -> Guessing:
     """Returns what draws candidate sets, sources and noise anew for each batch, and lets these attacks guess.
 
-    stream: names what is drawn, with the design's seed, the epsilon and the number of the first trial. Raises UserError
-    where some of the texts are among those that the mechanism counts as public.
+    stream: names what is drawn, with the design's seed, the epsilon and the number of the first trial. tally: counts
+    the rewrites. Raises UserError where some of the texts are among those that the mechanism counts as public.
     """
     refuse_public(mechanism, pool.texts)
     if pool.embedded is None and design.temperature:
@@ -68,7 +69,7 @@ def fresh_guesses(
         name = (design.seed, stream, epsilon, first)
         seed = "/".join(map(str, name))
         sampled = sample(vectors, count, design.k, design.temperature, seed=seed, groups=pool.groups)
-        job = Job(pool.texts, sampled.source, [epsilon], [Noise.named(count, *name, "rewrite")])
+        job = Job(pool.texts, sampled.source, [epsilon], [Noise.named(count, *name, "rewrite")], tally=tally)
         rewrites = rewrite_all(mechanism, job)
         likelihoods = computed(mechanism, pool.texts, sampled.candidates, rewrites, epsilons=[epsilon])
         played = play(
@@ -99,7 +100,8 @@ def search(
     what is counted. watch: as in `sampled.calibrate`.
     """
     design = as_installed(design)
-    fresh = fresh_batches(pool, mechanism, attacks, design, stream="calibrate")
+    tally = Tally()
+    fresh = fresh_batches(pool, mechanism, attacks, design, stream="calibrate", tally=tally)
     applied = list(attacks.items())
     entries: Journal = {} if journal is None else journal
 
@@ -112,4 +114,5 @@ def search(
         return [entries[key] for key in keys]
 
     calibrated = calibrate(measure, goal, len(applied), design, watch=watch, lawful=has_law(mechanism))
+    say(tally.total)
     return replace(calibrated, attacks=tuple(attacks))

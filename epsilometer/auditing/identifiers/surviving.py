@@ -30,6 +30,7 @@ from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.identifiers import planting
 from epsilometer.auditing.schemas import SURVIVING
 from epsilometer.auditing.text_audit import Named, as_mechanism, distinct
+from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import STANDARD, Design, check_design, check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.worth.intervals import share_interval
@@ -178,8 +179,10 @@ def surviving_identifiers(
     every = [trial for group in groups for trial in identified.trials(group, count, design.seed)]
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
     identified.say_language()
-    rows = []
-    for epsilon, rewrites in zip(at, rewritten(built, every, at, design.seed), strict=True):
+    rows, tally = [], Tally()
+    by_epsilon = rewritten(built, every, at, design.seed, tally=tally)
+    tally.say()
+    for epsilon, rewrites in zip(at, by_epsilon, strict=True):
         for group, some in by_group(every, rewrites).items():
             survived = clopper_pearson((found := outcomes(some)).survived, len(some), design.alpha)
             counts = (len(some), found.survived, found.partly, found.survived / len(some))
@@ -196,12 +199,15 @@ def by_group(trials: Sequence[Occurrence], rewrites: Sequence[str]) -> dict[Grou
 
 
 def rewritten(
-    mechanism: Mechanism, trials: Sequence[Occurrence], epsilons: Sequence[float], seed: int
+    mechanism: Mechanism, trials: Sequence[Occurrence], epsilons: Sequence[float], seed: int, *, tally: Tally
 ) -> list[list[str]]:
-    """The rewrite of each trial's text, at each epsilon; a text that serves several kinds is rewritten once."""
+    """The rewrite of each trial's text, at each epsilon; a text that serves several kinds is rewritten once.
+
+    tally: counts the rewrites.
+    """
     texts = list(dict.fromkeys(trial.text for trial in trials))
     streams = [Noise.named(len(texts), seed, "identifiers", "rewrite", epsilon) for epsilon in epsilons]
-    by_epsilon = rewrite_all(mechanism, Job(texts, np.arange(len(texts)), epsilons, streams), paced=True)
+    by_epsilon = rewrite_all(mechanism, Job(texts, np.arange(len(texts)), epsilons, streams, tally=tally), paced=True)
     of = {text: i for i, text in enumerate(texts)}
     return [[rewrites.texts[of[trial.text]] for trial in trials] for rewrites in by_epsilon]
 

@@ -46,7 +46,7 @@ class Linking:
         limit = LinkingLimit(self.max_loss, self.among, "the largest loss by linking allowed")
         fewest, most = _fewest(limit, budget // self.among, tests, errors), budget // self.among
         sets = draw(self.people, min(_AMPLE * fewest, most), self.among, of.design.seed)
-        (rewrites,) = rewritten(of.mechanism, self.people, sets, [of.epsilon], seed=of.design.seed)
+        (rewrites,) = rewritten(of.mechanism, self.people, sets, [of.epsilon], seed=of.design.seed, tally=of.tally)
         texts, judged = [self.people.texts[i] for i in sets.ravel().tolist()], []
         for name, right in linked(self.people, sets, rewrites, self.attacks, seed=of.design.seed).items():
             shares = right.mean(axis=1).tolist()

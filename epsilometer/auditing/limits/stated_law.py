@@ -44,7 +44,7 @@ def law_p_value(of: Subject, texts: Sequence[str], pairs: NDArray[np.integer], l
     count, name = len(pairs), (of.design.seed, "gate", "stated law", of.epsilon)
     target = (Noise.named(count, *name, "source").uniforms(1)[:, 0] < 0.5).astype(np.int64)
     source = pairs[np.arange(count), target]
-    job = Job(texts, source, [of.epsilon], [Noise.named(count, *name, "rewrite")])
+    job = Job(texts, source, [of.epsilon], [Noise.named(count, *name, "rewrite")], tally=of.tally)
     rewrites = rewrite_all(of.mechanism, job, paced=True)
     (table,) = computed(of.mechanism, texts, pairs, rewrites, epsilons=[of.epsilon])
     if table is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from epsilometer.auditing.gate_statistics import Errors, Judged
 from epsilometer.auditing.identifiers.surviving import Identified
 from epsilometer.auditing.text_audit import Pool
+from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.mechanism import Mechanism
 
@@ -19,6 +20,7 @@ class Subject:
     """What is judged: a mechanism at one epsilon (NO_BUDGET for one without), among texts, by attacks.
 
     identified: the same texts with the identifiers that their file records; None where it is not known to record any.
+    tally: counts all rewrites that are judged.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Subject:
     attacks: Mapping[str, Any]
     design: Design
     identified: Identified | None = None
+    tally: Tally = field(default_factory=Tally, compare=False)
 
     @property
     def digest(self) -> str:

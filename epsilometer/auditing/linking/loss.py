@@ -30,6 +30,7 @@ from epsilometer.auditing.linking.people import People, draw
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import LINKS
 from epsilometer.auditing.text_audit import Attacks, Named, as_mechanism
+from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import check_trials
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import choose
@@ -103,11 +104,11 @@ def linked(
 
 
 def rewritten(
-    mechanism: Mechanism, people: People, sets: NDArray[np.int64], epsilons: Sequence[float], seed: int
+    mechanism: Mechanism, people: People, sets: NDArray[np.int64], epsilons: Sequence[float], *, seed: int, tally: Tally
 ) -> list[list[str]]:
-    """Fresh rewrites of the texts of all sets, one after another, at each epsilon."""
+    """Fresh rewrites of the texts of all sets, one after another, at each epsilon. tally: counts the rewrites."""
     streams = [Noise.named(sets.size, seed, "linking", "rewrite", epsilon) for epsilon in epsilons]
-    job = Job(people.texts, sets.ravel(), epsilons, streams)
+    job = Job(people.texts, sets.ravel(), epsilons, streams, tally=tally)
     return [list(output.texts) for output in rewrite_all(mechanism, job, paced=True)]
 
 
@@ -131,8 +132,10 @@ def linking_loss(
     sets = draw(people, design.sets, design.among, design.seed)
     chosen, built = chosen_attacks(attacks), as_mechanism(mechanism, settings, people.texts)
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
-    tables = []
-    for epsilon, rewrites in zip(at, rewritten(built, people, sets, at, seed=design.seed), strict=True):
+    tables, tally = [], Tally()
+    by_epsilon = rewritten(built, people, sets, at, seed=design.seed, tally=tally)
+    tally.say()
+    for epsilon, rewrites in zip(at, by_epsilon, strict=True):
         outcomes = linked(people, sets, rewrites, chosen, seed=design.seed)
         tables.append(_rows(epsilon, people, outcomes, design.alpha))
     return pl.concat(tables)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.errors import UserError
+from epsilometer.auditing.trials.answers import Tally
+from epsilometer.core.errors import UserError, name_text
 from epsilometer.core.mechanism import Latents, Mechanism, Repeated, Rewrites, RewritesGrid, TakesRepeated, wants_all
 from epsilometer.core.outcomes import FOUND, Outcomes
 from epsilometer.core.ragged import Ragged
@@ -31,16 +32,26 @@ class Block:
 
 @dataclass(frozen=True)
 class Job:
-    """What to rewrite: text source[t] for each trial t, at each epsilon with its own streams (noises)."""
+    """A rewriting to do: text source[t] for each trial t, at each epsilon with its own streams (noises).
+
+    tally: counts the rewrites that `rewrite_blocks` and `rewrite_all` return.
+    """
 
     texts: Sequence[str]
     source: NDArray[np.integer]
     epsilons: Sequence[float]
     noises: Sequence[Noise]
+    tally: Tally = field(default_factory=Tally, compare=False)
 
     def run(self, mechanism: Mechanism, rows: NDArray[np.int64]) -> Block:
         """Returns the rewrites of these trials [n]. Raises UserError for output that breaks a mechanism's rules."""
         return Block(rows, self.rewrites(mechanism, rows))
+
+    def count(self, rewrites: Sequence[Rewrites], rows: NDArray[np.int64] | slice) -> None:
+        """Add the rewrites of these trials, one `Rewrites` per epsilon, to the tally."""
+        sources = Repeated(self.texts, self.source[rows])
+        for epsilon, output in zip(self.epsilons, rewrites, strict=True):
+            self.tally.add(epsilon, output, sources)
 
     def rewrites(self, mechanism: Mechanism, rows: NDArray[np.int64] | slice) -> list[Rewrites]:
         """Returns the rewrites of these trials, one `Rewrites` per epsilon, as `run`.
@@ -53,10 +64,14 @@ class Job:
         def shown() -> Sequence[str]:
             return private if isinstance(mechanism, TakesRepeated) else list(private)
 
-        if isinstance(mechanism, RewritesGrid):
-            return [_own(output, private) for output in mechanism.rewrite_grid(shown(), self.epsilons, streams)]
-        at = zip(self.epsilons, streams, strict=True)
-        return [_own(mechanism.rewrite(shown(), epsilon, noise), private) for epsilon, noise in at]
+        try:
+            if isinstance(mechanism, RewritesGrid):
+                return [_own(output, private) for output in mechanism.rewrite_grid(shown(), self.epsilons, streams)]
+            at = zip(self.epsilons, streams, strict=True)
+            return [_own(mechanism.rewrite(shown(), epsilon, noise), private) for epsilon, noise in at]
+        except Exception as error:
+            name_text(error, private.numbers.tolist(), len(self.texts))
+            raise
 
 
 def rewrite_blocks(
@@ -69,7 +84,9 @@ def rewrite_blocks(
     in the same order, whatever their size. `build` makes the mechanism: in this process, or once in each worker.
     """
     parts = slices(job.source, block, engine.workers)
-    yield from run(partial(_rewriter, build, job), parts, engine, "rewrite")
+    for done in run(partial(_rewriter, build, job), parts, engine, "rewrite"):
+        job.count(done.rewrites, done.rows)
+        yield done
 
 
 def _rewriter(build: Callable[[], Mechanism], job: Job) -> Callable[[NDArray[np.int64]], Block]:
@@ -83,7 +100,9 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
     """
     if isinstance(mechanism, TakesRepeated):  # which is done before its time could be told
         parts = (slice(start, start + BLOCK) for start in range(0, len(job.source), BLOCK))
-        return _by_epsilon([job.rewrites(mechanism, part) for part in parts])
+        whole = _by_epsilon([job.rewrites(mechanism, part) for part in parts])
+        job.count(whole, slice(None))
+        return whole
     if paced and not wants_all(mechanism):
         blocks = list(_paced(mechanism, job))
     else:
@@ -111,7 +130,9 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
             # At least one trial, and the trials after it that cost nothing more.
             end = int(np.searchsorted(done, max(done[begin] + pace.next, done[begin + 1]), side="right")) - 1
             pace.begin(done[end] - done[begin])
-            yield job.run(mechanism, order[begin:end])
+            block = job.run(mechanism, order[begin:end])
+            job.count(block.rewrites, block.rows)
+            yield block
             pace.end()
             begin = end
 
@@ -148,16 +169,17 @@ def _length(job: Job, trials: int) -> int:
     return sum(len(job.texts[i]) + 1 for i in np.unique(job.source[:trials]))
 
 
-def _own(output: Rewrites, private: Sequence[str]) -> Rewrites:
+def _own(output: Rewrites, private: Repeated) -> Rewrites:
     """The output, checked, with texts that no later call changes."""
-    _check(output, len(private))
+    _check(output, private)
     if output.outcomes is not None:
         _check_outcomes(output.outcomes, output.texts, private)
     return replace(output, texts=list(output.texts)) if isinstance(output.texts, list) else output
 
 
-def _check(rewrites: Rewrites, expected: int) -> None:
+def _check(rewrites: Rewrites, private: Repeated) -> None:
     """Raises UserError for a mechanism's output that is not one string for each text."""
+    expected = len(private)
     if not isinstance(rewrites, Rewrites):
         raise UserError(
             f"a mechanism's rewrite(texts, epsilon, noise) must return epsilometer.core.mechanism.Rewrites(texts), got "
@@ -170,28 +192,50 @@ def _check(rewrites: Rewrites, expected: int) -> None:
     texts = rewrites.texts.texts if isinstance(rewrites.texts, Repeated) else rewrites.texts
     wrong = next((kind for kind in dict.fromkeys(map(type, texts)) if not issubclass(kind, str)), None)
     if wrong is not None:
-        raise UserError(
-            f"the mechanism returned {wrong.__name__} where a string is due; return '' for an empty rewrite"
-        )
+        refused = [type(text) is wrong for text in rewrites.texts]
+        at, remedy = _text(private, refused), _remedy(rewrites.texts[refused.index(True)])
+        raise UserError(f"the mechanism returned {wrong.__name__} for {at}, where a string is due; {remedy}")
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
+        at = _text(private, [not _encodes(text) for text in rewrites.texts])
         raise UserError(
-            "the mechanism returned half a character (a lone surrogate), which no file can hold; return whole ones"
+            f"the mechanism returned half a character (a lone surrogate) for {at}, which no file can hold; return "
+            "whole ones"
         ) from None
 
 
-def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Sequence[str]) -> None:
+def _text(private: Repeated, wrong: Sequence[bool]) -> str:
+    """The first text whose rewrite is wrong, by its number."""
+    return f"text {int(private.numbers[wrong.index(True)]) + 1:,} of {len(private.texts):,}"
+
+
+def _remedy(rewrite: object) -> str:
+    """The remedy for a rewrite of another type than str."""
+    if rewrite is None:
+        return (
+            "where it fails on a text, let it raise the error, or leave the text out of the audit: an empty rewrite in "
+            "its place would count as perfectly hidden"
+        )
+    return "return its .text" if hasattr(rewrite, "text") else "return the rewrite alone, as a str"
+
+
+def _encodes(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Repeated) -> None:
     """Raises UserError if there is not one outcome for each text, or if an unchanged text is reported as changed."""
     if len(outcomes) != len(texts):
         raise UserError(
             f"the mechanism returned {len(outcomes)} outcomes for {len(texts)} texts; return exactly one for each"
         )
-    same = [i for i, (text, source) in enumerate(zip(texts, private, strict=True)) if text == source]
-    if any(outcomes.status[i] == FOUND or outcomes.changed[i] for i in same):
+    same = {i for i, (text, source) in enumerate(zip(texts, private, strict=True)) if text == source}
+    wrong = [i in same and bool(outcomes.status[i] == FOUND or outcomes.changed[i]) for i in range(len(texts))]
+    if any(wrong):
         raise UserError(
-            f"the mechanism released a text unchanged and calls it {FOUND!r}, or reports changed words for it; give "
-            "such texts another status, and 0 changed words"
+            f"the mechanism released {_text(private, wrong)} unchanged and calls it {FOUND!r}, or reports changed "
+            "words for it; give such texts another status, and 0 changed words"
         )
 
 
@@ -204,11 +248,13 @@ def _join(parts: Sequence[Rewrites]) -> Rewrites:
     units = [part.units for part in parts if part.units is not None]
     latents = [part.latents for part in parts if part.latents is not None]
     outcomes = [part.outcomes for part in parts if part.outcomes is not None]
+    flaws = [part.flaws for part in parts if part.flaws is not None]
     return Rewrites(
         _join_texts([part.texts for part in parts]),
         Ragged.join(units) if len(units) == len(parts) else None,
         _join_latents(latents) if len(latents) == len(parts) else None,
         Outcomes.join(outcomes) if len(outcomes) == len(parts) else None,
+        flaws=np.concatenate(flaws) if len(flaws) == len(parts) else None,
     )
 
 

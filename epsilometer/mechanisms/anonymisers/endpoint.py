@@ -18,10 +18,11 @@ from pydantic import PositiveInt, field_validator, model_validator
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
+from epsilometer.core.flaws import Flaw, holds_reasoning, without_reasoning
 from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.mechanism import OneOfGrid, Rewrites
 from epsilometer.core.randomness import Noise
-from epsilometer.models.answers import store_path
+from epsilometer.models.answers import Completion, store_path
 from epsilometer.models.chat import Chat
 from epsilometer.models.endpoint import API_KEY, Address, api_key
 from epsilometer.models.service import EPSILON, TEXT, Service, Template
@@ -43,6 +44,7 @@ class Endpoint(Spends, OneOfGrid):
     prompt:         of a chat, with {text}, and {epsilon} where it takes a privacy budget.
     stream:         whether a chat's answers are asked for as server-sent events.
     temperature:    of a chat; None for the endpoint's own.
+    separate_reasoning: leave out what stands between <think> and </think>; it counts as part of the rewrite else.
     longest:        most tokens of an answer: sent to a chat, and set aside before each request.
     revision:       what the user calls the service's present state; with another, everything is asked anew.
     private_texts:  whether the service may see texts that are not public.
@@ -57,6 +59,7 @@ class Endpoint(Spends, OneOfGrid):
     prompt: str = TEXT
     stream: bool = False
     temperature: Money | None = None
+    separate_reasoning: bool = False
     longest: PositiveInt = 1024
     revision: str = ""
     private_texts: bool = False
@@ -117,18 +120,29 @@ class Endpoint(Spends, OneOfGrid):
                 "asked for again; another revision (--set revision=...) asks anew"
             )
         answers = self._answers(every, budgets, draws)
-        return [Rewrites(answers[i * len(texts) : (i + 1) * len(texts)]) for i in range(len(epsilons))]
+        rewrites = [self._rewrite(answer) for answer in answers]
+        parts = [rewrites[i * len(texts) : (i + 1) * len(texts)] for i in range(len(epsilons))]
+        return [
+            Rewrites([text for text, _ in part], flaws=np.array([flaws for _, flaws in part], np.uint8))
+            for part in parts
+        ]
+
+    def _rewrite(self, answer: Completion) -> tuple[str, int]:
+        """The rewrite in an answer, and the answer's flaws."""
+        if not (self.separate_reasoning and holds_reasoning(answer.text)):
+            return answer.text, int(answer.flaws)
+        return without_reasoning(answer.text), int(answer.flaws | Flaw.REASONED)
 
     def _forecast(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]) -> Forecast:
         if isinstance(self._service, Service):
             return self._service.forecast(texts, epsilons, draws, self.longest)
         return self._service.forecast(self._messages(texts, epsilons), self.longest, self.temperature, draws)
 
-    def _answers(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]) -> list[str]:
+    def _answers(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]) -> list[Completion]:
         if isinstance(self._service, Service):
             return self._service.complete(texts, epsilons, draws)
         messages = self._messages(texts, epsilons)
-        return [answer.text for answer in self._service.complete(messages, self.longest, self.temperature, draws=draws)]
+        return self._service.complete(messages, self.longest, self.temperature, draws=draws)
 
     def _messages(self, texts: Sequence[str], epsilons: Sequence[float]) -> list[list[dict[str, str]]]:
         prompt = Template(body=self.prompt)

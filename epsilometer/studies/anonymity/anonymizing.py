@@ -76,7 +76,9 @@ def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: 
     """
     count = len(texts)
     noise = Noise.operating_system(count) if seed is None else Noise.named(np.arange(count), seed, "anonymize", epsilon)
-    (rewrites,) = rewrite_all(mechanism, Job(texts, np.arange(count), [epsilon], [noise]), paced=True)
+    job = Job(texts, np.arange(count), [epsilon], [noise])
+    (rewrites,) = rewrite_all(mechanism, job, paced=True)
+    job.tally.say()
     table = pl.DataFrame({"text": list(texts), "rewrite": list(rewrites.texts)})
     if rewrites.outcomes is None:
         return table.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in COLUMNS.items())

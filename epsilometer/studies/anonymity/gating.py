@@ -188,7 +188,7 @@ class AttributeLimit:
 
 def _job(texts: Sequence[str], of: Subject) -> Job:
     stream = Noise.named(len(texts), of.design.seed, "gate", "attribute", of.epsilon)
-    return Job(texts, np.arange(len(texts)), [of.epsilon], [stream])
+    return Job(texts, np.arange(len(texts)), [of.epsilon], [stream], tally=of.tally)
 
 
 def _released(texts: Released, rewrites: Sequence[str]) -> Released:

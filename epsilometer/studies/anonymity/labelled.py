@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.errors import UserError, by_number, unknown
 from epsilometer.core.file_names import listed
 from epsilometer.core.mechanism import Mechanism, TakesTruths, Truths
 from epsilometer.core.randomness import Noise
@@ -92,11 +92,11 @@ def examples(
 def truths(rows: pl.DataFrame, labels: Sequence[str], dataset: str) -> Truths:
     """The true classes of the rows' texts, by text and label. Raises UserError for a row that lacks one."""
     for label in labels:
-        if missing := rows[label].null_count():
+        if missing := (rows[label].is_null().arg_true() + 1).to_list():
             raise UserError(
-                f"{missing:,} of {len(rows):,} texts of {dataset} have no {label}, and a mechanism that is told the "
-                f"true labels must be told those of every text; set datasets.{dataset}.complete: true, which leaves "
-                "out texts that lack a label, or true_labels: false in the cell"
+                f"{dataset} has no {label} for {by_number('text', missing)} of {len(rows):,}, and a mechanism that is "
+                f"told the true labels must be told those of every text; set datasets.{dataset}.complete: true, which "
+                "leaves out texts that lack a label, or true_labels: false in the cell"
             )
     return {row["text"]: {label: row[label] for label in labels} for row in rows.to_dicts()}
 

@@ -32,6 +32,7 @@ def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, engine: En
     for block in rewrite_blocks(build, rest, SLICE, engine):
         rows = left[block.rows]
         tables.write(_table(rows, job.epsilons, block), folder / f"{rows.min()}.parquet", PIECES)
+    rest.tally.say()
 
 
 def collect(folder: Path, epsilon: float) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, by_number
 from epsilometer.core.file_names import no_column
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import check_strings, layout_free
@@ -34,10 +34,18 @@ def pairs(path: Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
     recorded = table.select(
         _ORIGINAL, REWRITE, epsilon=epsilon.cast(pl.Float64, strict=False), key=layout_free(_ORIGINAL)
     )
-    if missing := recorded[REWRITE].null_count() + recorded[_ORIGINAL].null_count():
-        raise UserError(f"{path}: {missing} rows lack an original or a rewrite; an empty rewrite is written ''")
-    if twice := len(recorded) - recorded.select("key", "epsilon").n_unique():
-        raise UserError(f"{path}: {twice} originals have another rewrite already; keep one a text and epsilon")
+    gaps = recorded[REWRITE].is_null() | recorded[_ORIGINAL].is_null()
+    if missing := (gaps.arg_true() + 1).to_list():
+        raise UserError(
+            f"{path}: an original or a rewrite is missing in {by_number('row', missing)} of {len(recorded):,}; leave "
+            "such rows out: an empty rewrite in the place of a missing one would count as perfectly hidden"
+        )
+    again = ~recorded.select(pl.struct("key", "epsilon").is_first_distinct()).to_series()
+    if twice := (again.arg_true() + 1).to_list():
+        raise UserError(
+            f"{path}: the original of {by_number('row', twice)} has another rewrite already; keep one a text and "
+            "epsilon"
+        )
     return recorded
 
 
@@ -75,9 +83,10 @@ def _by_epsilon(
 ) -> Iterator[tuple[float | None, pl.DataFrame, pl.DataFrame | None]]:
     for (epsilon,), some in rewrites.group_by("epsilon", maintain_order=True):
         test = _with_rewrites(texts, some)
-        if missing := test[REWRITE].null_count():
+        if missing := (test[REWRITE].is_null().arg_true() + 1).to_list():
             raise UserError(
-                f"{missing} of {len(test)} texts have no recorded rewrite; record one of each, be it the text itself"
+                f"no rewrite is recorded of {by_number('text', missing)} of {len(test):,}; record one of each, be it "
+                "the text itself"
             )
         number = None if epsilon is None else float(str(epsilon))
         yield number, test, None if training is None else _with_rewrites(training, some)

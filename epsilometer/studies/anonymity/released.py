@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, by_number
 from epsilometer.core.file_names import listed
 from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.randomness import Noise
@@ -86,9 +87,10 @@ def numbered(labels: Sequence[str], classes: Sequence[str]) -> NDArray[np.int64]
 def check_classes(test: Released, label: str, classes: Sequence[str]) -> None:
     """Raise UserError for a label of which the test texts lack a class, or have one that is not among `classes`."""
     present = {*test.classes_of(label)}
-    if unlabelled := sum(not name.strip() for name in test.classes_of(label)):
+    if unlabelled := [i for i, name in enumerate(test.classes_of(label), 1) if not name.strip()]:
         raise UserError(
-            f"label {label!r} is empty in {unlabelled} of {len(test)} test texts; name their class, or leave them out"
+            f"label {label!r} is empty for {by_number('text', unlabelled)} of {len(test):,} test texts; name their "
+            "class, or leave them out"
         )
     numbered(sorted(present), classes)
     if missing := sorted({*classes} - present):
@@ -122,7 +124,7 @@ def check_unseen(test_ids: Sequence[str], seen: Sequence[str], who: str) -> None
 
 def layout_free(text: str) -> str:
     """Returns the text without layout, as `corpora.reading.prepare` compares texts."""
-    return " ".join(text.split())
+    return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 def _compared(text: str) -> str:

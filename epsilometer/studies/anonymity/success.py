@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.worth.intervals import clustered_share, f1_interval
 from epsilometer.auditing.worth.scoring import scores
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, by_number
 from epsilometer.core.outcomes import FOUND
 from epsilometer.metrics.changed import Changed
 from epsilometer.models.classifier import Classifier
@@ -128,10 +128,10 @@ def rewritten(test: Released) -> NDArray[np.bool_]:
     if test.outcomes is None:
         return ~test.unchanged
     succeeded = np.array([status == FOUND for status in test.outcomes.status], bool)
-    if same := int((succeeded & test.unchanged).sum()):
+    if same := (np.flatnonzero(succeeded & test.unchanged) + 1).tolist():
         raise UserError(
-            f"{same} of {len(test)} texts have the status {FOUND!r} and are released as they were; a text that is not "
-            "rewritten must say so by its status"
+            f"{by_number('text', same)} of {len(test):,} with the status {FOUND!r} are released as they were; a text "
+            "that is not rewritten must say so by its status"
         )
     asks = test.outcomes.asked.any() or test.outcomes.asked_victim.any()
     return succeeded if asks else ~test.unchanged

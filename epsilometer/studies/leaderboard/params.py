@@ -11,7 +11,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.project import params
 from epsilometer.project.params import ProjectParams
 from epsilometer.project.references import check_dataset, check_entry, check_label
-from epsilometer.project.sections import Cell, MechanismEntry, Section
+from epsilometer.project.sections import Cell, MechanismEntry, Number, Section
 from epsilometer.studies.leaderboard.tables import SPLITS, TEST, TRAIN, public_path, texts_path
 
 _PLACES = {"public": public_path, "texts": texts_path}  # resources that each data set has of its own
@@ -38,7 +38,7 @@ class LeaderboardMechanism(Section):
     resource: str | None = Field(
         None, description="What the mechanism reads; `public`: a data set's public part, `texts`: those compared."
     )
-    epsilons: Annotated[tuple[float, ...], Field(min_length=2, max_length=2)] = Field(
+    epsilons: Annotated[tuple[Number, ...], Field(min_length=2, max_length=2)] = Field(
         description="The two ends between which its budgets are sought."
     )
     settings: Mapping[str, Any] = Field({}, description="Settings of the mechanism, by name.")

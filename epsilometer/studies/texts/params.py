@@ -18,7 +18,7 @@ from epsilometer.project import params
 from epsilometer.project.confinement import strings
 from epsilometer.project.params import ProjectParams
 from epsilometer.project.references import check_cell, check_dataset, check_label
-from epsilometer.project.sections import Cell, Match, Named, Precision, Section, Seed
+from epsilometer.project.sections import PLAIN, Cell, Match, Named, Number, Precision, Section, Seed
 
 
 class Embedding(Section):
@@ -141,7 +141,7 @@ OfPublic = TriplesEntry | AutoencoderEntry | NoiseAwareEntry | ExemplarsEntry
 class Instrument(Section):
     """The known-loss check: randomised response on two texts, whose loss is its epsilon."""
 
-    epsilons: tuple[float, ...] = Field(
+    epsilons: tuple[Number, ...] = Field(
         (0.5, 1.0, 2.0, 4.0), description="The budgets of randomised response on two texts, which are its losses."
     )
     trials: PositiveInt = Field(100_000, description="Trials of each.")
@@ -233,7 +233,7 @@ class Decide(Section):
 class Ablation(Cell):
     """A cell in which factors of the audit are varied, one at a time, at one epsilon."""
 
-    epsilon: float = Field(description="The budget of all variations.")
+    epsilon: Number = Field(description="The budget of all variations.")
     trials: PositiveInt = Field(1000, description="T of each variation.")
     candidates: tuple[Annotated[int, Field(ge=2)], ...] = Field((2, 4, 8, 16), description="Values of k.")
     temperatures: tuple[float, ...] = Field((-10_000, 0, 10_000), description="Values of lambda.")
@@ -244,9 +244,9 @@ class Ablation(Cell):
 class Sweep(Cell):
     """A cell in which settings of its mechanism are varied, one at a time, on the same trials and noise."""
 
-    epsilon: Annotated[float, Field(gt=0)] = Field(description="The budget of all variations but its own.")
+    epsilon: Annotated[float, Field(gt=0), PLAIN] = Field(description="The budget of all variations but its own.")
     trials: PositiveInt = Field(200, description="T of each value.")
-    vary: Annotated[Mapping[str, Annotated[tuple[float, ...], Field(min_length=1)]], Field(min_length=1)] = Field(
+    vary: Annotated[Mapping[str, Annotated[tuple[Number, ...], Field(min_length=1)]], Field(min_length=1)] = Field(
         description="By setting of the mechanism, or `epsilon`, the values that it takes."
     )
 

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, by_number
 from epsilometer.text.words import words
 from epsilometer.training.canaries import coins, random_labels, wrong_labels
 
@@ -113,8 +113,11 @@ def _classes(table: pl.DataFrame, request: CanaryRequest) -> list[object]:
         raise UserError(f"text and label must be two columns, got {request.text!r} for both; name another one")
     for name in (request.text, request.label):
         # A gap is an empty string in a table whose cells are all strings.
-        if missing := (table[name].is_null() | (table[name].cast(pl.String).str.strip_chars() == "")).sum():
-            raise UserError(f"{missing} rows have no value in the column {name!r}; leave them out")
+        gaps = table[name].is_null() | (table[name].cast(pl.String).str.strip_chars() == "")
+        if missing := (gaps.arg_true() + 1).to_list():
+            raise UserError(
+                f"the column {name!r} has no value in {by_number('row', missing)} of {len(table):,}; leave them out"
+            )
     classes = sorted(table[request.label].unique())
     if len(classes) < 2:
         raise UserError(

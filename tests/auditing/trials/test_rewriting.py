@@ -110,7 +110,7 @@ class Careless:
 
 @pytest.mark.parametrize(
     ("rewrites", "message"),
-    [(["a", "b"], "returned 2 texts for 300"), ([None], "returned NoneType where a string is due"), ([3], "int")],
+    [(["a", "b"], "returned 2 texts for 300"), ([None], "returned NoneType for text"), ([3], "returned int for text")],
 )
 def test_careless_mechanisms_are_refused(rewrites: list, message: str) -> None:
     with pytest.raises(UserError, match=message):

@@ -173,7 +173,10 @@ def test_a_class_that_test_texts_lack_is_not_blamed_on_rewrites(table: pl.DataFr
 
 @pytest.mark.parametrize(
     ("gender", "message"),
-    [("", "'gender' is empty in 200 of 200 test texts"), ("m", "'gender': the test texts have none of class 'f'")],
+    [
+        ("", "'gender' is empty for texts 1, 2, 3 and 197 more of 200 test texts"),
+        ("m", "'gender': the test texts have none of class 'f'"),
+    ],
 )
 def test_classes_that_texts_lack_are_named_before_anything_is_trained(
     gender: str, message: str, monkeypatch: pytest.MonkeyPatch
@@ -215,8 +218,8 @@ def test_recorded_rewrites_are_looked_up_by_their_originals(tmp_path: Path) -> N
     )
     assert looked_up["epsilon"].is_null().all()
     assert looked_up.drop("epsilon").equals(direct)
-    with pytest.raises(UserError, match="3 of 200 texts have no recorded rewrite"):
+    with pytest.raises(UserError, match=r"no rewrite is recorded of texts [\d, ]+ of 200"):
         recorded_anonymity(test, pairs(path)[3:], None, **labels_of, design=DESIGN)
     path.write_text(path.read_text() + path.read_text().splitlines()[0])
-    with pytest.raises(UserError, match="1 originals have another rewrite already"):
+    with pytest.raises(UserError, match=r"the original of row \d+ has another rewrite already"):
         pairs(path)

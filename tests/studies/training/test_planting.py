@@ -74,8 +74,8 @@ def test_random_texts_are_words_of_the_texts() -> None:
         ({"count": 601}, "601 texts cannot be mislabelled, as there are 600"),
         ({"kind": "gradient"}, "kind must be mislabelled or random, got 'gradient'.*spoil a model"),
         ({"label": "one"}, "must have at least 2 classes, got 1"),
-        ({"label": "gaps"}, "300 rows have no value in the column 'gaps'"),
-        ({"label": "blanks"}, "300 rows have no value in the column 'blanks'"),
+        ({"label": "gaps"}, "the column 'gaps' has no value in rows 301, 302, 303 and 297 more of 600"),
+        ({"label": "blanks"}, "the column 'blanks' has no value in rows 301, 302, 303 and 297 more of 600"),
     ],
 )
 def test_bad_input(settings: dict[str, object], message: str) -> None:

@@ -75,6 +75,7 @@ def main(name: str) -> None:
                     }
                 )
                 writer.write(table if rewrites.outcomes is None else table.hstack(rewrites.outcomes.table()))
+    job.tally.say()
     outputs = [read_rewrites(name, epsilon)[0] for epsilon in cell.budgets]
     fits = law_fit(built, texts, cell_trials.source, outputs, epsilons=cell.budgets)
     left = unread(built, texts)

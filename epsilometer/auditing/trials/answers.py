@@ -1,0 +1,164 @@
+"""Counts of rewrites that are none: withheld, truncated, empty, or the same for every text.
+
+Attacks learn nothing from such a rewrite, so it lowers every loss. Each audit counts them, and says so beside its
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from epsilometer.core.flaws import Flaw, holds_reasoning
+from epsilometer.core.guarantees import at_budget, stored
+from epsilometer.core.mechanism import Repeated, Rewrites
+from epsilometer.core.outcomes import UNUSABLE
+from epsilometer.runtime.progress import note, warn
+
+_PAIR = 2  # distinct texts that show that not all are equal
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Counts over some rewrites; counts add up.
+
+    rewrites:   how many there are.
+    withheld:   answers that a service refused or filtered.
+    truncated:  other answers that a service ended at the limit of their length.
+    empty:      other rewrites without a visible character.
+    missing:    those of the three that come from a service or a model. An empty rewrite of a function or a program
+                may be meant, and is not missing.
+    reasoning:  rewrites that hold a model's marked reasoning.
+    apart:      answers whose reasoning is not part of the rewrite.
+    sources, released: distinct texts and rewrites, at most two of each.
+    """
+
+    rewrites: int = 0
+    withheld: int = 0
+    truncated: int = 0
+    empty: int = 0
+    missing: int = 0
+    reasoning: int = 0
+    apart: int = 0
+    sources: frozenset[str] = field(default=frozenset(), repr=False)
+    released: frozenset[str] = field(default=frozenset(), repr=False)
+
+    @classmethod
+    def of(cls, rewrites: Rewrites, sources: Sequence[str]) -> Answers:
+        """Count rewrites of these texts, one of each."""
+        texts, count = rewrites.texts, len(rewrites.texts)
+        if isinstance(texts, Repeated):
+            numbers, texts = texts.numbers, texts.texts
+        else:
+            numbers = np.arange(count)
+        flaws = np.zeros(count, np.uint8) if rewrites.flaws is None else rewrites.flaws
+        withheld = flaws & Flaw.WITHHELD > 0
+        truncated = (flaws & Flaw.TRUNCATED > 0) & ~withheld
+        blank = np.array([not text.strip() for text in texts], bool)[numbers]
+        empty = blank & ~withheld & ~truncated
+        answered = np.full(count, rewrites.flaws is not None)
+        if rewrites.outcomes is not None:
+            answered |= np.array([status == UNUSABLE for status in rewrites.outcomes.status], bool)
+        return cls(
+            rewrites=count,
+            withheld=int(withheld.sum()),
+            truncated=int(truncated.sum()),
+            empty=int(empty.sum()),
+            missing=int(((withheld | truncated | empty) & answered).sum()),
+            reasoning=int(np.array([holds_reasoning(text) for text in texts], bool)[numbers].sum()),
+            apart=int((flaws & Flaw.REASONED > 0).sum()),
+            sources=_some(sources),
+            released=_some(rewrites.texts),
+        )
+
+    def __add__(self, other: Answers) -> Answers:
+        return Answers(
+            self.rewrites + other.rewrites,
+            withheld=self.withheld + other.withheld,
+            truncated=self.truncated + other.truncated,
+            empty=self.empty + other.empty,
+            missing=self.missing + other.missing,
+            reasoning=self.reasoning + other.reasoning,
+            apart=self.apart + other.apart,
+            sources=_some([*self.sources, *other.sources]),
+            released=_some([*self.released, *other.released]),
+        )
+
+    @property
+    def constant(self) -> bool:
+        """True where all rewrites of two or more texts are equal."""
+        return len(self.sources) == _PAIR and len(self.released) == 1
+
+    @property
+    def columns(self) -> dict[str, int | bool]:
+        """The counts as columns of a table."""
+        counts = {name: getattr(self, name) for name in ("withheld", "truncated", "empty", "reasoning", "apart")}
+        return {**counts, "constant": self.constant}
+
+    @property
+    def lacking(self) -> str:
+        """The rewrites that hold no whole answer, in words; empty where every one does."""
+        kinds = {"withheld": self.withheld, "truncated": self.truncated, "empty": self.empty}
+        said = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
+        return f"{said} of {self.rewrites:,} rewrites" if said else ""
+
+    @property
+    def sentences(self) -> list[str]:
+        """Everything that a reader of a result must know of its rewrites; none where they are in order."""
+        said = [self.lacking] if self.lacking else []
+        if self.constant:
+            said.append(f"all {self.rewrites:,} rewrites are equal: the release is constant")
+        if self.reasoning:
+            said.append(
+                f"{self.reasoning:,} of {self.rewrites:,} rewrites hold the model's reasoning (<think>), counted as "
+                "part of the rewrite (separate_reasoning leaves it out)"
+            )
+        if self.apart:
+            said.append(
+                f"{self.apart:,} of {self.rewrites:,} answers came with reasoning, which the rewrite leaves out"
+            )
+        return said
+
+
+def _some(texts: Sequence[str]) -> frozenset[str]:
+    """Return distinct texts of these, at most two."""
+    if isinstance(texts, Repeated):
+        texts = [texts.texts[i] for i in np.unique(texts.numbers).tolist()]
+    other = next((text for text in texts if text != texts[0]), None)
+    return frozenset(texts[:1] if other is None else (texts[0], other))
+
+
+NONE = Answers()
+
+
+class Tally:
+    """Counts of rewrites by epsilon, as they are made."""
+
+    def __init__(self) -> None:
+        self._by_epsilon: dict[float | None, Answers] = {}
+
+    def add(self, epsilon: float, rewrites: Rewrites, sources: Sequence[str]) -> None:
+        """Count these rewrites of these texts."""
+        self._by_epsilon[stored(epsilon)] = self.at(epsilon) + Answers.of(rewrites, sources)
+
+    def at(self, epsilon: float) -> Answers:
+        """The counts at an epsilon."""
+        return self._by_epsilon.get(stored(epsilon), NONE)
+
+    @property
+    def total(self) -> Answers:
+        """The counts over all epsilons."""
+        return sum(self._by_epsilon.values(), NONE)
+
+    def say(self) -> None:
+        """Print what is remarkable at each epsilon."""
+        for epsilon, answers in self._by_epsilon.items():
+            say(answers, at_budget(epsilon))
+
+
+def say(answers: Answers, place: str = "") -> None:
+    """Print what is remarkable on standard error, as a warning where answers are missing. place: follows it."""
+    for sentence in answers.sentences:
+        (warn if answers.missing and sentence == answers.lacking else note)(f"{sentence}{place}")
