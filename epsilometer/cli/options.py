@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from epsilometer.cli.output import tell
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
@@ -199,7 +200,7 @@ def told_if_dry(rewrites: int | None = None) -> Iterator[None]:
     try:
         yield
     except Dry as dry:
-        print(dry.said(rewrites), flush=True)
+        tell(dry.said(rewrites))
         raise typer.Exit from None
 
 
