@@ -12,11 +12,10 @@ import io
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -143,17 +142,11 @@ def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, row
         sizes = [len(text) + 1 for text in islice(_decoded(lines, str(file), encoding), rows)]
         length, count = sum(sizes), len(sizes)
         lines.seek(0)
-    with _opened(out) as written:
+    with nullcontext(results().buffer) if out is None else whole(out) as written:
         texts = islice(_decoded(lines, str(file or "standard input"), encoding), rows)
         for block in _paced(publisher, texts, length, count):
             written.write("".join(text + "\n" for text in block).encode())
             written.flush()
-
-
-def _opened(out: Path | None) -> AbstractContextManager[BinaryIO]:
-    if out is None:
-        return nullcontext(results().buffer)
-    return out.open("wb") if out.exists() and not out.is_file() else whole(out)  # a pipe is written as it is
 
 
 def _paced(publisher: Publisher, texts: Iterator[str], length: float, count: int | None) -> Iterator[list[str]]:

@@ -188,7 +188,7 @@ def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | N
     from epsilometer.studies.anonymity.anonymizing import difference, with_explanations
 
     if out is not None:
-        files.write(with_explanations(table, reasons), out, files.suffix(out))
+        files.write(with_explanations(table, reasons), out, files.suffix(out), private=True)  # it holds the texts
         return
     rows = [{**row, **reason} for row, reason in zip(table.to_dicts(), reasons, strict=True)]
     if as_json:
