@@ -4,7 +4,9 @@ logs and Prefect's database. Only our own messages are shown, and of an error it
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
 import sys
 import sysconfig
 import tempfile
@@ -21,6 +23,9 @@ from epsilometer.runtime import progress, streams
 from epsilometer.runtime.ending import is_interrupt
 
 WHY = f"withheld, it may quote a private text; {SHOW}=1 shows it"
+
+_KEY = secrets.token_bytes(32)
+_SHOWN = 100  # characters
 
 _undo = ExitStack()  # of `withhold`
 _file: BinaryIO | None = None  # holds what is withheld
@@ -100,6 +105,17 @@ def withheld() -> Iterator[None]:
         if begun:
             report()
             restore()
+
+
+def fingerprint(value: str) -> str:
+    """A hash of what another machine sent, which tells two values of one run apart; the value itself where SHOW is set.
+
+    Its key is random and lives in this process alone: without a key, a hash of an echoed text would tell which of a few
+    candidates it was.
+    """
+    if shows():
+        return repr(value[:_SHOWN])
+    return "#" + hashlib.blake2b(value.encode(errors="surrogatepass"), key=_KEY, digest_size=4).hexdigest()
 
 
 def in_one_line(error: BaseException) -> str:
