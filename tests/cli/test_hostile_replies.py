@@ -86,7 +86,7 @@ AS_CHAT = {
     "another model": lambda text, number: http(chat(text, text)),
     "a snapshot of the model": lambda text, number: http(chat(text, f"m@{text}{number}")),
     "a status line": lambda text, number: http("", f"400 {text}"),
-    "an error": lambda text, number: http(json.dumps({"error": {"message": text, "code": text, "type": text}}), "400 No"),
+    "an error": lambda text, number: http(json.dumps({"error": {"message": text, "code": text}}), "400 No"),
     "an error that is no JSON": lambda text, number: http(text, "500 No", "text/html"),
     "a status that is none": lambda text, number: http("", text),
     "a redirect": lambda text, number: http("", "307 No", "text/html", f"Location: http://{text}/"),
