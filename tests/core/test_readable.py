@@ -80,7 +80,7 @@ def test_a_long_name_of_a_mechanism_is_one_line(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize("source", ["", "\0", "a\0.txt"])
 def test_a_parameter_file_names_files(source: str) -> None:
     Path("params.yaml").write_text(yaml.safe_dump({"datasets": {"mine": {"source": source}}}))
-    with pytest.raises(UserError, match="NUL|empty"):
+    with pytest.raises(UserError, match=r"NUL|empty"):
         params.read()
 
 
