@@ -85,7 +85,7 @@ def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a path is a pipe or a device, and neither it nor a link to it belongs to another user."""
+    """Return True for a pipe or a device, unless it or a link to it belongs to another user."""
     try:
         named, there = path.lstat(), path.stat()
     except OSError:

@@ -47,4 +47,4 @@ def check_readable(path: str | Path, called: str = "a path") -> None:
             raise UserError(f"{path} is a link that leads back to itself; point it to a file") from None
         return
     if kind in _KINDS:
-        raise UserError(f"{path} is {_KINDS[kind]}, whose end may never come; copy what is to be read to a file")
+        raise UserError(f"{path} is {_KINDS[kind]}, which may never end; copy its content to a file, and name that")

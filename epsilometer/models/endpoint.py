@@ -209,7 +209,7 @@ class Endpoint:
             except NoAnswer as error:
                 what = str(error)
             except UnicodeEncodeError:
-                what = "half of a character (a lone surrogate), which is no text"
+                what = "half of a character (a lone surrogate), which is not valid UTF-8"
             except (ValueError, AttributeError, LookupError, TypeError):  # no JSON, or not of this form
                 what = f"something that is no {self._form}"
         raise UserError(

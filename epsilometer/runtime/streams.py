@@ -20,6 +20,6 @@ def notes() -> TextIO:
 
 
 def use(results: TextIO | None = None, notes: TextIO | None = None) -> None:
-    """Replace both streams; None stands for standard output and standard error."""
+    """Replace both streams; None means standard output and standard error."""
     global _results, _notes
     _results, _notes = results, notes

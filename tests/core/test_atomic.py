@@ -165,7 +165,7 @@ def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's file")
 def test_a_pipe_of_another_user_is_replaced(tmp_path: Path) -> None:
-    """Who made it would read what is written."""
+    """Its maker would read what is written."""
     path = tmp_path / "out"
     os.mkfifo(path)
     os.chown(path, 65534, 65534)
