@@ -89,8 +89,8 @@ def restore() -> None:
 def withheld() -> Iterator[None]:
     """Run what is audited: its output is withheld, and any error is raised as a UserError of one line.
 
-    Notes and progress are shown. An exit counts as an error: the mechanism's exit code is not the command's. The output is
-    shown again afterwards unless it was withheld before.
+    Notes and progress are shown. An exit counts as an error: the mechanism's exit code is not the command's. The output
+    is shown again afterwards unless it was withheld before.
     """
     begun = withhold()
     try:
