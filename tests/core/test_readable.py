@@ -13,6 +13,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import read
 from epsilometer.pipeline import params
 from tests.support.commands import call
+from tests.support.places import ROOT
 
 MAKES: dict[str, tuple[str, Callable[[str], object]]] = {
     "an empty word": ("", lambda name: None),
@@ -79,8 +80,10 @@ def test_a_long_name_of_a_mechanism_is_one_line(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("source", ["", "\0", "a\0.txt"])
 def test_a_parameter_file_names_files(source: str) -> None:
-    Path("params.yaml").write_text(yaml.safe_dump({"datasets": {"mine": {"source": source}}}))
-    with pytest.raises(UserError, match=r"NUL|empty"):
+    stated = yaml.safe_load((ROOT / "params.yaml").read_text())
+    next(iter(stated["datasets"].values()))["source"] = source
+    Path("params.yaml").write_text(yaml.safe_dump(stated))
+    with pytest.raises(UserError, match=r"holds a NUL|is empty"):
         params.read()
 
 
