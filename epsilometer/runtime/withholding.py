@@ -71,7 +71,8 @@ def report() -> None:
         return
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    size, _reported = os.fstat(_file.fileno()).st_size - _reported, os.fstat(_file.fileno()).st_size
+    total = os.fstat(_file.fileno()).st_size
+    size, _reported = total - _reported, total
     if size:
         progress.say(
             f"note: {size:,} bytes of other output withheld, they may quote a private text; {SHOW}=1 shows them"
