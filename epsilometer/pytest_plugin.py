@@ -6,10 +6,116 @@ def test_it_hides_who_wrote(assert_leaks_at_most):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypedDict, Unpack
+import logging
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, TypedDict, Unpack
 
 import pytest
+
+_NAME = "assert_leaks_at_most"
+_before: set[threading.Thread] = set()  # threads that no rewriter has started
+_left = False  # whether a check has left threads behind
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Withhold what is printed from here on, where a test uses the fixture; pytest's own report stays."""
+    from epsilometer.runtime.withholding import shows
+
+    if not shows() and any(_uses(item) for item in session.items):
+        _redirect(session.config)
+        _hide_messages()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Leave out what a test printed or logged, where a rewriter may have done so."""
+    from epsilometer.runtime.withholding import WHY, shows
+
+    global _left
+    report = yield
+    _left = _left and not _before.issuperset(threading.enumerate())
+    if not shows() and (_uses(item) or _left):
+        report.sections = [(name, WHY) for name, _ in report.sections]
+    return report
+
+
+def _uses(item: pytest.Item) -> bool:
+    return _NAME in getattr(item, "fixturenames", ())
+
+
+def _redirect(config: pytest.Config) -> None:
+    """Redirect descriptors 1 and 2 until the process ends: the threads that a rewriter leaves behind go on printing.
+
+    pytest puts its own files in their place while a test runs, and these descriptors back afterwards.
+    """
+    capture, reporter = (config.pluginmanager.getplugin(name) for name in ("capturemanager", "terminalreporter"))
+    if capture is not None:
+        capture.stop_global_capturing()
+    writer: Any = None if reporter is None else config.get_terminal_writer()
+    if writer is not None and _descriptor(writer._file) in (1, 2):
+        place = os.dup(writer._file.fileno())
+        writer._file = os.fdopen(place, "w", encoding=writer._file.encoding, errors="backslashreplace", buffering=1)
+    with tempfile.TemporaryFile() as file:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
+    if capture is not None:
+        capture.start_global_capturing()
+        capture.suspend_global_capture()
+
+
+def _descriptor(stream: Any) -> int | None:
+    try:
+        return int(stream.fileno())
+    except (AttributeError, OSError, ValueError):  # a test's own
+        return None
+
+
+def _hide_messages() -> None:
+    """Have pytest warn of errors in threads and in `__del__` without their messages."""
+    from epsilometer.runtime.withholding import WHY, traceback_of
+
+    of_threads, of_others = threading.excepthook, sys.unraisablehook
+
+    def hidden(error: BaseException | None) -> RuntimeError:
+        return RuntimeError(WHY if error is None else f"{traceback_of(error)}: message {WHY}")
+
+    def in_thread(raised: threading.ExceptHookArgs) -> None:
+        of_threads(threading.ExceptHookArgs((RuntimeError, hidden(raised.exc_value), None, raised.thread)))
+
+    def elsewhere(raised: Any) -> None:
+        shown = {"exc_type": RuntimeError, "exc_value": hidden(raised.exc_value), "exc_traceback": None}
+        of_others(SimpleNamespace(**shown, err_msg=None, object=None))  # type: ignore[arg-type]
+
+    threading.excepthook, sys.unraisablehook = in_thread, elsewhere
+
+
+@contextmanager
+def _checking() -> Iterator[None]:
+    """Withhold what the rewriter prints and logs, and note which threads it leaves behind."""
+    from epsilometer.runtime.withholding import shows, withheld
+
+    global _left
+    if not _left:
+        _before.clear()
+        _before.update(threading.enumerate())
+    disabled = logging.root.manager.disable
+    if not shows():
+        logging.disable()
+    try:
+        with withheld():
+            yield
+    finally:
+        logging.disable(disabled)
+        _left = not _before.issuperset(threading.enumerate())
 
 
 class Leaks(TypedDict, total=False):
@@ -37,7 +143,6 @@ def assert_leaks_at_most() -> Callable[..., None]:
     from epsilometer.auditing.text_audit import Named
     from epsilometer.core.errors import UserError, unknown
     from epsilometer.report.gate import Decision, lines
-    from epsilometer.runtime.withholding import withheld
     from epsilometer.studies.anonymity.gating import AttributeLimit
 
     def attributes(texts: Sequence[str] | pl.DataFrame, most: float, column: str) -> AttributeLimit:
@@ -54,6 +159,7 @@ def assert_leaks_at_most() -> Callable[..., None]:
         **leaks: Unpack[Leaks],
     ) -> None:
         """rewrite, texts, epsilon: as in `epsilometer.audit`; budget: rewrites at most; leaks: `Leaks`."""
+        __tracebackhide__ = True  # pytest shows its values, the texts among them
         for name in leaks.keys() - Leaks.__annotations__.keys():
             raise unknown("limit", name, Leaks.__annotations__)
         identifiers = leaks.get("identifiers")
@@ -63,8 +169,11 @@ def assert_leaks_at_most() -> Callable[..., None]:
         )
         counted = [attributes(texts, *leaks["attribute"])] if "attribute" in leaks else []
         of = subject(texts, rewrite, epsilon)
-        with withheld():
-            verdict = gate(of, rules, counted=counted)
+        try:
+            with _checking():
+                verdict = gate(of, rules, counted=counted)
+        except UserError as error:
+            raise error.with_traceback(None) from None  # the way to it shows nothing more
         decision = Decision.of(of, STANDARD, verdict)
         assert verdict.status == PASSED, "\n".join(lines(decision))
 

@@ -12,11 +12,10 @@ import io
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -35,6 +34,7 @@ from epsilometer.corpora import files
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.reading import check_strings
 from epsilometer.runtime.progress import PacedWork, note, span
+from epsilometer.runtime.streams import results
 from epsilometer.runtime.withholding import withheld
 
 _LINES = 10_000  # rewritten at a time, at most
@@ -65,22 +65,23 @@ class Publisher:
         """
         if self.own and first == 0:
             self._check_draws(texts)
-        self.public += count_public(self.mechanism, texts)
-        self.unread += unread(self.mechanism, texts)
         numbers = np.arange(len(texts))
         if self.seed is None:
             noise, spent = Noise.operating_system(len(texts)), self.epsilon * (1 - SLACK)
         else:
             noise, spent = Noise.named(first + numbers, self.seed, "rewrite", self.epsilon), self.epsilon
         with withheld():  # what the mechanism prints is no part of a publication
+            self.public += count_public(self.mechanism, texts)
+            self.unread += unread(self.mechanism, texts)
             job = Job(texts, numbers, [spent], [noise], tally=self.tally)
             (rewrites,) = job.rewrites(self.mechanism, numbers)
             job.count([rewrites], numbers)
         return [printable(" ".join(text.split())) for text in rewrites.texts]
 
     def _check_draws(self, texts: Sequence[str]) -> None:
-        if self.mechanism.guarantee(self.epsilon) is None:
-            return
+        with withheld():
+            if self.mechanism.guarantee(self.epsilon) is None:
+                return
         rows = np.arange(_TWICE)
         job = Job(texts, rows % len(texts), [self.epsilon], [Noise.named(rows, 0, "drawn twice")])
         with withheld():
@@ -127,8 +128,8 @@ def publish_table(
         table.with_columns(pl.Series(c, t, pl.String) for c, t in zip(columns, each, strict=True)), out, kind, layout
     )
     if out is None:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        results().buffer.write(content)
+        results().flush()
 
 
 def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, rows: int | None, encoding: str) -> None:
@@ -146,17 +147,11 @@ def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, row
         sizes = [len(text) + 1 for text in islice(_decoded(lines, str(file), encoding), rows)]
         length, count = sum(sizes), len(sizes)
         lines.seek(0)
-    with _opened(out) as written:
+    with nullcontext(results().buffer) if out is None else whole(out) as written:
         texts = islice(_decoded(lines, str(file or "standard input"), encoding), rows)
         for block in _paced(publisher, texts, length, count):
             written.write("".join(text + "\n" for text in block).encode())
             written.flush()
-
-
-def _opened(out: Path | None) -> AbstractContextManager[BinaryIO]:
-    if out is None:
-        return nullcontext(sys.stdout.buffer)
-    return out.open("wb") if out.exists() and not out.is_file() else whole(out)  # a pipe is written as it is
 
 
 def _paced(publisher: Publisher, texts: Iterator[str], length: float, count: int | None) -> Iterator[list[str]]:

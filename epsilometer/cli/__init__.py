@@ -13,13 +13,23 @@ from functools import partial
 
 from epsilometer.cli.supervised import supervised
 from epsilometer.runtime.ending import INTERRUPTED
+from epsilometer.runtime.progress import say
+from epsilometer.runtime.streams import notes
+from epsilometer.runtime.withholding import in_one_line, restore
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point `epsilometer`; arguments: run in this very process."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     run = partial(_run, words)
-    sys.exit(run() if arguments is not None or _own(words) else supervised(run))
+    if _own(words):
+        sys.exit(run())
+    if arguments is None:
+        sys.exit(supervised(run))
+    try:
+        sys.exit(run())
+    finally:
+        restore()  # the process goes on to do other work
 
 
 def _run(words: Sequence[str]) -> int:
@@ -29,7 +39,7 @@ def _run(words: Sequence[str]) -> int:
             raise KeyboardInterrupt
         return code
     except KeyboardInterrupt:  # which may come before and after typer, too
-        print("interrupted", file=sys.stderr)
+        say("interrupted")
         return INTERRUPTED
     except BaseException as error:
         if isinstance(error, SystemExit):
@@ -38,13 +48,11 @@ def _run(words: Sequence[str]) -> int:
             if isinstance(error.__context__, BrokenPipeError):  # nobody reads its output any more
                 return 141
         if show := getattr(error, "show", None):  # a wrong option's
-            show()
+            show(notes())
         elif isinstance(error, PermissionError):
-            print(f"error: {error.filename} may not be read or written; change its permissions", file=sys.stderr)
+            say(f"error: {error.filename} may not be read or written; change its permissions")
         else:
-            from epsilometer.runtime.withholding import in_one_line
-
-            print(f"error: {in_one_line(error)}", file=sys.stderr)
+            say(f"error: {in_one_line(error)}")
         return 2
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epsilometer.cli.options import Json, numbers
-from epsilometer.cli.output import show
+from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.runtime.progress import note
 
@@ -76,7 +76,7 @@ def account(
         note(f"a step's average is as noisy as by Gaussian noise of sigma {equal}")
     if target is not None:
         name, of = _NOISES[noise], said["for_target"]
-        print(f"{name} {of[name]:.6g} for epsilon {target:g}, {of['neighbours']}, {sampling}")
+        tell(f"{name} {of[name]:.6g} for epsilon {target:g}, {of['neighbours']}, {sampling}")
 
 
 def _schedule(sampling: str, texts: int, batch: int, epochs: int) -> Schedule:

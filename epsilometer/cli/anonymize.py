@@ -20,7 +20,7 @@ from epsilometer.cli.options import (
     read_settings,
     writable,
 )
-from epsilometer.cli.output import show
+from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError, printable
 from epsilometer.runtime.progress import note, warn
 from epsilometer.runtime.withholding import withheld
@@ -188,7 +188,7 @@ def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | N
     from epsilometer.studies.anonymity.anonymizing import difference, with_explanations
 
     if out is not None:
-        files.write(with_explanations(table, reasons), out, files.suffix(out))
+        files.write(with_explanations(table, reasons), out, files.suffix(out), private=True)  # it holds the texts
         return
     rows = [{**row, **reason} for row, reason in zip(table.to_dicts(), reasons, strict=True)]
     if as_json:
@@ -197,9 +197,9 @@ def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | N
     for row in rows:
         parts = difference(row["text"], row["rewrite"])
         marked = " ".join(_SIGNS[kind].format(" ".join(part.split())) for kind, part in parts)
-        print(printable(f"{row['status'] or 'rewritten'}: {marked}"))
+        tell(printable(f"{row['status'] or 'rewritten'}: {marked}"))
         for line in _reasons(row):
-            print(printable(f"    {line}"))
+            tell(printable(f"    {line}"))
 
 
 def _reasons(row: dict[str, Any]) -> Iterator[str]:

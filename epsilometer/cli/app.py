@@ -25,8 +25,9 @@ from epsilometer.cli import (
     project,
     rewrite,
 )
+from epsilometer.cli.command import Command
 from epsilometer.cli.options import flat
-from epsilometer.cli.overwriting import Command
+from epsilometer.cli.output import tell
 from epsilometer.core.file_names import SHOW, names_shown
 from epsilometer.core.version import VERSION
 
@@ -39,7 +40,7 @@ app = typer.Typer(
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        print(VERSION, flush=True)
+        tell(VERSION)
         raise typer.Exit
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epsilometer.cli.options import Group, Kinds, TextOptions
-from epsilometer.cli.output import show
+from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.withholding import withheld
 
@@ -77,7 +77,7 @@ def audit_attribute(
     rows = list(table.iter_rows(named=True))
     victims = {(row["epsilon"], row["kind"]): row for row in rows if row["both_right"] is not None}
     show([{"epsilon": at, "victim": kind, **_of(row, _SHARES)} for (at, kind), row in victims.items()], as_json)
-    print()
+    tell("")
     show([{"epsilon": row["epsilon"], "attacker": _named(row), **_of(row, _SHOWN)} for row in rows], as_json)
 
 

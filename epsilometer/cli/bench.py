@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from epsilometer.cli.options import Json, writable
-from epsilometer.cli.output import show
+from epsilometer.cli.output import show, tell
 from epsilometer.runtime.withholding import withheld
 
 
@@ -38,7 +38,7 @@ def bench(
         from epsilometer.report.truth import write
 
         write(table, out)
-        print(out.resolve(), flush=True)
+        tell(out.resolve())
     else:
         shown = (
             table

@@ -146,9 +146,14 @@ def _pair(text: str) -> tuple[float, float]:
 
 
 def _write_private(path: Path, content: bytes) -> None:
-    """Write a new file that its owner alone may read."""
+    """Write a new file that its owner alone may read. Nothing is left of it where that fails."""
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileNotFoundError:
         raise UserError(f"there is no folder {path.parent}; make it, or name another file") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    except OSError:
+        path.unlink()
+        raise

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from epsilometer.cli.options import A_MECHANISM, Json, Public, Settings, Vectors, number, settings_of
-from epsilometer.cli.output import show, shown
+from epsilometer.cli.output import show, shown, tell
 from epsilometer.core.errors import UserError, printable
 from epsilometer.core.guarantees import stored
 from epsilometer.runtime.progress import note
@@ -70,7 +70,7 @@ def claims(
     else:
         named = result if result["epsilon"] is not None else {**result, "epsilon": "-"}
         lines = (f"{key:<10} {shown(value)}" for key, value in named.items() if value is not None)
-        print(printable("\n".join(lines)), flush=True)
+        tell(printable("\n".join(lines)))
     if VIOLATED in {finding.verdict for finding in (*checked.findings, *checked.added)}:
         raise typer.Exit(1)
     if NOT_REFUTED not in budgets:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from epsilometer.cli.options import Json, TextOptions, writable
-from epsilometer.cli.output import show
+from epsilometer.cli.output import show, tell
 
 
 def mechanisms(as_json: Json = False) -> None:
@@ -25,7 +25,7 @@ def mechanisms(as_json: Json = False) -> None:
     if as_json:
         show(rows, as_json)
     else:
-        print(*(f"{r['mechanism']}\n  {r['source']}\n  Claim: {r['claim']}" for r in rows), sep="\n\n", flush=True)
+        tell(*(f"{r['mechanism']}\n  {r['source']}\n  Claim: {r['claim']}" for r in rows), sep="\n\n")
 
 
 def _first(doc: str | None) -> str:

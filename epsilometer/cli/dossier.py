@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from epsilometer.cli.output import tell
+
 
 def dossier(
     cell: Annotated[str, typer.Argument(help="A cell of params.yaml, such as queries-tem.")],
@@ -23,4 +25,4 @@ def dossier(
     from epsilometer.pipeline.dossier import write
     from epsilometer.pipeline.params import read
 
-    print(*(path.resolve() for path in write(read(), cell, epsilon, out)), sep="\n", flush=True)
+    tell(*(path.resolve() for path in write(read(), cell, epsilon, out)))

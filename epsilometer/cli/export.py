@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from epsilometer.cli.options import Columns, Json, writable
-from epsilometer.cli.output import show
+from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError
 
 
@@ -38,10 +38,10 @@ def export(
     every = read_table(run, table)
     wanted = chosen(columns, every.columns, SHORT if table == ESTIMATED else every.columns)
     if file is None:
-        print(rendered(every, formats[0], wanted), end="", flush=True)
+        tell(rendered(every, formats[0], wanted), end="")
     else:
         write(every, file, formats[0] if formats else None, wanted)
-        print(file.resolve(), flush=True)
+        tell(file.resolve())
 
 
 def results(
@@ -59,9 +59,9 @@ def results(
     from epsilometer.report import cited
 
     written = write_tables(read(), out)
-    print(written.resolve(), flush=True)
+    tell(written.resolve())
     for page in cited.fill(written.parents[1]) if out is None else ():
-        print(f"{page.resolve()}: figures filled", flush=True)
+        tell(f"{page.resolve()}: figures filled")
 
 
 def diff(
@@ -92,6 +92,6 @@ def diff(
         shown = [*ROW, "loss_1", "upper_1", "loss_2", "upper_2", "change", "moved", "p_value", "verdict_1", "verdict_2"]
     if out is not None:
         write(both, out)
-        print(out.resolve(), flush=True)
+        tell(out.resolve())
     else:
         show(both.to_dicts() if as_json else both.select(shown).to_dicts(), as_json)

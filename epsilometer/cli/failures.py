@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from epsilometer.cli.options import EndpointOptions, kinds_of
-from epsilometer.cli.output import show
+from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.ending import was_interrupted
 from epsilometer.runtime.withholding import withheld
@@ -67,10 +67,9 @@ def audit_failures(
     kinds = planting.KINDS if identifiers == "all" else kinds_of(identifiers) or KINDS
     built, requests = service.mechanism(settings, private=False), service.max_requests or _REQUESTS
     if service.dry:
-        print(
+        tell(
             f"nothing was sent: at most {requests:,} requests to {probing.confirm_host or 'a host that you confirm'}, "
             f"at most {probing.rate:g} a second, with planted identifiers ({', '.join(kinds)}) and no other text",
-            flush=True,
         )
         return
     with withheld():
@@ -88,10 +87,9 @@ def audit_failures(
     if not as_json:
         for row in rows:
             if not row["shown"]:
-                print(
+                tell(
                     f"{row['place']}: nothing in {row['requests']:,} requests; what shows in fewer than "
                     f"{row['unseen']:.2%} of them may have stayed unseen (probability {alpha:g} or more)",
-                    flush=True,
                 )
     if was_interrupted():
         raise KeyboardInterrupt

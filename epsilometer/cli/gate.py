@@ -28,6 +28,7 @@ from epsilometer.cli.options import (
     told_if_dry,
     writable,
 )
+from epsilometer.cli.output import tell
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import withheld
@@ -241,7 +242,7 @@ def gate(
     decision = formats.Decision.of(of, rules.errors, verdict)
     files.write(decision)
     out.write_verdict(verdict, of)
-    print(*formats.lines(decision), sep="\n", flush=True)
+    tell(*formats.lines(decision))
     raise typer.Exit(decision.exit_code)
 
 
@@ -255,7 +256,7 @@ def schema(of: Annotated[str, typer.Argument(help="gate or dossier.")] = "gate")
         from epsilometer.studies.texts.report.dossier import schema
     else:
         raise UserError(f"there are schemas of gate and of dossier, got {of!r}")
-    print(json.dumps(schema(), indent=1), flush=True)
+    tell(json.dumps(schema(), indent=1))
 
 
 def _check_accepting(*judging: GateLimits | Inference | LinkingOptions) -> None:

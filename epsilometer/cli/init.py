@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from epsilometer.cli.options import A_MECHANISM, TEXTS
+from epsilometer.cli.output import tell
 from epsilometer.core.errors import UserError
 
 
@@ -23,4 +24,4 @@ def init(
     if texts is None and text is not None:
         raise UserError("--text names the column of --texts; give that, too")
     start(folder, texts, text or "text", mechanism)
-    print(f"{folder} holds a project: cd {folder}, look at params.yaml, then `make audit`", flush=True)
+    tell(f"{folder} holds a project: cd {folder}, look at params.yaml, then `make audit`")

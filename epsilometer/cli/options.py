@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from epsilometer.cli.output import tell
 from epsilometer.core.errors import UserError
 from epsilometer.core.values import number as parsed
 from epsilometer.runtime.progress import note
@@ -200,7 +202,7 @@ def told_if_dry(rewrites: int | None = None) -> Iterator[None]:
     try:
         yield
     except Dry as dry:
-        print(dry.said(rewrites), flush=True)
+        tell(dry.said(rewrites))
         raise typer.Exit from None
 
 
@@ -412,11 +414,22 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
     )
 
 
+_STANDARD = ["/dev/stdout", "/dev/stderr"] + [
+    f"{folder}/{n}" for folder in ("/dev/fd", "/proc/self/fd") for n in (1, 2)
+]
+
+
 def writable(path: Path | None) -> Path | None:
     """Returns the path of a file to write, whose folder is made; a UserError says, before any work, if it cannot be."""
     from tempfile import TemporaryFile
 
-    if path is None or (path.exists() and not path.is_dir()):
+    from epsilometer.core.atomic import is_stream
+
+    if path is None:
+        return path
+    if os.path.normpath(path) in _STANDARD:
+        raise UserError(f"{path} is the output of this command; leave the option out, or name a file")
+    if is_stream(path):
         return path
     if path.is_dir():
         raise UserError(f"{path} is a folder; give the file to write")

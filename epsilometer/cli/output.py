@@ -9,15 +9,21 @@ from typing import Any
 from epsilometer.core.errors import printable
 from epsilometer.core.json_text import for_json
 from epsilometer.core.rounding import written
+from epsilometer.runtime.streams import results
+
+
+def tell(*parts: object, sep: str = "\n", end: str = "\n") -> None:
+    """Print a result, also where standard output is withheld."""
+    print(*parts, sep=sep, end=end, file=results(), flush=True)
 
 
 def show(result: Any, as_json: bool, columns: Sequence[str] | None = None) -> None:
     """Print JSON, or an aligned table of rows; only these columns of each row where they are named."""
     if as_json:
         rows = result if columns is None else [{name: row[name] for name in columns} for row in result]
-        print(json.dumps(for_json(rows), indent=1), flush=True)
+        tell(json.dumps(for_json(rows), indent=1))
     else:
-        print(printable(_table(result, columns)), flush=True)
+        tell(printable(_table(result, columns)))
 
 
 def shown(value: Any) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from epsilometer.cli import project
-from epsilometer.runtime.progress import note
+from epsilometer.cli.output import tell
+from epsilometer.runtime.progress import note, say
 
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
@@ -50,7 +50,7 @@ def compose() -> None:
     from epsilometer.pipeline.params import read
 
     written = composing.write(read())
-    print(f"{composing.FILE} {'has' if written else 'had'} the stages that params.yaml needs", flush=True)
+    tell(f"{composing.FILE} {'has' if written else 'had'} the stages that params.yaml needs")
 
 
 def why(
@@ -65,7 +65,7 @@ def why(
     stale = 0
     for name in addresses(stage):
         if changes := reasons(name, now):
-            print(f"{name}:", *(f"  {line}" for line in changes), sep="\n")
+            tell(f"{name}:", *(f"  {line}" for line in changes))
             stale += 1
     if not stale:
-        print("nothing has changed" if stage is None else f"nothing has changed since {stage} ran", file=sys.stderr)
+        say("nothing has changed" if stage is None else f"nothing has changed since {stage} ran")

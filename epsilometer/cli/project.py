@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epsilometer.cli.options import A_MECHANISM, Json, Settings, read_settings
-from epsilometer.cli.output import show
+from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError, printable
 from epsilometer.runtime.withholding import withheld
 
@@ -52,7 +52,7 @@ def check(
         takes = [asdict(takes) for takes in expected(read)] if every else []
         show({"file": str(file), "downloads": names, "hub": [*map(_on_the_hub, every)], "expected": takes}, as_json)
         return
-    print(f"{file} is valid", flush=True)
+    tell(f"{file} is valid")
     _list(file, read, every)
 
 
@@ -66,9 +66,9 @@ def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
     show([_on_the_hub(download) for download in every], as_json=False)
     if missing := [download for download in every if not download.here]:
         size = sum((download.size or 0) - download.state.here - download.state.begun for download in missing)
-        print(f"`epsilometer fetch {file}` brings what is missing, at least {amount(size)}", flush=True)
+        tell(f"`epsilometer fetch {file}` brings what is missing, at least {amount(size)}")
     if takes := expected.expected(params):
-        print(*takes, expected.ASSUMED, sep="\n", flush=True)
+        tell(*takes, expected.ASSUMED)
 
 
 def fetch(
@@ -78,7 +78,7 @@ def fetch(
     from epsilometer.pipeline import downloads, params
 
     downloads.fetch(params.read(file))
-    print(f"all that {file} names on the hub is here; HF_HUB_OFFLINE=1 keeps it so", flush=True)
+    tell(f"all that {file} names on the hub is here; HF_HUB_OFFLINE=1 keeps it so")
 
 
 def _on_the_hub(download: Download) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _show_checks(checks: Sequence[Check], as_json: bool, mechanism: str | None) 
                 f"Not checked: whether a claim holds (epsilometer claims {mechanism} --epsilon EPSILON computes its "
                 f"worst case), and what rewrites give away (epsilometer audit TEXTS --mechanism {mechanism})."
             )
-        print(printable("\n".join(lines)), flush=True)
+        tell(printable("\n".join(lines)))
     if any(check.problem for check in checks):
         raise typer.Exit(1)
 
@@ -139,7 +139,7 @@ def doctor(as_json: Json = False) -> None:
     if as_json:
         show(lines, as_json)
     else:
-        print(*(f"{topic:<12} {line}" for topic, line in lines.items()), sep="\n", flush=True)
+        tell(*(f"{topic:<12} {line}" for topic, line in lines.items()))
 
 
 def report(as_json: Json = False) -> None:
@@ -161,9 +161,9 @@ def report(as_json: Json = False) -> None:
     if estimates is not None:
         show(estimates.select(shown).to_dicts(), as_json)
     for heading, rows in (studied or {}).items():
-        print(f"\n{heading}\n", flush=True)
+        tell(f"\n{heading}\n")
         show(rows, as_json)
-    print(f"\n{page.PAGE.resolve()}", flush=True)
+    tell(f"\n{page.PAGE.resolve()}")
 
 
 def accept() -> None:
@@ -173,7 +173,7 @@ def accept() -> None:
     from epsilometer.reaudit.baseline import FOLDER
 
     accepted = accept_audit(read())
-    print(f"{FOLDER} holds the baseline, {len(accepted.measured)} estimates; commit it to git", flush=True)
+    tell(f"{FOLDER} holds the baseline, {len(accepted.measured)} estimates; commit it to git")
 
 
 def history(
@@ -202,4 +202,4 @@ def history(
         dates = past.audits(table)
         best = table.filter(attack=STRONGEST)
         show(past.courses(table if best.is_empty() else best.drop("attack")), as_json)
-        print(f"\n{len(dates)} audits from {dates[0]} to {dates[-1]}; losses in nats, as measured", flush=True)
+        tell(f"\n{len(dates)} audits from {dates[0]} to {dates[-1]}; losses in nats, as measured")

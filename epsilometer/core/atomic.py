@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,15 +45,19 @@ def damaged(path: Path | str, error: Exception) -> UserError:
     )
 
 
-def write_text(text: str, path: Path | str) -> None:
-    """Write a text file atomically."""
-    with whole(path) as file:
+def write_text(text: str, path: Path | str, *, private: bool = False) -> None:
+    """Write a text file atomically. private: readable by its owner alone."""
+    with whole(path, private=private) as file:
         file.write(text.encode())
 
 
 @contextmanager
-def whole(path: Path | str) -> Iterator[BinaryIO]:
+def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
     """A new file, open for writing, that appears as `path` on success and is deleted otherwise; makes its folder.
+
+    It replaces a file or a link of that name, never what a link leads to, and belongs to whoever writes. Its mode is
+    0600 if `private`, and never more open than that of the file it replaces. A pipe or a device is written as it is
+    (`is_stream`).
 
     Meanwhile it is hidden beside `path`. That name has random digits and is never a file or a link that was there: in a
     folder that others may write, an attacker who guessed it could have a file elsewhere overwritten. For the same
@@ -60,9 +65,14 @@ def whole(path: Path | str) -> Iterator[BinaryIO]:
     which the remains of killed ones are recognised. Raises UserError where the name is another file's by the end.
     """
     path = Path(path)
+    if is_stream(path):
+        with path.open("wb") as file:
+            yield file
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.{os.getpid()}.partial")
-    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(partial, flags, _mode(path, private))
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -72,6 +82,25 @@ def whole(path: Path | str) -> Iterator[BinaryIO]:
             _check(path, file)  # a name can change between two calls
     finally:
         partial.unlink(missing_ok=True)
+
+
+def is_stream(path: Path) -> bool:
+    """Return True for a pipe or a device, unless it or a link to it belongs to another user."""
+    try:
+        named, there = path.lstat(), path.stat()
+    except OSError:
+        return False
+    kind = stat.S_IFMT(there.st_mode)
+    return kind in (stat.S_IFIFO, stat.S_IFCHR) and {named.st_uid, there.st_uid} <= {0, os.geteuid()}
+
+
+def _mode(path: Path, private: bool) -> int:
+    mode = 0o600 if private else 0o666
+    try:
+        there = path.lstat().st_mode
+    except OSError:
+        return mode
+    return mode & (there | 0o600) if stat.S_ISREG(there) else mode
 
 
 def _check(path: Path, file: BinaryIO) -> None:

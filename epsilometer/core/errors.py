@@ -25,6 +25,8 @@ _DISK = {
     errno.EROFS: "the folder that it writes to is on a file system that is mounted read-only; mount it writable",
     errno.EACCES: "it may not write where it must; give the folder's permissions back (chmod u+w)",
     errno.EPERM: "it may not write where it must; give the folder's permissions back (chmod u+w, chattr -i)",
+    errno.ENAMETOOLONG: "a path is longer than the file system allows; give a shorter one",
+    errno.ELOOP: "a link leads back to itself; point it to a file",
     errno.EIO: "the disk reports an error; have it looked at",
 }
 _FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # of libraries that keep its number back

@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from epsilometer.core import json_text, limits
+from epsilometer.core.atomic import whole
 from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, member, quoted_error
 from epsilometer.runtime.progress import note
@@ -82,8 +83,11 @@ def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
     return _READERS[suffix(path)](path, layout)
 
 
-def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PLAIN) -> bytes:
-    """The bytes of a table in the format `kind`, a suffix; written to `path`, compressed as its suffix says."""
+def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PLAIN, *, private: bool = False) -> bytes:
+    """The bytes of a table in the format `kind`, a suffix; written to `path`, compressed as its suffix says.
+
+    private: readable by its owner alone.
+    """
     out = io.BytesIO()
     if kind == ".parquet":
         table.write_parquet(out)
@@ -106,7 +110,8 @@ def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PL
         writer.writerows([table.columns, *rows] if layout.header else rows)
         out.write(text.getvalue().encode(layout.encoding, "replace"))
     if path is not None:
-        path.write_bytes(_compressed(out.getvalue(), path.suffix))
+        with whole(path, private=private) as file:
+            file.write(_compressed(out.getvalue(), path.suffix))
     return out.getvalue()
 
 

@@ -14,6 +14,7 @@ from epsilometer.core import tables
 from epsilometer.core.component import module
 from epsilometer.core.errors import UserError, by_number
 from epsilometer.core.file_names import no_column
+from epsilometer.core.readable import check_readable
 from epsilometer.core.tables import Schema
 from epsilometer.corpora import annotated, files, hub
 from epsilometer.corpora.parts import GROUP
@@ -63,6 +64,7 @@ def read(
     unknown or damaged, naming the remedy. The record is `identifiers`, `identifier_kinds` and `identifier_entities`,
     for each text as many strings.
     """
+    check_readable(source, "the source of the texts")
     for label in labels:
         if label in _OWN:
             raise UserError(f"a label cannot be called {label!r}, a column of epsilometer's own; rename that column")

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator
 
+from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.models.locate import REVISIONS, hub_id, locate, read_pin
 from epsilometer.runtime import checksums
@@ -137,7 +138,7 @@ def store(model: str | Path, measured: Mapping[str, Any], out: Path | None = Non
         if revision is None or not re.fullmatch("[0-9a-f]{40}", revision):
             revision = folder.name  # the commit, in the hub's cache
         stated = {"model": name, "revision": revision, **measured}
-    path.write_text(json.dumps(stated, indent=2) + "\n")
+    write_text(json.dumps(stated, indent=2) + "\n", path)
     checksums.restate(path)
     return path
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from epsilometer.core.errors import UserError
 from epsilometer.core.flaws import Flaw, stated
 from epsilometer.models.answers import Completion
-from epsilometer.models.endpoint import Address, Endpoint, api_key, key_of
+from epsilometer.models.endpoint import HASHED, Address, Endpoint, api_key, key_of
 from epsilometer.models.spending import Forecast, Spending
+from epsilometer.runtime.withholding import fingerprint
 
 if TYPE_CHECKING:
     import httpx2
@@ -102,8 +103,8 @@ class Chat:
             tokens = _tokens(usage)
             if not _same(self.model, model):
                 raise UserError(
-                    f"the endpoint at {self.host} answered with the model {str(model)[:100]!r}, not with the "
-                    f"requested {self.model!r}; request the model that it serves"
+                    f"the endpoint at {self.host} answered with the model {fingerprint(str(model))} {HASHED}, not with "
+                    f"the requested {self.model!r}; request the model that it serves"
                 )
             return Completion(keep(text), *tokens, str(model), flaws=flaws)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import ssl
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -28,6 +29,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.answers import Completion, Store
 from epsilometer.models.spending import Forecast, Spending
 from epsilometer.runtime.progress import note, track
+from epsilometer.runtime.withholding import fingerprint
 
 if TYPE_CHECKING:
     from openai import OpenAI, OpenAIError
@@ -39,6 +41,8 @@ FIRST_RETRIES = 1  # of the first request: an endpoint that cannot be reached is
 RETRIES = 6  # of the others: with their waits about 24 s, longer than a server takes to restart
 WHOLE = 3  # requests, the last of which must be answered properly
 PAUSE = 1.0  # seconds before the second of them, and before each further one as much more
+
+HASHED = "(hashed, since a server may echo a text there)"
 
 BASE_URL, API_KEY = "OPENAI_BASE_URL", "OPENAI_API_KEY"
 
@@ -184,8 +188,8 @@ class Endpoint:
             for done in track(as_completed(futures), len(futures), label):
                 if (other := done.result()) != revision:
                     raise UserError(
-                        f"the endpoint at {self.address.host} changed from {revision[:100]!r} to {other[:100]!r}; "
-                        "answers of both are kept, run again for those of one"
+                        f"the endpoint at {self.address.host} changed its revision from {fingerprint(revision)} to "
+                        f"{fingerprint(other)} {HASHED}; answers of both are kept, run again for those of one"
                     )
         finally:
             pool.shutdown(cancel_futures=True)
@@ -197,11 +201,15 @@ class Endpoint:
         for attempt in range(WHOLE):
             time.sleep(attempt * PAUSE)
             try:
-                return send(client, request)
+                answer = send(client, request)
+                (answer.text + answer.revision).encode()
+                return answer
             except UserError:  # about the answer
                 raise
             except NoAnswer as error:
                 what = str(error)
+            except UnicodeEncodeError:
+                what = "half of a character (a lone surrogate), which is not valid UTF-8"
             except (ValueError, AttributeError, LookupError, TypeError):  # no JSON, or not of this form
                 what = f"something that is no {self._form}"
         raise UserError(
@@ -213,6 +221,11 @@ class Endpoint:
         from openai import APITimeoutError
 
         at, called = f"the endpoint at {self.address.host}", self.address.called
+        if (refused := _certificate(error)) is not None:
+            return (
+                f"{at} has a certificate that is not trusted ({refused}); name the file of its authority in "
+                "SSL_CERT_FILE, or give the server a certificate that this machine trusts"
+            )
         if _unreachable(error):
             return f"{at} cannot be reached; check {called}, and that the server runs"
         status = getattr(error, "status_code", None)
@@ -259,6 +272,15 @@ def check_environment() -> str:
 def api_key() -> str:
     """The key in OPENAI_API_KEY. Raises UserError where there is none, or it is unusable."""
     return environment(API_KEY, "the endpoint's key, or any word where it asks for none")
+
+
+def _certificate(error: BaseException | None) -> str | None:
+    """OpenSSL's reason to refuse a certificate, in words of its own; None for another error."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message.partition(",")[0].rstrip(".")
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _unreachable(error: OpenAIError) -> bool:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from epsilometer.core.atomic import whole, write_text
 from epsilometer.core.errors import UserError
 from epsilometer.models.devices import resolved
 from epsilometer.models.locate import loading, locate, quiet_loading
@@ -331,10 +332,10 @@ def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
     config |= {"architectures": ["BertForMaskedLM"], "tie_word_embeddings": True}
     # The encoder's own cut and padding are for sentences, not for pairs.
     tokenizer = json.loads((encoder_folder / "tokenizer.json").read_text()) | {"truncation": None, "padding": None}
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "model.safetensors").write_bytes(save(weights, metadata={"format": "pt"}))
-    (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    (out / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False))
+    with whole(out / "model.safetensors") as file:
+        file.write(save(weights, metadata={"format": "pt"}))
+    write_text(json.dumps(config, indent=2) + "\n", out / "config.json")
+    write_text(json.dumps(tokenizer, ensure_ascii=False), out / "tokenizer.json")
     for name in TOKENISER_FILES:
         shutil.copyfile(encoder_folder / name, out / name)
     shutil.copyfile(delta_folder / "bounds.json", out / "bounds.json")

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, positions
 from epsilometer.models.locate import quiet_loading
@@ -173,6 +174,6 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
     tokenizer.save_pretrained(out)
     # The encoder's own cut and padding are for sentences.
     settings = json.loads((out / "tokenizer.json").read_text()) | {"truncation": None, "padding": None}
-    (out / "tokenizer.json").write_text(json.dumps(settings, ensure_ascii=False))
+    write_text(json.dumps(settings, ensure_ascii=False), out / "tokenizer.json")
     if (decoder_folder / "bounds.json").is_file():
         shutil.copyfile(decoder_folder / "bounds.json", out / "bounds.json")

@@ -14,6 +14,7 @@ from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.file_names import absent
 from epsilometer.core.mechanism import build_mechanism
+from epsilometer.core.readable import check_readable
 from epsilometer.corpora import annotated
 from epsilometer.models.devices import resolved
 from epsilometer.pipeline.downloads import Download, downloads
@@ -50,6 +51,8 @@ def check(params: Params) -> list[Download]:
     checksums.check(EMBEDDED)
     _check_links(params)
     resolved(params.device)
+    for setting, path in params.data_paths():
+        check_readable(params.path(path), setting)
     absent = [
         f"{setting}: there is no {path!r}; put it there, or correct the path"
         for setting, path in params.data_paths()

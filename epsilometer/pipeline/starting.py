@@ -13,6 +13,7 @@ import shutil
 import string
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.extras import installed
 from epsilometer.core.imports import beside
 from epsilometer.core.mechanism import build_mechanism
+from epsilometer.core.own_folder import own_folder
 from epsilometer.corpora.files import TABLES, suffix
 from epsilometer.corpora.reading import prepare, read
 from epsilometer.pipeline import composing, params
@@ -59,20 +61,21 @@ class _Audited(NamedTuple):
 def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None:
     """Write a project into a folder: git and DVC, stages, parameters, an example mechanism and attack, their test.
 
-    texts: a file or folder of texts, which is copied to data/texts, where git does not look; generated reviews by
-    default. column: of the texts. mechanism: a shipped one, or a .py file, which is copied with the files beside it
-    that it imports. Raises UserError, before anything is written, for a folder that is not empty, and for texts or a
-    mechanism that cannot be read.
+    texts: a file or folder of texts, which is copied to data/texts, where neither git nor another user looks; generated
+    reviews by default. column: of the texts. mechanism: a shipped one, or a .py file, which is copied with the files
+    beside it that it imports. Raises UserError, before anything is written, for a folder that is not empty or belongs
+    to another user, and for texts or a mechanism that cannot be read.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} exists and is not an empty folder; give the path of a new one")
+    _check_new(folder)
     if shutil.which("git") is None:
         raise UserError("git is not installed, and a project's records are kept in it; install git")
     if not installed("project"):
         raise UserError("a project needs DVC and more, which is not installed: pip install 'epsilometer[project]'")
     audited = _audited(mechanism)
     dataset = _dataset(texts, column)
-    folder.mkdir(parents=True, exist_ok=True)
+    own_folder(folder, 0o777)
+    _check_new(folder)  # somebody else may have made it meanwhile
+    (folder / "data").mkdir(mode=0o700)
     for file in sorted(TEMPLATE.rglob("*")):
         place = folder.joinpath(*("." * (part in _HIDDEN) + part for part in file.relative_to(TEMPLATE).parts))
         if file.is_file() and file.suffix != ".pyc" and _wanted(file, texts, audited):
@@ -86,6 +89,13 @@ def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None
     atomic.write_text(written.substitute(_values(dataset, audited)), folder / "params.yaml")
     renew(folder)
     _set_up(folder)
+
+
+def _check_new(folder: Path) -> None:
+    if folder.exists():
+        if not folder.is_dir() or any(folder.iterdir()):
+            raise UserError(f"{folder} exists and is not an empty folder; give the path of a new one")
+        own_folder(folder)
 
 
 def renew(folder: Path) -> None:
@@ -190,11 +200,14 @@ def _helpers(file: Path) -> list[Path]:
 
 
 def _copy(source: Path, place: Path) -> None:
+    """Copy a file or a folder. No file is readable by more users than its source."""
     place.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, place)
-    else:
-        shutil.copyfile(source, place)
+        return
+    mode = source.stat().st_mode & 0o666 | 0o600
+    with source.open("rb") as content, open(place, "xb", opener=partial(os.open, mode=mode)) as copy:
+        shutil.copyfileobj(content, copy)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from epsilometer.core import yaml_text
 from epsilometer.core.component import describe, shipped
 from epsilometer.core.device import Device, choose
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.readable import check_name, check_readable
 from epsilometer.project import confinement, references
 from epsilometer.project.sections import Audit, Cell, Dataset, MechanismEntry, Runtime, Section, Words
 
@@ -70,6 +71,8 @@ class ProjectParams(Section):
     def _checked(self) -> ProjectParams:
         self.check()
         confinement.check_names([*self, ("words.sources", self.words.sources)])
+        for setting, path in self.data_paths():
+            check_name(path, setting)
         confinement.check_data(self.data_paths(), self.outside)
         confinement.check_inside(self.code_paths())
         confinement.check_inside(self.read_paths(), self.root)
@@ -130,6 +133,7 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
     whole: that the class holds all of it: a key that it does not know is an error. Otherwise such keys are passed over;
     stage `code`, which always runs, has read the whole. Raises UserError naming the field, the rule and the value.
     """
+    check_readable(path)
     try:
         raw = yaml_text.load(Path(path).read_text(encoding="utf-8"), _Loader, plain=True)
     except FileNotFoundError:
@@ -142,6 +146,8 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
     if not isinstance(raw, dict):
         raise UserError(f"{path} must hold settings, got {type(raw).__name__}")
     for setting, text in confinement.strings(raw):
+        if "\0" in text:
+            raise UserError(f"{path}: {setting} holds a NUL, which neither a path nor a text can hold; remove it")
         if re.search("[\ud800-\udfff]", text):
             raise UserError(
                 f"{path}: {setting} holds half of a character ({text!a}), which no file can hold; write the whole "

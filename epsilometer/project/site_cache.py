@@ -15,6 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 
 NAME = ".dvc-site"  # as in .dvc/config
@@ -43,7 +44,7 @@ def keep_private(project: Path) -> Path:
     for place in folders:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder == own and not (ignored := own / "repo/.gitignore").exists():  # a project from before this folder
-        ignored.write_text("*\n")
+        write_text("*\n", ignored)
     for place in (*folders, *folders[1].iterdir()):
         _check(place, project)
     for place in folders:

@@ -17,6 +17,8 @@ import polars as pl
 import vl_convert
 from altair.utils._importers import vl_version_for_vl_convert
 
+from epsilometer.core.atomic import whole, write_text
+
 Specification = dict[str, Any]
 """A figure as self-contained Vega-Lite: what browsers draw, and what pictures are made from."""
 
@@ -126,10 +128,10 @@ class Figure:
 
     def save(self, folder: Path) -> None:
         """Write `name`.svg and `name`.png (twice the size in pixels)."""
-        folder.mkdir(parents=True, exist_ok=True)
         picture = self.svg if self.saved is None else svg(self.saved)
-        (folder / f"{self.name}.svg").write_text(picture, encoding="utf-8", newline="\n")
-        (folder / f"{self.name}.png").write_bytes(vl_convert.svg_to_png(picture, scale=2))
+        write_text(picture, folder / f"{self.name}.svg")
+        with whole(folder / f"{self.name}.png") as file:
+            file.write(vl_convert.svg_to_png(picture, scale=2))
 
     @cached_property
     def svg(self) -> str:

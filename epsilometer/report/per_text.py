@@ -39,9 +39,13 @@ def of_verdict(verdict: Verdict, texts: Sequence[str], epsilon: float | None) ->
 
 
 def write(by_text: pl.DataFrame, files: Sequence[Path], name: str, texts: Sequence[str] | None = None) -> None:
-    """Write the rows to each file. name: of what was audited; texts: all of them, where they are to be shown."""
+    """Write the rows to each file, which its owner alone may read.
+
+    name: of what was audited; texts: all of them, or None to show none.
+    """
     for path in files:
-        write_text(lines(by_text, texts) if path.suffix == ".jsonl" else html(by_text, name, texts), path)
+        content = lines(by_text, texts) if path.suffix == ".jsonl" else html(by_text, name, texts)
+        write_text(content, path, private=True)
 
 
 def lines(by_text: pl.DataFrame, texts: Sequence[str] | None = None) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TextIO, TypeVar
+from typing import TypeVar
 
 from tqdm import tqdm
 
 from epsilometer.core.errors import printable
+from epsilometer.runtime.streams import notes
 
 T = TypeVar("T")
 
@@ -22,24 +22,10 @@ _EARLY, _LONG = 3.0, 15.0  # seconds before work is said to be long, and left of
 _BAR = "{l_bar}{bar}| {elapsed}<{remaining}"
 _LINE = re.compile(r"(?P<label>.+): (?P<done>\d+) of (?P<total>\d+), about (?P<left>\d+) s left")
 
-_stream: TextIO | None = None
-
-
-def speak_to(stream: TextIO | None) -> TextIO | None:
-    """Write progress and notes to this stream from now on, None: to standard error. Returns what it was before."""
-    global _stream
-    former, _stream = _stream, stream
-    return former
-
-
-def stream() -> TextIO:
-    """The stream that progress and notes are written to."""
-    return _stream or sys.stderr
-
 
 def say(text: str) -> None:
     """Write a line that quotes no private text."""
-    print(text, file=stream(), flush=True)
+    print(text, file=notes(), flush=True)
 
 
 @dataclass(frozen=True)
@@ -90,8 +76,8 @@ def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
         yield from _pace.part(items, total)
         return
     begun = last = time.monotonic()
-    terminal = stream().isatty()
-    bar = tqdm(items, total=total, desc=label, leave=False, delay=1, file=stream()) if terminal else items
+    terminal = notes().isatty()
+    bar = tqdm(items, total=total, desc=label, leave=False, delay=1, file=notes()) if terminal else items
     for done, item in enumerate(bar):
         now = time.monotonic()
         if not terminal and done and now - last >= _SECONDS:
@@ -119,8 +105,8 @@ class PacedWork:
         self._begun = self._last = time.monotonic()
         self._said = False
         self._say = now_and_then()
-        hidden = self.silent or not stream().isatty()
-        self._bar = tqdm(total=1.0, desc=label, leave=False, bar_format=_BAR, delay=1, disable=hidden, file=stream())
+        hidden = self.silent or not notes().isatty()
+        self._bar = tqdm(total=1.0, desc=label, leave=False, bar_format=_BAR, delay=1, disable=hidden, file=notes())
 
     def __enter__(self) -> PacedWork:
         global _pace

@@ -4,12 +4,14 @@ logs and Prefect's database. Only our own messages are shown, and of an error it
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
 import sys
 import sysconfig
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -17,10 +19,17 @@ from typing import BinaryIO, TextIO
 from epsilometer.core.errors import UserError, disk_trouble, text_named
 from epsilometer.core.extras import missing
 from epsilometer.core.file_names import SHOW
-from epsilometer.runtime import progress
+from epsilometer.runtime import progress, streams
 from epsilometer.runtime.ending import is_interrupt
 
 WHY = f"withheld, it may quote a private text; {SHOW}=1 shows it"
+
+_KEY = secrets.token_bytes(32)
+_SHOWN = 100  # characters
+
+_undo = ExitStack()  # of `withhold`
+_file: BinaryIO | None = None  # holds what is withheld
+_reported = 0  # bytes of it
 
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
@@ -31,55 +40,83 @@ def shows() -> bool:
     return bool(os.environ.get(SHOW))
 
 
-def withhold() -> BinaryIO | None:
-    """Sends the standard output and error of this process, and of those that it starts, to a file without a name.
+def withhold() -> bool:
+    """Redirect descriptors 1 and 2 of this process, and of those it starts, to a nameless file, until it ends.
 
-    `progress.say` still writes to the former standard error. Returns the file; None where SHOW is set: all is shown.
-    The descriptors themselves are redirected, so that native code, threads and what runs at exit write there too.
+    `streams.results` and `streams.notes` still write where the descriptors led. Native code, threads and exit handlers
+    write to the descriptors, and so into the file. Returns False where they are redirected already, or SHOW is set.
     """
-    if shows():
-        return None
-    progress.speak_to(os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace"))
-    written = tempfile.TemporaryFile()  # noqa: SIM115 - open for as long as the process
-    _redirect(written.fileno())
-    return written
+    global _file
+    if _file is not None or shows():
+        return False
+    former = [os.dup(descriptor) for descriptor in (1, 2)]
+    for descriptor in former:
+        _undo.callback(os.close, descriptor)
+    _undo.callback(_point, former)
+    streams.use(*(_beyond(stream, former) for stream in (sys.stdout, sys.stderr)))
+    _undo.callback(streams.use)
+    _file = _undo.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - open until `restore`
+    _point([_file.fileno()] * 2)
+    if streams.results() is sys.stdout or streams.notes() is sys.stderr:  # a test's or a notebook's
+        text = _undo.enter_context(os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace"))
+        _undo.enter_context(redirect_stdout(text))
+        _undo.enter_context(redirect_stderr(text))
+    return True
 
 
-def report(written: BinaryIO | None) -> None:
-    """Says how much was withheld, if anything."""
-    if written is None:
+def report() -> None:
+    """Say how much was withheld since the last report, if anything."""
+    global _reported
+    if _file is None:
         return
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    if size := os.fstat(written.fileno()).st_size:
+    total = os.fstat(_file.fileno()).st_size
+    size, _reported = total - _reported, total
+    if size:
         progress.say(
             f"note: {size:,} bytes of other output withheld, they may quote a private text; {SHOW}=1 shows them"
         )
 
 
+def restore() -> None:
+    """Undo `withhold`, in a process that goes on to do other work."""
+    global _file, _reported
+    _file, _reported = None, 0
+    _undo.close()
+
+
 @contextmanager
 def withheld() -> Iterator[None]:
-    """Withholds for as long as a command runs what is audited. Any error is raised as a UserError of one line.
+    """Run what is audited: its output is withheld, and any error is raised as a UserError of one line.
 
-    Notes and progress are shown. What a mechanism exits with is an error too, as it is no result of the command.
+    Notes and progress are shown. An exit counts as an error: the mechanism's exit code is not the command's. The output
+    is shown again afterwards unless it was withheld before.
     """
+    begun = withhold()
     try:
-        if shows():
-            yield
-            return
-        with ExitStack() as stack:
-            written = stack.enter_context(tempfile.TemporaryFile())
-            _aside(stack, written)
-            try:
-                yield
-            finally:
-                report(written)
+        yield
     except UserError:
         raise
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and is_interrupt():
             raise
         raise UserError(in_one_line(error)) from None
+    finally:
+        if begun:
+            report()
+            restore()
+
+
+def fingerprint(value: str) -> str:
+    """A hash of what another machine sent, which tells two values of one run apart; the value itself where SHOW is set.
+
+    Its key is random and lives in this process alone: without a key, a hash of an echoed text would tell which of a few
+    candidates it was.
+    """
+    if shows():
+        return repr(value[:_SHOWN])
+    return "#" + hashlib.blake2b(value.encode(errors="surrogatepass"), key=_KEY, digest_size=4).hexdigest()
 
 
 def in_one_line(error: BaseException) -> str:
@@ -139,38 +176,21 @@ def _of_a_library(file: Path) -> bool:
     return not file.is_relative_to(_PACKAGE) and any(file.is_relative_to(folder) for folder in _LIBRARIES)
 
 
-def _aside(stack: ExitStack, written: BinaryIO) -> None:
-    """Redirects both streams until the stack is left; notes still go where they went."""
-    former = [os.dup(descriptor) for descriptor in (1, 2)]
-    stack.callback(_restore, former)
-    stack.callback(progress.speak_to, progress.speak_to(_beyond(progress.stream(), former, stack)))
-    _redirect(written.fileno())
-    text = stack.enter_context(os.fdopen(os.dup(written.fileno()), "w", encoding="utf-8", errors="backslashreplace"))
-    stack.enter_context(redirect_stdout(text))
-    stack.enter_context(redirect_stderr(text))
-
-
-def _beyond(stream: TextIO, former: list[int], stack: ExitStack) -> TextIO:
-    """A stream that writes where this one did before its descriptor was redirected."""
+def _beyond(stream: TextIO, former: Sequence[int]) -> TextIO:
+    """A stream that writes where this one did before the descriptors were redirected."""
     try:
         place = stream.fileno()
     except (OSError, ValueError):  # it has none: a test's or a notebook's
         return stream
     if place not in (1, 2):
         return stream
-    return stack.enter_context(
-        os.fdopen(os.dup(former[place - 1]), "w", encoding="utf-8", errors="backslashreplace", buffering=1)
-    )
+    saved = os.dup(former[place - 1])
+    return _undo.enter_context(os.fdopen(saved, "w", encoding=stream.encoding, errors="backslashreplace", buffering=1))
 
 
-def _redirect(to: int) -> None:
+def _point(places: Sequence[int]) -> None:
+    """Point descriptors 1 and 2 to these."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    for descriptor in (1, 2):
-        os.dup2(to, descriptor)
-
-
-def _restore(former: list[int]) -> None:
-    for descriptor, place in zip((1, 2), former, strict=True):
+    for descriptor, place in zip((1, 2), places, strict=True):
         os.dup2(place, descriptor)
-        os.close(place)

@@ -64,6 +64,7 @@ def test_what_changed_is_marked_and_what_gave_it_away_is_named(capsys: pytest.Ca
 def test_a_table_of_rewrites(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, _ = call(capsys, *ARGUMENTS, "--mechanism", "swap.py", "--out", "out.csv")
     assert code == 0
+    assert Path("out.csv").stat().st_mode & 0o777 == 0o600, "it holds the texts"
     assert pl.read_csv("out.csv")["rewrite"].to_list() == ["a solid shoe but broken", "a solid lamp and it works"]
     code, out, _ = call(capsys, *ARGUMENTS, "--mechanism", "swap.py", "--json")
     assert [row["text"] for row in json.loads(out)] == ["a lovely shoe but broken", "a solid lamp and it works"]

@@ -188,6 +188,60 @@ def test_a_programs_last_words_are_withheld(
     assert (SECRET in err) is show
 
 
+GOES_ON = """
+import atexit, os, sys, threading, time
+
+begun = []
+
+def prints(text):
+    while True:
+        print(text, flush=True)
+        print(text, file=sys.stderr, flush=True)
+        os.write(1, text.encode())
+        os.write(2, text.encode())
+        time.sleep(0.001)
+
+def raises(text):
+    raise ValueError(text)
+
+class Dies:
+    def __init__(self, text):
+        self.text = text
+
+    def __del__(self):
+        raise ValueError(self.text)
+
+def rewrite(text, rng):
+    if not begun:
+        begun.append(Dies(text))
+        atexit.register(time.sleep, 0.5)
+        atexit.register(print, text, flush=True)
+        threading.Thread(target=prints, args=(text,), daemon=True).start()
+        threading.Thread(target=raises, args=(text,)).start()
+    return "nothing"
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [(*GATE, "--attacks", "length"), (*AUDIT, "--attacks", "length"), ("rewrite",)],
+    ids=["gate", "audit", "rewrite"],
+)
+def test_what_goes_on_after_the_result_prints_nothing(words: tuple[str, ...]) -> None:
+    """Threads, their errors, and what runs at exit: from the command's start to the end of its process."""
+    Path("mine.py").write_text(GOES_ON)
+    command, *rest = words
+    done = subprocess.run(
+        [sys.executable, "-m", "epsilometer.cli", command, "texts.txt", "--mechanism", "mine.py", *rest],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        timeout=600,
+    )
+    assert done.stdout
+    assert SECRET.encode() not in done.stdout + done.stderr
+    assert b"bytes of other output withheld" in done.stderr
+
+
 def test_a_mechanism_that_leaves_the_process_is_an_error() -> None:
     """As the program that is installed runs it; 0 would read as passed."""
     words = [*on_texts(GATE, "os._exit(0)"), "--json", "g.json"]

@@ -453,6 +453,7 @@ def test_texts_are_shown_where_the_user_asks_and_nowhere_else(project, capsys) -
     assert json.loads(Path("who.jsonl").read_text().splitlines()[0])["content"].startswith("a wants tea")
     assert "as private as they are" in Path("who.html").read_text()
     assert "wants" not in Path("g.html").read_text()
+    assert {Path(name).stat().st_mode & 0o777 for name in ("who.jsonl", "who.html")} == {0o600}
     assert gate("--max-loss", "1", "--show-texts") == 2
     assert gate("--max-loss", "1", "--out", "who.csv") == 2
     assert "--out writes .jsonl or .html, got who.csv" in capsys.readouterr().err

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import errno
 import os
 import re
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +16,10 @@ import pytest
 from epsilometer.core import tables
 from epsilometer.core.atomic import whole, write_text
 from epsilometer.core.errors import UserError
+from epsilometer.corpora import files
 from epsilometer.runtime import checksums
 from epsilometer.text.vectors import write_arrays
+from tests.support.places import ROOT
 
 
 def writes_table(path: Path) -> None:
@@ -26,7 +31,12 @@ def writes_rows(path: Path) -> None:
         writer.write(np.array([0]), np.ones((1, 2), np.float32))
 
 
+def writes_rewrites(path: Path) -> None:
+    files.write(pl.DataFrame({"a": [1]}), path, ".csv")
+
+
 WRITERS = {
+    "rewrites": writes_rewrites,
     "text": lambda path: write_text("new", path),
     "json": lambda path: tables.write_json([1], path),
     "a table": writes_table,
@@ -109,3 +119,85 @@ def test_nothing_is_left_of_what_failed(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), whole(tmp_path / "out"):
         (tmp_path / "absent").read_text()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("before", "private", "after"), [
+    (None, False, 0o644), (None, True, 0o600), (0o600, False, 0o600), (0o640, False, 0o640), (0o666, False, 0o644),
+    (0o644, True, 0o600), (0o444, False, 0o644),
+])  # fmt: skip
+def test_a_file_is_never_more_open_than_the_one_it_replaces(tmp_path: Path, before, private, after) -> None:
+    path = tmp_path / "out"
+    if before is not None:
+        path.touch()
+        path.chmod(before)
+    umask = os.umask(0o022)
+    try:
+        write_text("new", path, private=private)
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == after
+
+
+def test_an_earlier_table_survives_what_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a full disk: half a file never stands under its name."""
+    path = tmp_path / "out.csv"
+    path.write_text("earlier")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="full"):
+        writes_rewrites(path)
+    assert path.read_text() == "earlier"
+    assert [found.name for found in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    write_text("new", path)
+    assert os.read(reader, 9) == b"new"
+    os.close(reader)
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's file")
+def test_a_pipe_of_another_user_is_replaced(tmp_path: Path) -> None:
+    """Its maker would read what is written."""
+    path = tmp_path / "out"
+    os.mkfifo(path)
+    os.chown(path, 65534, 65534)
+    write_text("new", path)
+    assert path.is_file()
+
+
+# Files that grow, in folders that nobody else can enter; and the writer itself.
+IN_PLACE = {"core/atomic.py", "auditing/calibration/journal.py", "mechanisms/selection/shared/near_duplicates.py",
+            "pipeline/flows/ui.py", "runtime/batches.py", "runtime/hub.py"}  # fmt: skip
+
+
+def test_nothing_else_is_written_in_place() -> None:
+    found = {}
+    for file in sorted((ROOT / "epsilometer").rglob("*.py")):
+        name = str(file.relative_to(ROOT / "epsilometer"))
+        calls = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
+        if name not in IN_PLACE and (lines := [call.lineno for call in calls if writes_in_place(call)]):
+            found[name] = lines
+    assert not found
+
+
+def writes_in_place(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name in ("write_bytes", "to_csv", "sink_csv") or (name == "write_text" and isinstance(call.func, ast.Attribute)):
+        return ast.unparse(call.func).split(".")[0] not in ("tables", "atomic")
+    modes = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+    return name == "open" and any(mode in ("w", "wb", "a", "ab", "wt", "at") for mode in modes)
+
+
+def test_the_search_sees_what_is_written_in_place() -> None:
+    for code in ("path.write_text(x)", "path.write_bytes(x)", "open(path, 'w')", "path.open('ab')"):
+        call = ast.parse(code, mode="eval").body
+        assert isinstance(call, ast.Call)
+        assert writes_in_place(call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -101,6 +102,61 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path) -> None:
     with pytest.raises(UserError, match=r"exists and is not an empty folder; give the path of a new one"):
         start(tmp_path, None, "text", "tem")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_texts_are_copied_where_nobody_else_looks(tmp_path, monkeypatch) -> None:
+    """The folder is closed before the first byte, and the copy is no more open than the source."""
+    seen = []
+
+    def copied(source, place):
+        seen.append(place.parent.parent.stat().st_mode & 0o777)
+        real(source, place)
+
+    real = starting._copy
+    monkeypatch.setattr(starting, "_copy", lambda a, b: (copied if b.name == "mail.csv" else real)(a, b))
+    monkeypatch.setattr(starting, "_set_up", lambda folder: None)
+    file = texts(tmp_path)
+    file.chmod(0o600)
+    start(tmp_path / "mine", file, "body", "identity")
+    assert seen == [0o700]
+    assert (tmp_path / "mine/data").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "mine/data/texts/mail.csv").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("others", ["owned", "linked", "open"])
+def test_a_folder_that_others_can_fill_is_refused(tmp_path, monkeypatch, others) -> None:
+    if others != "open" and os.geteuid() != 0:
+        pytest.skip("only root can make another user's folder")
+    folder, target = tmp_path / "mine", tmp_path / "target"
+    target.mkdir()
+    if others == "open":
+        target.rename(folder)
+        folder.chmod(0o777)
+    elif others == "owned":
+        target.rename(folder)
+        os.chown(folder, 65534, 65534)
+    else:
+        folder.symlink_to(target)
+        os.lchown(folder, 65534, 65534)
+    with pytest.raises(UserError, match="every user may write" if others == "open" else "another user, number 65534"):
+        start(folder, None, "text", "identity")
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_a_folder_that_another_user_makes_meanwhile_is_refused(tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "mine"
+
+    def meanwhile(mechanism):
+        folder.mkdir()
+        os.chown(folder, 65534, 65534)
+        return real(mechanism)
+
+    real = starting._audited
+    monkeypatch.setattr(starting, "_audited", meanwhile)
+    with pytest.raises(UserError, match="another user"):
+        start(folder, None, "text", "identity")
+    assert not list(folder.iterdir())
 
 
 def test_an_upgrade_renews_what_is_the_packages(tmp_path, monkeypatch) -> None:

@@ -121,8 +121,11 @@ def main() -> None:
     try:
         dependencies(options.folder, options.target)  # so that a misspelt name fails at once, not once the server is up
         _server = server()
-    except (DvcException, UserError) as error:
+    except DvcException as error:
         parser.error(str(error))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
     run = audit.with_options(task_runner=_side_by_side(options.jobs))
     try:
         state = run(options.folder, options.target, return_state=True)
@@ -213,7 +216,16 @@ def _start_server() -> subprocess.Popen[bytes]:
 
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a child keeps the mask
     server = SubprocessASGIServer()
-    server.start()
+    try:
+        server.start()
+    except RuntimeError:  # with what the server wrote
+        server.stop()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        variable = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
+        raise UserError(
+            f"Prefect's temporary server did not start within {os.environ[variable]} s; raise {variable}, or run "
+            "`make audit`, which needs no server"
+        ) from None
     assert server.server_process is not None
     if not is_own(server.port or 0):  # another user took the port while it loaded
         server.stop()

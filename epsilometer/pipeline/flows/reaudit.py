@@ -185,7 +185,8 @@ def main() -> None:
         history.read(Path(options.folder) / history.FILE)
         _server = server()
     except UserError as error:
-        parser.error(str(error))
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
     state = reaudit(options.folder, options.fresh, return_state=True)
     print(state.message)
     sys.exit(0 if state.is_completed() else 1)

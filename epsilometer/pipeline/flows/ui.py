@@ -34,6 +34,7 @@ from prefect.settings import (
     update_current_profile,
 )
 
+from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows import PROJECT, SERVERS_SECRET, new_secret
 from epsilometer.pipeline.flows.listening import HOST, held
@@ -166,7 +167,7 @@ def _recorded() -> dict[str, Any]:
 
 def _record(changes: dict[str, Any]) -> None:
     _home().mkdir(parents=True, exist_ok=True)
-    _file().write_text(json.dumps(_recorded() | changes))
+    write_text(json.dumps(_recorded() | changes), _file())
 
 
 def _running() -> dict[str, psutil.Process]:

@@ -20,7 +20,7 @@ from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime.batches import recorded
 from epsilometer.runtime.ending import end_in_time, heed_interrupts
 from epsilometer.runtime.progress import say
-from epsilometer.runtime.withholding import WHY, report, traceback_of, withhold
+from epsilometer.runtime.withholding import WHY, report, shows, traceback_of, withhold
 
 _SHOWN = 5  # reasons for a run
 
@@ -75,7 +75,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     data = Path("data")
     data.mkdir(exist_ok=True)
     data.chmod(0o700)  # private texts are in it
-    written = withhold()
+    withhold()
     try:
         if "DVC_ROOT" in os.environ:  # DVC runs it, and not always below `repro`
             keep_private(Path(os.environ["DVC_ROOT"]))
@@ -93,14 +93,14 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
         if (trouble := disk_trouble(error)) is not None:
             say(f"error: {label}: {trouble}, then run again; what other stages made is kept")
             code = 2
-        elif written is None:
+        elif shows():
             raise
         else:
             say(f"{traceback_of(error)}: message {WHY}")
             code = 1
     else:
         code = 0
-    report(written)
+    report()
     end_in_time(code)
     if code:
         sys.exit(code)

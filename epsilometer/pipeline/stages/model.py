@@ -12,6 +12,7 @@ import json
 import shutil
 from pathlib import Path
 
+from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.models import masked_lm, seq2seq
 from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds
@@ -34,7 +35,8 @@ def main(name: str) -> None:
         if pin is not None and ("low" in pin or hub_id(pin["model"])[0] in PUBLISHED_BOUNDS):
             low, high = bounds(source)  # published bounds are refused at any revision but their own
             measured_on = pin.get("measured_on", "published")
-            (out / "bounds.json").write_text(json.dumps({"low": low, "high": high, "measured_on": measured_on}))
+            stated = {"low": low, "high": high, "measured_on": measured_on}
+            write_text(json.dumps(stated), out / "bounds.json")
     else:
         raise UserError(
             f"models.{name}: {source} is neither a folder with a model, delta.safetensors or decoder.safetensors, nor "

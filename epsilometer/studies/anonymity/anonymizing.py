@@ -20,6 +20,7 @@ from epsilometer.core.component import find
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Mechanism, TakesTruths, build_mechanism
 from epsilometer.core.outcomes import COLUMNS
+from epsilometer.core.own_folder import own_folder
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import prepare, read
 from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
@@ -65,6 +66,7 @@ def auxiliaries(
             "--labelled must be given, a table of texts with the labels, to train auxiliaries on; or name a folder "
             "that holds some as --auxiliaries"
         )
+    own_folder(folder)
     table = prepare(read(labelled, text=columns, labels=labels, split=None), labels).table
     return make(folder, table, plan, WordVectors.load(vectors or embedded()))
 

@@ -28,6 +28,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from epsilometer.core import atomic
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.models.devices import resolved
@@ -134,12 +135,12 @@ class Autoencoder(nn.Module):
 
     def save(self, folder: Path) -> None:
         """Write config.json, vocabulary.json and model.safetensors."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.json").write_text(json.dumps(asdict(self.shape), indent=1) + "\n")
-        (folder / "vocabulary.json").write_text(json.dumps(self.vocabulary, ensure_ascii=False) + "\n")
-        save_file({k: v.cpu().contiguous() for k, v in self.state_dict().items()}, folder / "model.safetensors")
+        atomic.write_json(asdict(self.shape), folder / "config.json")
+        atomic.write_text(json.dumps(self.vocabulary, ensure_ascii=False) + "\n", folder / "vocabulary.json")
+        with atomic.whole(folder / "model.safetensors") as file:
+            file.write(save({k: v.cpu().contiguous() for k, v in self.state_dict().items()}))
 
     @property
     def width(self) -> int:

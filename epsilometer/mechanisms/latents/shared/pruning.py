@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Pruning:
 
     def write(self, folder: Path) -> None:
         """Put the record into a model's folder."""
-        (folder / FILE).write_text(json.dumps(asdict(self)) + "\n")
+        write_text(json.dumps(asdict(self)) + "\n", folder / FILE)
 
     def remaining(self) -> NDArray[np.int64]:
         """The dimensions that are left, ascending."""

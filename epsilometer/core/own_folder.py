@@ -1,0 +1,27 @@
+"""Folders for private files: they belong to this user, and nobody else may put a file into them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from epsilometer.core.errors import UserError
+
+
+def own_folder(folder: Path, mode: int = 0o700) -> None:
+    """Make a folder of this mode, unless there is one.
+
+    Raises UserError where the folder or a link to it belongs to another user, or every user may write into it: somebody
+    who made it beforehand could read what is written there, or have it written elsewhere.
+    """
+    folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    there = folder.stat()
+    for owner in (folder.lstat().st_uid, there.st_uid):
+        if owner != os.geteuid():
+            raise UserError(f"{folder} belongs to another user, number {owner}; name a folder that does not exist")
+    if there.st_mode & stat.S_IWOTH:
+        raise UserError(
+            f"every user may write into {folder} (mode {there.st_mode & 0o777:04o}); take that away (chmod o-w), or "
+            "name a folder that does not exist"
+        )

@@ -1,0 +1,50 @@
+"""Paths that can be read to an end: refused are names that no file can have, pipes, devices and circular links."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from epsilometer.core.errors import UserError
+
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+_SHOWN = 40  # characters of a long path
+
+
+def check_name(path: str | Path, called: str = "a path") -> None:
+    """Raise UserError for a path that no file can have. called: the path, in messages."""
+    text = os.fspath(path)
+    if not text:
+        raise UserError(f"{called} is empty; name a file (an unset variable of the shell is an empty word)")
+    if "\0" in text:
+        raise UserError(f"{called} holds a NUL, which no name of a file does; remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"{called} is not valid UTF-8: {text!r}; rename the file") from None
+
+
+def check_readable(path: str | Path, called: str = "a path") -> None:
+    """Raise UserError for a path that names no file or folder but something else; one of nothing passes."""
+    check_name(path, called)
+    try:
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            text = os.fspath(path)
+            raise UserError(
+                f"{called} has {len(text):,} characters ({text[:_SHOWN]!r}...), more than the file system allows; "
+                "give a shorter one"
+            ) from None
+        if error.errno == errno.ELOOP:
+            raise UserError(f"{path} is a link that leads back to itself; point it to a file") from None
+        return
+    if kind in _KINDS:
+        raise UserError(f"{path} is {_KINDS[kind]}, which may never end; copy its content to a file, and name that")

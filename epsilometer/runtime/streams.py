@@ -1,0 +1,25 @@
+"""The streams for results and for notes. They stay where they are when standard output and error are withheld."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+_results: TextIO | None = None
+_notes: TextIO | None = None
+
+
+def results() -> TextIO:
+    """The stream for results."""
+    return _results or sys.stdout
+
+
+def notes() -> TextIO:
+    """The stream for notes, progress and errors."""
+    return _notes or sys.stderr
+
+
+def use(results: TextIO | None = None, notes: TextIO | None = None) -> None:
+    """Replace both streams; None means standard output and standard error."""
+    global _results, _notes
+    _results, _notes = results, notes
