@@ -21,6 +21,7 @@ from epsilometer.pipeline.params import read
 from epsilometer.project import times
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
+from tests.support.waiting import finished
 from tests.support.warm import Warm
 
 STAGES = ("code", "resources", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
@@ -139,7 +140,7 @@ class Toy:
             assert ended == code, said
             return said
         process = self.start(*command)
-        said, _ = process.communicate(timeout=300)
+        said, _ = finished(process)
         assert process.returncode == code, said
         return said
 
