@@ -41,6 +41,7 @@ from epsilometer.pipeline.flows.output import environment, show
 from epsilometer.pipeline.flows.reproduce import reproduce
 from epsilometer.report import origin
 from tests.support.dvc_project import make_project
+from tests.support.prefect_server import prefect_server
 from tests.support.waiting import LAST_RESORT, wait_for
 
 # second passes on the first letter alone, so that a change further on ends there, and refuses an x.
@@ -59,9 +60,7 @@ NEEDS = {"first": [], "second": ["first"], "third": ["second"], "apart": []}
 
 @pytest.fixture(scope="module")
 def _server() -> Iterator[None]:
-    from prefect.testing.utilities import prefect_test_harness  # loads the whole server
-
-    with prefect_test_harness(server_startup_timeout=120):
+    with prefect_server():
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import http.client
 import io
 import itertools
@@ -17,7 +18,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ import epsilometer.pipeline.flows.audit
 import epsilometer.pipeline.flows.ui  # sets Prefect's environment: before Prefect is imported
 from tests.support.dvc_project import git, make_project
 from tests.support.places import ROOT
-from tests.support.processes import command
+from tests.support.processes import command, wait_for_end
 from tests.support.sparing import first
 from tests.support.waiting import LAST_RESORT, wait_for
 
@@ -41,11 +42,12 @@ from prefect.settings import (
     PREFECT_API_URL,
     PREFECT_HOME,
     PREFECT_SERVER_API_AUTH_STRING,
+    PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS,
     temporary_settings,
 )
 
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.flows import artifacts, listening, pages
+from epsilometer.pipeline.flows import artifacts, listening, pages, starting
 from epsilometer.pipeline.flows.calibrate import calibrate
 from epsilometer.report import page
 from epsilometer.runtime import progress
@@ -282,6 +284,47 @@ def test_a_flow_says_that_its_server_is_down(
     assert "`make ui`" in said
     assert "`make audit` needs none" in said
     assert not (small / "one.txt").exists()
+
+
+def test_a_server_that_does_not_start_is_one_line(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With no time at all to start in; it is not left behind."""
+    monkeypatch.setattr(sys, "argv", ["epsilometer.pipeline.flows.audit"])
+    before = {*psutil.Process().children()}
+    no_time = {PREFECT_API_URL: None, PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS: 0}
+    with temporary_settings(no_time), pytest.raises(SystemExit) as ended:
+        epsilometer.pipeline.flows.audit.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: the server of this run was not up after 0 s; run again with more time, ")
+    assert f"{PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.name}=600" in said
+    assert said.count("\n") == 1
+    assert not (small / "one.txt").exists()
+    gc.collect()  # the process that would have ended the server, too
+    wait_for_end({*psutil.Process().children()} - before)
+
+
+def test_a_server_whose_first_answer_is_late_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "_ANSWER", 0.2)
+    asked = itertools.count()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if next(asked) == 0:
+                self.rfile.read(1)  # until the client hangs up
+            else:
+                self.send_response(200)
+                self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        starting.wait(psutil.Process(), "server", lambda: starting.answers(url))
+        server.shutdown()
+    assert next(asked) >= 2
 
 
 def test_an_audit_without_flows_never_touches_prefect(small: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
