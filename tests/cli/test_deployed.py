@@ -59,10 +59,10 @@ def arguments(server: Deployed, *words: str, command: str = "audit") -> list[str
 
 def held_after(server: Deployed, answers: int) -> threading.Event:
     """Has the service answer so many texts, and no more until this event."""
-    released, rewrite, asked = threading.Event(), server.rewrite, itertools.count()
+    released, rewrite, calls = threading.Event(), server.rewrite, itertools.count()
 
     def held(text: str) -> str:
-        if next(asked) >= answers:
+        if next(calls) >= answers:
             released.wait(LAST_RESORT)
         return rewrite(text)
 

@@ -42,7 +42,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     tries: list[object] = []
     whole = EndpointClient._whole
     monkeypatch.setattr(
-        EndpointClient, "_whole", lambda *given, **more: (tries.append(given), whole(*given, **more))[1]
+        EndpointClient, "_whole", lambda *arguments, **more: (tries.append(arguments), whole(*arguments, **more))[1]
     )
     return tries
 
@@ -362,10 +362,10 @@ except Exception:
 def test_a_killed_run_is_taken_up_where_it_was(server: Server, tmp_path: Path) -> None:
     """kill -9 with four requests under way: those may be asked again, what was stored may not."""
     messages = [f"q{i}" for i in range(40)]
-    released, asked = threading.Event(), itertools.count()  # until then, no more than 15 are answered
+    released, calls = threading.Event(), itertools.count()  # until then, no more than 15 are answered
 
     def reply(message: str) -> str:
-        if next(asked) >= 15:
+        if next(calls) >= 15:
             released.wait(LAST_RESORT)
         return f"re: {message}"
 

@@ -307,11 +307,11 @@ def test_a_server_that_does_not_start_is_one_line(
 
 def test_a_server_whose_first_answer_is_late_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "_ANSWER", 0.2)
-    asked = itertools.count()
+    requests = itertools.count()
 
     class Slow(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if next(asked) == 0:
+            if next(requests) == 0:
                 self.rfile.read(1)  # until the client hangs up
             else:
                 self.send_response(200)
@@ -324,7 +324,7 @@ def test_a_server_whose_first_answer_is_late_is_asked_again(monkeypatch: pytest.
         url = f"http://127.0.0.1:{server.server_port}"
         starting.wait(psutil.Process(), "server", lambda: starting.answers(url))
         server.shutdown()
-    assert next(asked) >= 2
+    assert next(requests) >= 2
 
 
 def test_an_audit_without_flows_never_touches_prefect(small: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

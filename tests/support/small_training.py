@@ -68,21 +68,21 @@ def held(call: Callable[..., None], number: int) -> Callable[..., None]:
     """The function, which does not return from its call of this number."""
     calls = count(1)
 
-    def counted(*given: object) -> None:
+    def counted(*arguments: object) -> None:
         if next(calls) == number:
             print("held", flush=True)
             sys.stdin.read()
-        call(*given)
+        call(*arguments)
 
     return counted
 
 
-def trained_with_checkpoints(checkpoint: Path, out: Path, where: str = "") -> None:
+def trained_with_checkpoints(checkpoint: Path, out: Path, place: str = "") -> None:
     """Train with a checkpoint after every step; write what comes of it."""
     private.SECONDS = 0.0
-    if where == "step":
+    if place == "step":
         private._Run.move = held(private._Run.move, 4)  # type: ignore[method-assign]
-    elif where == "checkpoint":
+    elif place == "checkpoint":
         os.replace = held(os.replace, 3)
     trained = train(head(), *texts(), settings(), checkpoint)
     out.write_bytes(trained.head.vector.tobytes() + trained.norms.tobytes() + trained.losses.tobytes())

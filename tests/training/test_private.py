@@ -135,8 +135,8 @@ def test_killed_at_several_points_it_ends_in_the_same_bytes(tmp_path: Path) -> N
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
     command = [sys.executable, "-m", "tests.support.small_training", str(checkpoint), str(out)]
     written = []
-    for where in ("step", "checkpoint"):
-        process = subprocess.Popen([*command, where], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True,
+    for place in ("step", "checkpoint"):
+        process = subprocess.Popen([*command, place], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n", "it ended before it was killed"

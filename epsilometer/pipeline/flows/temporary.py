@@ -26,10 +26,10 @@ def start() -> subprocess.Popen[bytes]:
     """
     from prefect.server.api.server import SubprocessASGIServer  # takes seconds
 
-    known = SubprocessASGIServer()
-    known.port, known.server_process, ending = serve()
-    known.running = True
-    atexit.register(known.stop)
+    instance = SubprocessASGIServer()
+    instance.port, instance.server_process, ending = serve()
+    instance.running = True
+    atexit.register(instance.stop)
     return ending
 
 
