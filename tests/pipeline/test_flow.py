@@ -251,12 +251,12 @@ def test_without_its_server_the_process_ends_once_the_stages_have(
         earlier = {thread for thread in threading.enumerate() if thread.name == "end-without-server"}
         ended = epsilometer.pipeline.flows.audit._watch_server()
         (watcher,) = {thread for thread in threading.enumerate() if thread.name == "end-without-server"} - earlier
-        wait_for("a minute without an end", lambda: clock.now > 60)
+        wait_for("30 s without an end", lambda: clock.now > 30)
         assert watcher.is_alive(), "the stages go on"
         ended(1)
         at_end = clock.now
         if there:
-            wait_for("another minute without an end", lambda: clock.now > at_end + 60)
+            wait_for("another 30 s without an end", lambda: clock.now > at_end + 30)
             assert watcher.is_alive()
             epsilometer.pipeline.flows.audit._reported.set()
         watcher.join(LAST_RESORT)
