@@ -18,7 +18,7 @@ TESTS = {
     "fixture": "@pytest.fixture\ndef late(): seen, _ = Path('seen').exists(), Path('seen').touch(); assert seen\n"
     "def test_fixture(late): pass",
     "always": "def test_always(): assert False",
-    "skipped": "def test_skipped():\n    seen, _ = Path('seen').exists(), Path('seen').touch()\n"
+    "skipped": "def test_skipped():\n    seen, _ = Path('skips').exists(), Path('skips').touch()\n"
     "    pytest.skip() if seen else pytest.fail()",
     "crashes": "def test_crashes():\n    if not Path('seen').exists(): Path('seen').touch(); os._exit(1)",
     "broken": "import nothing_of_this_name",
@@ -36,28 +36,23 @@ def twice(folder: Path, *names: str, options: tuple[str, ...] = ()) -> tuple[int
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2", "--dist", "loadfile")], ids=["one", "workers"])
-@pytest.mark.parametrize("name", ["once", "fixture"])
+@pytest.mark.parametrize(("name", "options"), [("fixture", ()), ("once", ("-n", "2", "--dist", "loadfile"))])
 def test_what_passes_the_second_time_is_named_and_fails_nothing(
     tmp_path: Path, name: str, options: tuple[str, ...]
 ) -> None:
     code, said = twice(tmp_path, "passes", name, options=options)
     assert code == 0, said
-    _, named = said.split("passed the second time:\n")
+    before, named = said.split("passed the second time:\n")
     assert named.split() == [f"test_{name}.py::test_{name}"]
+    assert before.split("run once more:\n")[1].split()[0] == f"test_{name}.py::test_{name}"
     assert "1 passed" in said.splitlines()[-4]  # pytest's closing line of the second run
 
 
-def test_what_fails_twice_fails(tmp_path: Path) -> None:
-    code, said = twice(tmp_path, "passes", "once", "always")
+def test_what_does_not_pass_the_second_time_fails(tmp_path: Path) -> None:
+    code, said = twice(tmp_path, "passes", "once", "always", "skipped")
     assert code == 1, said
-    assert said.split("failed twice:\n")[1].split() == ["test_always.py::test_always"]
-
-
-def test_what_does_not_run_the_second_time_fails(tmp_path: Path) -> None:
-    code, said = twice(tmp_path, "passes", "skipped")
-    assert code == 1, said
-    assert said.split("failed twice:\n")[1].split() == ["test_skipped.py::test_skipped"]
+    twice_failed = said.split("failed twice:\n")[1].split()
+    assert twice_failed == ["test_always.py::test_always", "test_skipped.py::test_skipped"]
 
 
 def test_all_that_passes_is_run_once(tmp_path: Path) -> None:
