@@ -58,7 +58,7 @@ def arguments(server: Deployed, *words: str, command: str = "audit") -> list[str
 
 
 def held_after(server: Deployed, answers: int) -> threading.Event:
-    """Has the service answer so many texts, and no more until this event."""
+    """Have the service answer this number of texts, and no more until the event."""
     released, rewrite, calls = threading.Event(), server.rewrite, itertools.count()
 
     def held(text: str) -> str:

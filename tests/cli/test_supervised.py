@@ -33,9 +33,24 @@ LEFT_BEHIND = """if not os.fork():
 WAITS = "pathlib.Path('part').write_text(str(os.getpid())); os.replace('part', 'pid'); time.sleep(LAST_RESORT)"
 
 
-def started(folder: Path, body: str) -> subprocess.Popen[str]:
+# A process that is slow to come back from the fork, until Ctrl-C has arrived.
+SLOW_FORK = """
+import os, signal, time
+fork = os.fork
+
+def slow():
+    child = fork()
+    while child and signal.SIGINT not in signal.sigpending():
+        time.sleep(0.02)
+    return child
+
+os.fork = slow
+"""
+
+
+def started(folder: Path, body: str, before: str = "") -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(body.replace("LAST_RESORT", f"{LAST_RESORT:.0f}"))],
+        [sys.executable, "-c", before + PROGRAM.format(body.replace("LAST_RESORT", f"{LAST_RESORT:.0f}"))],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -92,3 +107,12 @@ def test_a_signal_ends_both_processes(tmp_path: Path, number: signal.Signals) ->
     assert process.wait(LAST_RESORT) == -number
     inner = Path(f"/proc/{(tmp_path / 'pid').read_text()}")
     wait_for("the end of the inner process", lambda: not inner.exists())
+
+
+def test_ctrl_c_before_the_outer_process_is_ready_ends_both(tmp_path: Path) -> None:
+    process = started(tmp_path, WAITS, SLOW_FORK)
+    wait_for("the command's work", (tmp_path / "pid").exists, runs=process)
+    process.send_signal(signal.SIGINT)
+    _, errors = finished(process)
+    assert process.returncode == -signal.SIGINT
+    assert "in slow" not in errors, "the outer process has no traceback"

@@ -73,7 +73,7 @@ def started(folder: Path, body: str, what: str, seconds: int) -> subprocess.Pope
 
 
 def pending(number: int) -> bool:
-    """Whether a process has not yet taken a Ctrl-C that was sent: a second one would be the same."""
+    """Return true while a Ctrl-C waits for a process to take it: a second one would be lost."""
     try:
         status = Path(f"/proc/{number}/status").read_text()
     except OSError:  # it has ended

@@ -17,7 +17,7 @@ _ANSWER = 5.0  # seconds that the server is given for an answer before it is ask
 
 
 def answers(url: str) -> bool:
-    """Whether Prefect's server at this address is up."""
+    """Return true once Prefect's server at this address is up."""
     try:
         return httpx.get(f"{url}/api/health", timeout=_ANSWER, trust_env=False).is_success
     except httpx.HTTPError:
