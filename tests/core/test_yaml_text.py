@@ -21,7 +21,7 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
 )
 MAPPINGS = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i} {{b: *a{i - 1}, c: *a{i - 1}}}\n" for i in range(1, 40))
 LONG = "a: &a [" + "x, " * 2000 + "x]\nb: [" + ", ".join(["*a"] * 200) + "]\n"
-STRING = "a: &a " + "x" * 100_000 + "\nb: [" + ", ".join(["*a"] * 90_000) + "]\n"
+STRING = "a: &a " + "x" * 100_000 + "\nb: [" + ", ".join(["*a"] * 9_000) + "]\n"
 BOMBS = {"lists": LISTS, "merges": MERGES, "mappings": MAPPINGS, "one long list": LONG, "one long string": STRING}
 
 

@@ -388,6 +388,7 @@ class Watched:
     def make(self, *command: str) -> str:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
         environment |= {"PYTHONPATH": str(self.folder), "DVC_NO_ANALYTICS": "1"}
+        environment[PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.name] = str(int(LAST_RESORT))
         command = (sys.executable, "-m", *command)
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
+from tests.support.waiting import LAST_RESORT
+
 
 @contextmanager
 def prefect_server() -> Iterator[None]:
     """Prefect's own harness, with a server that is started as the project starts one: its start is waited for."""
     from prefect.server.api.server import SubprocessASGIServer  # loads the whole server
+    from prefect.settings import PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
     from epsilometer.pipeline.flows import temporary
@@ -23,7 +26,8 @@ def prefect_server() -> Iterator[None]:
             server.running = True
             ending.append(ends)
 
-    with patch.object(SubprocessASGIServer, "start", start), prefect_test_harness():
+    patient = temporary_settings({PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS: int(LAST_RESORT)})
+    with patient, patch.object(SubprocessASGIServer, "start", start), prefect_test_harness():
         yield
     for process in ending:
         process.kill()

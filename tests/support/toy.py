@@ -21,7 +21,7 @@ from epsilometer.pipeline.params import read
 from epsilometer.project import times
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
-from tests.support.waiting import finished
+from tests.support.waiting import LAST_RESORT, finished
 from tests.support.warm import Warm
 
 STAGES = ("code", "resources", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
@@ -80,6 +80,7 @@ class Toy:
             "DO_NOT_TRACK": "1",
             "PREFECT_HOME": str(folder / ".prefect"),
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": str(int(LAST_RESORT)),
         }
         for name in ("epsilometer", "tasks", "flows"):
             shutil.copytree(ROOT / name, folder / name)  # with what is compiled
