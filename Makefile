@@ -18,6 +18,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := $(CURDIR)/.venv/bin
 FOLDER := $(if $(PROFILE),runs/$(PROFILE),.)
 PORT ?= 4200
+PYTEST ?= pytest
 SHELL := /bin/bash
 export PATH := $(BIN):$(PATH)
 # Stages and tests are processes, each of which would compile anew all that it imports.
@@ -37,7 +38,7 @@ utility anonymize training leaderboard:
 
 # Of two cores a third worker uses what processes and servers under test leave idle.
 test: setup-test
-	OMP_NUM_THREADS=1 pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(PYTEST) -q -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: setup-test
 	ruff check .

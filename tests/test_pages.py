@@ -40,6 +40,7 @@ from tests.support.page_project import write_project
 from tests.support.places import ROOT
 from tests.support.processes import OUTSIDE
 from tests.support.sparing import first
+from tests.support.waiting import LAST_RESORT
 
 PAGES = {page.stem: page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
 GUIDE, ATTACK, TEXTS = (PAGES[f"your-own-{what}"] for what in ("mechanism", "attack", "texts"))
@@ -245,7 +246,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     book = nbformat.read(ROOT / "docs/tutorial.ipynb", as_version=4)
     nbformat.validate(book)
-    nbclient.NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(book, timeout=int(LAST_RESORT), resources={"metadata": {"path": str(tmp_path)}}).execute()
     printed = "".join(out.get("text", "") for cell in book.cells if cell.cell_type == "code" for out in cell.outputs)
     assert "PASSED: mine.py" in printed
     assert "LEAKS MORE: mine.py" in printed

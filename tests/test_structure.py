@@ -243,6 +243,29 @@ def test_no_test_imports_another() -> None:
     ]
 
 
+def test_no_test_depends_on_the_clock() -> None:
+    """A busy machine is slow: a test waits for an event, with the last resort of `tests/support/waiting.py`."""
+    clocks = {"sleep", "monotonic", "perf_counter", "time", "process_time"}
+    waits = {"run", "communicate", "wait", "join", "urlopen", "get", "post", "Client"}
+    violations = set()
+    for file in sources("tests"):
+        if file.parent.name == "support" or file.name == "test_kills.py":  # which kills at random moments
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Attribute(value=ast.Name(id="time"), attr=name) if name in clocks:
+                    violations.add(f"{file.relative_to(ROOT)}:{node.lineno}: time.{name}")
+                case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=args, keywords=keywords):
+                    seconds = [k.value for k in keywords if k.arg == "timeout"] + (
+                        args if name in ("wait", "join") else []
+                    )
+                    if name in waits and any(
+                        isinstance(s, ast.Constant) and not isinstance(s.value, str) for s in seconds
+                    ):
+                        violations.add(f"{file.relative_to(ROOT)}:{node.lineno}: {name}")
+    assert not violations
+
+
 def test_importing_costs_nothing() -> None:
     code = (
         "import sys, epsilometer, epsilometer.auditing.text_audit, epsilometer.pipeline.params\n"

@@ -25,11 +25,13 @@ def supervised(work: Callable[[], int]) -> int:
     """Returns the exit code of the work, 2 where its process ended without one; a signal ends both processes."""
     answer, tell = os.pipe()
     alive, life = os.pipe()  # closed by whatever ends this process
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until each process is ready for them
     child = os.fork()
     if not child:
         os.close(life)
         threading.Thread(target=_end_with_parent, args=(alive,), name="end-with-parent", daemon=True).start()
         heed_interrupts()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump of its memory would hold texts
         code = work()
         for stream in (sys.stdout, sys.stderr):
@@ -70,6 +72,7 @@ def _await(child: int) -> int:
     for number in _PASSED_ON:
         if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
             signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     _, status = os.waitpid(child, 0)
     return status
 

@@ -16,6 +16,7 @@ from epsilometer.core.file_names import SHOW
 from epsilometer.report.gate import Result
 from tests.support.commands import run
 from tests.support.places import ROOT
+from tests.support.waiting import LAST_RESORT
 
 SECRET = "zyxomma"
 TEXTS = "\n".join(f"{SECRET} wants {what} at {when}" for what in ("tea", "milk", "rum") for when in "12345")
@@ -250,7 +251,7 @@ def test_a_mechanism_that_leaves_the_process_is_an_error() -> None:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LAST_RESORT,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "before there was a result" in done.stderr

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.places import ROOT
+from tests.support.waiting import LAST_RESORT, finished, wait_for
 
 pytestmark = pytest.mark.usefixtures("interruptible")
 
@@ -24,13 +24,33 @@ def work():
 
 sys.exit(supervised(work))
 """
-LEFT_BEHIND = "if not os.fork():\n        time.sleep(5)\n        os._exit(0)\n    os._exit(0)"
-WAITS = "pathlib.Path('part').write_text(str(os.getpid())); os.replace('part', 'pid'); time.sleep(60)"
+# The process that is left behind holds the pipes of both until the test has seen the error.
+LEFT_BEHIND = """if not os.fork():
+        signal.alarm(LAST_RESORT)
+        while not os.path.exists('seen'): time.sleep(0.02)
+        os._exit(0)
+    os._exit(0)"""
+WAITS = "pathlib.Path('part').write_text(str(os.getpid())); os.replace('part', 'pid'); time.sleep(LAST_RESORT)"
 
 
-def started(folder: Path, body: str) -> subprocess.Popen[str]:
+# A process that is slow to come back from the fork, until Ctrl-C has arrived.
+SLOW_FORK = """
+import os, signal, time
+fork = os.fork
+
+def slow():
+    child = fork()
+    while child and signal.SIGINT not in signal.sigpending():
+        time.sleep(0.02)
+    return child
+
+os.fork = slow
+"""
+
+
+def started(folder: Path, body: str, before: str = "") -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(body)],
+        [sys.executable, "-c", before + PROGRAM.format(body.replace("LAST_RESORT", f"{LAST_RESORT:.0f}"))],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -43,13 +63,13 @@ def started(folder: Path, body: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 130])
 def test_a_command_ends_with_its_own_code(tmp_path: Path, code: int) -> None:
     process = started(tmp_path, f"print('said'); return {code}")
-    assert process.communicate(timeout=60) == ("said\n", "")
+    assert finished(process) == ("said\n", "")
     assert process.returncode == code
 
 
 def test_a_crash_leaves_no_memory_behind(tmp_path: Path) -> None:
     process = started(tmp_path, "import resource; return resource.getrlimit(resource.RLIMIT_CORE) != (0, 0)")
-    process.communicate(timeout=60)
+    finished(process)
     assert process.returncode == 0
 
 
@@ -61,8 +81,9 @@ def test_a_crash_leaves_no_memory_behind(tmp_path: Path) -> None:
 def test_one_that_does_not_say_how_is_an_error(tmp_path: Path, body: str) -> None:
     process = started(tmp_path, body)
     line = process.stderr.readline() if process.stderr else ""
-    assert process.wait(60) == 2
+    assert process.wait(LAST_RESORT) == 2
     assert "before there was a result" in line
+    (tmp_path / "seen").touch()
 
 
 def test_what_is_written_after_the_result_is_withheld(tmp_path: Path) -> None:
@@ -70,22 +91,28 @@ def test_what_is_written_after_the_result_is_withheld(tmp_path: Path) -> None:
     body = (
         "import atexit, resource, threading\n"
         "    atexit.register(lambda: (print('text'), print('text', file=sys.stderr), os.write(1, b'text')))\n"
-        "    threading.Thread(target=lambda: (time.sleep(1), os.write(2, b'text'))).start()\n"
+        "    main = threading.main_thread()\n"
+        "    threading.Thread(target=lambda: (main.join(), os.write(2, b'text'))).start()\n"
         "    print(resource.getrlimit(resource.RLIMIT_CORE))\n"
         "    return 0"
     )
-    assert started(tmp_path, body).communicate(timeout=60) == ("(0, 0)\n", "")
+    assert finished(started(tmp_path, body)) == ("(0, 0)\n", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
 def test_a_signal_ends_both_processes(tmp_path: Path, number: signal.Signals) -> None:
     process = started(tmp_path, WAITS)
-    begun = time.monotonic()
-    while not (tmp_path / "pid").exists() and time.monotonic() - begun < 60:
-        time.sleep(0.02)
+    wait_for("the command's work", (tmp_path / "pid").exists, runs=process)
     process.send_signal(number)
-    assert process.wait(20) == -number
+    assert process.wait(LAST_RESORT) == -number
     inner = Path(f"/proc/{(tmp_path / 'pid').read_text()}")
-    while inner.exists() and time.monotonic() - begun < 80:
-        time.sleep(0.02)
-    assert not inner.exists()
+    wait_for("the end of the inner process", lambda: not inner.exists())
+
+
+def test_ctrl_c_before_the_outer_process_is_ready_ends_both(tmp_path: Path) -> None:
+    process = started(tmp_path, WAITS, SLOW_FORK)
+    wait_for("the command's work", (tmp_path / "pid").exists, runs=process)
+    process.send_signal(signal.SIGINT)
+    _, errors = finished(process)
+    assert process.returncode == -signal.SIGINT
+    assert "in slow" not in errors, "the outer process has no traceback"

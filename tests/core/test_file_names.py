@@ -19,6 +19,7 @@ from epsilometer.corpora import files, parts, reading
 from epsilometer.studies.anonymity.released import numbered
 from tests.support.places import ROOT
 from tests.support.sparing import first
+from tests.support.waiting import LAST_RESORT
 
 WORD = "petiolatum"
 TABLE = pl.DataFrame({"text": ["a b", "c d"], "split": ["train", f"zyxomma {WORD}"]})
@@ -126,7 +127,8 @@ def said(words: list[str], folder: Path, terminal: bool) -> str:
     above, below = pty.openpty() if terminal else os.pipe()
     environment = {name: value for name, value in os.environ.items() if name != "EPSILOMETER_SHOW_ERRORS"}
     command = [sys.executable, "-c", "from epsilometer.cli import main; main()", *words]
-    done = subprocess.run(command, cwd=folder, env=environment | {"PYTHONPATH": str(ROOT)}, timeout=120, check=False,
+    environment["PYTHONPATH"] = str(ROOT)
+    done = subprocess.run(command, cwd=folder, env=environment, timeout=LAST_RESORT, check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=below)  # fmt: skip
     assert done.returncode == 2
     text = os.read(above, 1 << 16).decode()

@@ -21,6 +21,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import PREPARED, GeneratorRequest, prepare, read
 from tests.support.places import ROOT, SHARED
+from tests.support.waiting import LAST_RESORT
 
 REVISION = "0" * 40
 
@@ -275,7 +276,7 @@ except UserError as error:
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub")}
     environment["PYTHONPATH"] = str(ROOT)
     command = [sys.executable, "-c", code, str(source), "label"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LAST_RESORT)
 
 
 def test_hub_data_set_by_pin(tmp_path: Path) -> None:

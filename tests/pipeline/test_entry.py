@@ -15,6 +15,7 @@ import yaml
 from epsilometer.pipeline import INTERRUPTED
 from tests.support.commands import call
 from tests.support.places import ROOT
+from tests.support.waiting import LAST_RESORT
 
 SECRET = "zyxomma petiolatum"
 
@@ -39,7 +40,7 @@ def stage(folder: Path, body: str, show: bool = False) -> subprocess.CompletedPr
     environment = {name: value for name, value in os.environ.items() if name != "EPSILOMETER_SHOW_ERRORS"}
     environment |= {"PYTHONPATH": str(ROOT)} | ({"EPSILOMETER_SHOW_ERRORS": "1"} if show else {})
     return subprocess.run(
-        [sys.executable, "stage.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "stage.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=LAST_RESORT
     )
 
 

@@ -15,7 +15,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from copy import copy
 from pathlib import Path
@@ -44,8 +43,9 @@ from epsilometer.runtime import checksums
 from epsilometer.text.vectors import write_arrays
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
-from tests.support.processes import at_work, below, command, wait
+from tests.support.processes import below, command, wait_for_end
 from tests.support.sparing import first
+from tests.support.waiting import finished
 from tests.support.warm import Warm
 
 KINDS = ("x.parquet", "x.npy", "x.npz", "x.safetensors", "folder/x.npy")
@@ -151,7 +151,7 @@ class Project:
             code, said = self.warm.run(words, self.folder, self.environment)
         else:
             process = self.start(*words)
-            said, _ = process.communicate(timeout=300)
+            said, _ = finished(process)
             code = process.returncode
         assert bool(code) == fails, said
         return said
@@ -419,7 +419,7 @@ def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: st
     assert any(line == "at work\n" for line in process.stdout)
     path.rename(aside)
     project.release()
-    said, _ = process.communicate(timeout=300)
+    said, _ = finished(process)
     aside.rename(path)
     assert process.returncode != 0
     assert "Traceback" not in said
@@ -437,7 +437,7 @@ def test_ctrl_c_is_a_line_that_says_how_to_go_on(project: Project) -> None:
         assert process.stdout is not None
         assert any("waiting for its end" in line for line in process.stdout)
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
+        said, _ = finished(process)
     assert process.returncode == 130
     assert said == f"{INTERRUPTED}\n"
 
@@ -449,7 +449,7 @@ def test_ctrl_c_inside_a_stage_is_that_line_alone(project: Project) -> None:
     assert process.stdout is not None
     assert any(line == "at work\n" for line in process.stdout)
     os.killpg(process.pid, signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
+    said, _ = finished(process)
     assert process.returncode == 130
     assert said == f"{INTERRUPTED}\n"
     project.run()
@@ -480,8 +480,8 @@ def test_two_at_once(project: Project) -> None:
         for line in second.stdout
     )
     project.release()
-    said, _ = second.communicate(timeout=300)
-    rest, _ = first.communicate(timeout=300)
+    said, _ = finished(second)
+    rest, _ = finished(first)
     assert (first.returncode, second.returncode) == (0, 0), rest + said
     assert "Running stage" not in said
     assert project.results() == project.outputs
@@ -544,7 +544,7 @@ def test_what_is_edited_while_a_stage_runs_is_not_recorded_as_read(project: Proj
     else:
         path.write_text("FACTOR = 7\n")
     project.release()
-    said, _ = process.communicate(timeout=300)
+    said, _ = finished(process)
     named = "params.yaml: used.hand" if what == "params.yaml" else what
     assert process.returncode != 0, said
     assert f"error: edited while this stage was running: {named};" in said
@@ -702,7 +702,7 @@ def test_a_limit_on_the_size_of_files(project: Project) -> None:
 
 @pytest.mark.parametrize("how", first(2, ["epsilometer.pipeline.repro", "dvc", "stage", "make"]))
 def test_sigterm(project: Project, how: str) -> None:
-    """It ends within 10 s, nothing is left running, and the next run goes on."""
+    """It ends while the stage is held, nothing is left running, and the next run goes on."""
     words = {
         "epsilometer.pipeline.repro": (*REPRO, "--force"),
         "dvc": ("dvc", "repro", "--force"),
@@ -721,12 +721,10 @@ def test_sigterm(project: Project, how: str) -> None:
     assert process.stdout is not None
     assert any(line == "at work\n" for line in process.stdout)
     started = below(process)
-    begun = time.monotonic()
     (stages()[-1] if how == "stage" else process).send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    finished(process)
     assert process.returncode != 0
-    assert wait(lambda: not any(map(at_work, started)), 10), [command(p) for p in started if at_work(p)]
-    assert time.monotonic() - begun < 10
+    wait_for_end(started)
     project.run()
     assert project.results() == project.outputs
 

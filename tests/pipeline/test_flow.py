@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,6 +42,8 @@ from epsilometer.pipeline.flows.output import environment, show
 from epsilometer.pipeline.flows.reproduce import reproduce
 from epsilometer.report import origin
 from tests.support.dvc_project import make_project
+from tests.support.prefect_server import prefect_server
+from tests.support.waiting import LAST_RESORT, wait_for
 
 # second passes on the first letter alone, so that a change further on ends there, and refuses an x.
 STAGES = {
@@ -59,9 +61,7 @@ NEEDS = {"first": [], "second": ["first"], "third": ["second"], "apart": []}
 
 @pytest.fixture(scope="module")
 def _server() -> Iterator[None]:
-    from prefect.testing.utilities import prefect_test_harness  # loads the whole server
-
-    with prefect_test_harness(server_startup_timeout=120):
+    with prefect_server():
         yield
 
 
@@ -191,11 +191,12 @@ def _audit(ran: int = len(STAGES)) -> tuple[State[Any], dict[str, TaskRun]]:
     state = epsilometer.pipeline.flows.audit.audit(return_state=True)
     chosen = FlowRunFilter(id=FlowRunFilterId(any_=[state.state_details.flow_run_id]))
     with get_client(sync_client=True) as client:
-        for _ in range(100):
+
+        def final() -> list[TaskRun]:
             runs = client.read_task_runs(flow_run_filter=chosen)
-            if len(runs) >= ran and all(run.state and run.state.is_final() for run in runs):
-                break
-            time.sleep(0.1)
+            return runs if len(runs) >= ran and all(run.state and run.state.is_final() for run in runs) else []
+
+        runs = wait_for(f"the server's record of {ran} task runs that ended", final)
     return state, {run.name: run for run in runs}
 
 
@@ -204,12 +205,9 @@ def _names(runs: dict[str, TaskRun]) -> dict[str, str | None]:
 
 
 def _logged(run: TaskRun) -> list[str]:
+    chosen = LogFilter(task_run_id=LogFilterTaskRunId(any_=[run.id]))
     with get_client(sync_client=True) as client:
-        for _ in range(100):
-            logs = client.read_logs(LogFilter(task_run_id=LogFilterTaskRunId(any_=[run.id])))
-            if logs:
-                break
-            time.sleep(0.1)
+        logs = wait_for(f"the log of {run.name} on the server", lambda: client.read_logs(chosen))
     return [log.message for log in logs]
 
 
@@ -223,13 +221,23 @@ def _artifacts(state: State[Any]) -> dict[str | None, str]:
 def test_without_its_server_the_process_ends_once_the_stages_have(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], there: bool
 ) -> None:
-    """Within _GONE (20 s) of the server's end and not after minutes, but not before the stages have ended.
+    """Once the server has been gone for _GONE (20 s) and not after minutes, but not before the stages have ended.
 
-    Not while the server is there, and not when the end was reported.
+    Not while the server is there, and not when the end was reported. A look at the server takes a second, by the test's
+    clock.
     """
     codes: list[int] = []
-    monkeypatch.setattr(epsilometer.pipeline.flows.audit, "_GONE", 0.2)
-    monkeypatch.setattr(epsilometer.pipeline.flows.audit, "_PAUSE", 0.02)
+    looks = itertools.count(1)
+    clock = SimpleNamespace(now=0)
+    answers = output.Server.answers
+
+    def look(server: output.Server) -> bool:
+        clock.now = next(looks)
+        return answers(server)
+
+    monkeypatch.setattr(output.Server, "answers", look)
+    monkeypatch.setattr(epsilometer.pipeline.flows.audit, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(epsilometer.pipeline.flows.audit, "_PAUSE", 0.001)
     monkeypatch.setattr(
         epsilometer.pipeline.flows.audit.os,
         "_exit",
@@ -244,15 +252,17 @@ def test_without_its_server_the_process_ends_once_the_stages_have(
         earlier = {thread for thread in threading.enumerate() if thread.name == "end-without-server"}
         ended = epsilometer.pipeline.flows.audit._watch_server()
         (watcher,) = {thread for thread in threading.enumerate() if thread.name == "end-without-server"} - earlier
-        watcher.join(1)
+        wait_for("30 s without an end", lambda: clock.now > 30)
         assert watcher.is_alive(), "the stages go on"
-        if not there:
-            monkeypatch.setattr(epsilometer.pipeline.flows.audit, "_GONE", 0.9)  # less than it has been gone already
         ended(1)
-        watcher.join(1 if there else 30)
-        assert watcher.is_alive() == there
-        epsilometer.pipeline.flows.audit._reported.set()
-        watcher.join()
+        at_end = clock.now
+        if there:
+            wait_for("another 30 s without an end", lambda: clock.now > at_end + 30)
+            assert watcher.is_alive()
+            epsilometer.pipeline.flows.audit._reported.set()
+        watcher.join(LAST_RESORT)
+        assert not watcher.is_alive()
+        assert there or clock.now <= at_end + 2, "it was gone for long enough already"
     assert codes == ([] if there else [1])
     assert ("is gone: its records lack the end of this run" in capsys.readouterr().err) != there
 

@@ -24,8 +24,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.processes import at_work, below, command, wait
+from tests.support.processes import at_work, below, command, wait_for_end
 from tests.support.toy import STAGES, Toy
+from tests.support.waiting import LAST_RESORT, finished, pause, wait_for
 from tests.support.warm import Warm
 
 pytestmark = pytest.mark.slow
@@ -99,7 +100,7 @@ def kill_in_repro(project: Undisturbed, target: str, moment: float) -> str:
             due = min(due, time.monotonic() + part * project.seconds / len(STAGES))
         if time.monotonic() >= due and (stages or target == "repro"):
             break
-        time.sleep(0.05)
+        pause(0.05)
     place = next((stage_of(command(p)) for p in stages), "between stages")
     if process.poll() is not None:  # it ended before its time came
         process.communicate()
@@ -110,7 +111,7 @@ def kill_in_repro(project: Undisturbed, target: str, moment: float) -> str:
     else:
         process.kill()
     process.communicate()
-    assert wait(lambda: not any(map(at_work, started)), 30), [command(p) for p in started if at_work(p)]
+    wait_for_end(started)
     return place
 
 
@@ -146,7 +147,7 @@ def test_a_process_that_ended_keeps_nothing_busy(undisturbed: Undisturbed) -> No
     folder = undisturbed.toy.folder
     begun = psutil.Process().create_time() - 60
     unfetched = subprocess.Popen(["true"])
-    assert wait(lambda: not at_work(psutil.Process(unfetched.pid)), 10)
+    wait_for_end([psutil.Process(unfetched.pid)])
     undisturbed.clear_outputs()
     ended = {"cmd": "epsilometer/pipeline/repro.py --single-item attack@songs-mine"}
     entries = []
@@ -192,11 +193,12 @@ class Prefect:
         if self.server is None or self.server.poll() is not None:
             start = ("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self.port))
             self.server = self._start("server", *start)
-            assert wait(self._healthy)
+            wait_for("the start of Prefect's server", self._healthy, runs=self.server)
         self.toy.environment["PREFECT_API_URL"] = self.url
         if worker and (self.worker is None or self.worker.poll() is not None):
             self.worker = self._start("worker", "prefect", "worker", "start", "--pool", "toy", "--type", "process")
-            assert wait(lambda: "started!" in (self.toy.folder / "worker.log").read_text())
+            log = self.toy.folder / "worker.log"
+            wait_for("the start of Prefect's worker", lambda: "started!" in log.read_text(), runs=self.worker)
 
     def deploy(self) -> None:
         """The audit as a deployment `toy` that runs from the project's folder."""
@@ -231,7 +233,7 @@ class Prefect:
 
     def _healthy(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/health", timeout=1) as answer:
+            with urllib.request.urlopen(f"{self.url}/health", timeout=LAST_RESORT) as answer:
                 return bool(json.load(answer))
         except OSError:
             return False
@@ -272,8 +274,8 @@ def kill_in_flow(project: Undisturbed, prefect: Prefect, target: str, moment: fl
     def stages() -> list[str]:
         return list(filter(None, (stage_of(command(p)) for p in flow_processes(folder))))
 
-    wait(lambda: bool(stages()) or (process is not None and process.poll() is not None), 120)
-    time.sleep(moment * project.seconds)
+    wait_for("a stage of the flow", lambda: stages() or (process is not None and process.poll() is not None))
+    pause(moment * project.seconds)
     place = next(iter(stages()), "between stages")
     if process is not None and process.poll() is not None:
         process.communicate()
@@ -285,13 +287,13 @@ def kill_in_flow(project: Undisturbed, prefect: Prefect, target: str, moment: fl
     killed.kill()
     killed.wait()
     if target == "flow":
-        assert wait(lambda: not flow_processes(folder), 30), list(map(command, flow_processes(folder)))
+        wait_for_end(flow_processes(folder))
     if process is not None and target == "server":
         try:  # stages go on without it, but Prefect tries for minutes to report the end
             process.communicate(timeout=2 * project.seconds)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=10)
+            finished(process)
     return place
 
 

@@ -29,6 +29,7 @@ from epsilometer.studies.texts.report.results import TextResults
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, build_page, estimates, frame, settings
 from tests.support.html import CHROMIUM, Elements
 from tests.support.places import ROOT
+from tests.support.waiting import LAST_RESORT
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +218,7 @@ def test_the_page_works_in_a_browser(built: Path, tmp_path: Path) -> None:
     )
     command = [CHROMIUM, *flags.split(), f"--user-data-dir={tmp_path / 'profile'}"]
     command += ["--virtual-time-budget=20000", "--dump-dom", used.as_uri()]
-    run = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    run = subprocess.run(command, capture_output=True, timeout=LAST_RESORT, check=True)
     dom, log = run.stdout.decode(), run.stderr.decode(errors="replace")
     assert [line for line in log.splitlines() if "CONSOLE" in line] == []
     assert '<img src="data:' not in dom  # every still picture gave way to the live figure

@@ -43,6 +43,7 @@ from tests.support.html import CHROMIUM, Elements
 from tests.support.places import ROOT
 from tests.support.tiny_models import save_gpt2
 from tests.support.toy import Toy
+from tests.support.waiting import LAST_RESORT, finished
 
 # --- Paths ---------------------------------------------------------------------------------------------------------
 
@@ -248,7 +249,9 @@ def test_hostile_texts_do_not_run_in_a_browser(tmp_path: Path) -> None:
     for file in (page, unsafe):
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
         command = [str(CHROMIUM), *flags, f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000"]
-        run = subprocess.run([*command, "--dump-dom", file.as_uri()], capture_output=True, timeout=120, check=True)
+        run = subprocess.run(
+            [*command, "--dump-dom", file.as_uri()], capture_output=True, timeout=LAST_RESORT, check=True
+        )
         titles.append(re.search("<title>(.*?)</title>", run.stdout.decode(), re.DOTALL))
     assert titles[0] is not None
     assert titles[1] is not None
@@ -500,7 +503,6 @@ def test_neither_key_nor_private_text_gets_about(tmp_path: Path) -> None:
         "OPENAI_API_KEY": KEY,
         "XDG_CACHE_HOME": str(toy.folder / "cache"),
         "HOME": str(toy.folder / "home"),
-        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300",
     }
     (toy.folder / "songs.txt").write_text("".join(f"{CANARY} take {i}\n" for i in range(20)))
     (toy.folder / "crash.py").write_text(CRASH)
@@ -511,13 +513,13 @@ def test_neither_key_nor_private_text_gets_about(tmp_path: Path) -> None:
     crash = toy.params["cells"]["songs-mine"] | {"mechanism": "crash", "file": "crash.py"}
     toy.params["cells"]["songs-crash"] = crash
     toy.write_params()
-    said = [toy.start("python", "-m", "flows.audit").communicate(timeout=400)[0]]
+    said = [finished(toy.start("python", "-m", "flows.audit"))[0]]
     assert "message withheld" in said[0], said[0]
     del toy.params["cells"]["songs-crash"]
     toy.write_params()
     for fault in ("400", None):
         server.fault = lambda message, attempt, fault=fault: fault
-        said.append(toy.start("python", "-m", "flows.audit").communicate(timeout=400)[0])
+        said.append(finished(toy.start("python", "-m", "flows.audit"))[0])
         # The questions held the private texts, and the refusals quoted them, and the key.
         assert any(CANARY in message for message, _, _ in server.requests), said[-1]
     server.shutdown()

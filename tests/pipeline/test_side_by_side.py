@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -24,7 +23,8 @@ from epsilometer.pipeline.ordering import in_order
 from epsilometer.runtime.machine import cores
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
-from tests.support.processes import at_work, below, command, wait
+from tests.support.processes import at_work, below, command, wait_for_end
+from tests.support.waiting import LAST_RESORT, finished, wait_for
 
 WORK = """import os, sys, time
 from pathlib import Path
@@ -36,7 +36,7 @@ def main(name):
     say(f"at work, {os.environ.get('OMP_NUM_THREADS')} threads")
     meets = {"first": "second", "second": "first"}.get(name)
     Path("begun", name).touch()
-    end = time.monotonic() + 60
+    end = time.monotonic() + LAST_RESORT
     while meets and Path("meet").exists() and not Path("begun", meets).exists():
         if time.monotonic() > end:
             raise UserError(f"{meets} did not run at the same time")
@@ -48,7 +48,7 @@ def main(name):
     Path("data", name).write_text(name)
 
 run(main, sys.argv[1], *sys.argv[1:])
-"""
+""".replace("LAST_RESORT", str(LAST_RESORT))
 NEEDS = {"first": [], "second": [], "third": ["first"], "fourth": ["third"], "lonely": ["second"]}
 REPRO = (sys.executable, "-m", "epsilometer.pipeline.repro")
 
@@ -96,7 +96,7 @@ class Project:
 
     def run(self, *words: str, code: int = 0) -> str:
         process = self.start(*words)
-        said, _ = process.communicate(timeout=300)
+        said, _ = finished(process)
         assert process.returncode == code, said
         return said
 
@@ -112,8 +112,7 @@ class Project:
 
     def started(self, process: subprocess.Popen[str], *names: str) -> list[psutil.Process]:
         """All that it has started, once these stages are at work."""
-        assert wait(lambda: self.begun() >= {*names} or process.poll() is not None, 60)
-        assert process.poll() is None
+        wait_for(f"{', '.join(names)} at work", lambda: self.begun() >= {*names}, runs=process)
         processes = below(process)
         assert all(any(f"work.py {name}" in command(p) for p in processes) for name in names)
         return processes
@@ -240,7 +239,7 @@ def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project: Project) -> None:
     process = project.start()
     started = project.started(process, "first", "second")
     os.killpg(process.pid, signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
+    said, _ = finished(process)
     assert process.returncode == 130
     assert said.splitlines()[-1] == INTERRUPTED
     assert said.count("interrupt") == 1
@@ -260,8 +259,8 @@ def test_who_stops_reading_ends_the_run(project: Project) -> None:
     assert process.stdout is not None
     process.stdout.close()
     project.mark("held")
-    assert process.wait(60) == 128 + signal.SIGPIPE
-    assert wait(lambda: not any(map(at_work, started)), 10)
+    assert process.wait(LAST_RESORT) == 128 + signal.SIGPIPE
+    wait_for_end(started)
     assert project.begun() <= {"first", "second", "third", "lonely"}
 
 
@@ -273,10 +272,8 @@ def test_what_a_killed_run_has_started_ends_with_it(project: Project, number: si
     started = project.started(process, "third", "second")
     process.send_signal(number)
     process.wait()
-    begun = time.monotonic()
-    assert wait(lambda: not any(map(at_work, started)), 10), [command(p) for p in started if at_work(p)]
-    assert time.monotonic() - begun < 10
-    process.communicate()
+    wait_for_end(started)  # while both are held
+    finished(process)
     project.mark("held")
     project.run()
     assert project.begun() == {"second", "third", "fourth", "lonely"}, "what was finished is kept"
@@ -292,7 +289,7 @@ def test_a_killed_stage_is_a_failure(project: Project, which: str) -> None:
     (stage,) = (p for p in started if p.name().startswith("python") and "work.py first" in command(p))
     parents = [p for p in stage.parents() if p in started]
     (stage if which == "stage" else parents[-1]).kill()
-    said, _ = process.communicate(timeout=60)
+    said, _ = finished(process)
     assert process.returncode != 0
     assert "error: failed: first; not run for that: third, fourth" in said
-    assert wait(lambda: not any(map(at_work, started)), 10)
+    wait_for_end(started)

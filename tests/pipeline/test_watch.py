@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import http.client
 import io
 import itertools
@@ -14,11 +15,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,9 @@ import epsilometer.pipeline.flows.audit
 import epsilometer.pipeline.flows.ui  # sets Prefect's environment: before Prefect is imported
 from tests.support.dvc_project import git, make_project
 from tests.support.places import ROOT
+from tests.support.processes import command, wait_for_end
 from tests.support.sparing import first
+from tests.support.waiting import LAST_RESORT, wait_for
 
 # isort: split
 from prefect.exceptions import ParameterTypeError
@@ -40,18 +42,16 @@ from prefect.settings import (
     PREFECT_API_URL,
     PREFECT_HOME,
     PREFECT_SERVER_API_AUTH_STRING,
+    PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS,
     temporary_settings,
 )
 
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.flows import artifacts, listening, pages
+from epsilometer.pipeline.flows import artifacts, listening, pages, starting
 from epsilometer.pipeline.flows.calibrate import calibrate
 from epsilometer.report import page
 from epsilometer.runtime import progress
 from epsilometer.studies.texts.calibrating.losses import STANDARD_SEARCH, Search
-
-PATIENCE = 300  # seconds; other work may keep the cores busy
-
 
 # ------------------------------------------------------------------------------------------------------- progress
 
@@ -180,10 +180,7 @@ def _another_users(port: int) -> Iterator[Path]:
             pytest.skip("needs a Python that another user may run")
         process = subprocess.Popen([python, "-c", code], cwd="/", user=65534, group=65534, extra_groups=[])
         try:
-            until = time.monotonic() + PATIENCE
-            while not heard.exists():
-                assert time.monotonic() < until
-                time.sleep(0.05)
+            wait_for("a port that another user listens at", heard.exists, runs=process)
             yield heard
         finally:
             process.kill()
@@ -247,7 +244,7 @@ def test_a_worker_ends_with_its_server(tmp_path: Path) -> None:
     assert worker.stdout is not None
     run = psutil.Process(max(int(worker.stdout.readline()), int(worker.stdout.readline())))
     server.kill()  # and nobody fetches it yet
-    assert worker.wait(timeout=60) == 1
+    assert worker.wait(LAST_RESORT) == 1
     assert not run.is_running() or run.status() == psutil.STATUS_ZOMBIE
     server.wait()
 
@@ -289,6 +286,47 @@ def test_a_flow_says_that_its_server_is_down(
     assert not (small / "one.txt").exists()
 
 
+def test_a_server_that_does_not_start_is_one_line(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With no time at all to start in; it is not left behind."""
+    monkeypatch.setattr(sys, "argv", ["epsilometer.pipeline.flows.audit"])
+    before = {*psutil.Process().children()}
+    no_time = {PREFECT_API_URL: None, PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS: 0}
+    with temporary_settings(no_time), pytest.raises(SystemExit) as ended:
+        epsilometer.pipeline.flows.audit.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: the server of this run was not up after 0 s; run again with more time, ")
+    assert f"{PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.name}=600" in said
+    assert said.count("\n") == 1
+    assert not (small / "one.txt").exists()
+    gc.collect()  # the process that would have ended the server, too
+    wait_for_end({*psutil.Process().children()} - before)
+
+
+def test_a_server_whose_first_answer_is_late_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "_ANSWER", 0.2)
+    requests = itertools.count()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if next(requests) == 0:
+                self.rfile.read(1)  # until the client hangs up
+            else:
+                self.send_response(200)
+                self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        starting.wait(psutil.Process(), "server", lambda: starting.answers(url))
+        server.shutdown()
+    assert next(requests) >= 2
+
+
 def test_an_audit_without_flows_never_touches_prefect(small: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     trap = tmp_path_factory.mktemp("trap")
     (trap / "prefect.py").write_text("raise SystemExit('Prefect was imported')")
@@ -300,12 +338,12 @@ def test_an_audit_without_flows_never_touches_prefect(small: Path, tmp_path_fact
     recipe = (ROOT / "Makefile").read_text().split("\naudit:")[1].split("\n\n")[0]
     assert "epsilometer repro" in recipe
     assert "flows" not in recipe
-    for command in (
+    for words in (
         ["epsilometer.pipeline.repro", "dvc.yaml"],
         ["dvc", "repro"],
         ["epsilometer.cli", "check", "--help"],
     ):
-        done = subprocess.run([sys.executable, "-m", *command], env=environment, capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-m", *words], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     assert (small / "one.txt").read_text() == "hello\n"
 
@@ -313,12 +351,14 @@ def test_an_audit_without_flows_never_touches_prefect(small: Path, tmp_path_fact
 # ---------------------------------------------------------------------------------------- the real server, in a browser
 
 LONG = """
-import sys, time
+import os, sys, time
 from epsilometer.runtime.progress import track
 import epsilometer.runtime.progress
 epsilometer.runtime.progress._SECONDS = 2
-for _ in track(range(int(sys.argv[1])), int(sys.argv[1]), "rewrite"):
+for number in track(range(int(sys.argv[1])), int(sys.argv[1]), "rewrite"):
     time.sleep(0.5)
+    while os.path.exists(f"held-{number}"):
+        time.sleep(0.05)
 print("all texts rewritten")
 open("long.txt", "w").write(sys.argv[1])
 """
@@ -336,11 +376,10 @@ STAGES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Watched:
-    """A project with its server up; seconds: until it was."""
+    """A project with its server up."""
 
     folder: Path
     port: int
-    seconds: float
 
     @property
     def url(self) -> str:
@@ -349,6 +388,7 @@ class Watched:
     def make(self, *command: str) -> str:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
         environment |= {"PYTHONPATH": str(self.folder), "DVC_NO_ANALYTICS": "1"}
+        environment[PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.name] = str(int(LAST_RESORT))
         command = (sys.executable, "-m", *command)
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -361,19 +401,20 @@ class Watched:
     @cached_property
     def client(self) -> httpx.Client:
         """One that knows the secret, and has a token against forged requests."""
-        client = httpx.Client(base_url=f"{self.url}/api/", auth=tuple(self.secret.split(":")), timeout=60)
+        client = httpx.Client(base_url=f"{self.url}/api/", auth=tuple(self.secret.split(":")), timeout=LAST_RESORT)
         token = client.get("csrf-token", params={"client": "tests"}).raise_for_status().json()["token"]
         client.headers.update({"Prefect-Csrf-Token": token, "Prefect-Csrf-Client": "tests"})
         return client
 
     def ask(self, path: str, **body: Any) -> Any:
-        until = time.monotonic() + PATIENCE
-        # 503: its database is busy. Prefect's own client asks again, too.
-        while (answer := self.client.post(path, json=body)).status_code == 503:
-            assert time.monotonic() < until, answer.text
-            time.sleep(1)
-        answer.raise_for_status()
-        return answer.json()
+        def answered() -> httpx.Response | None:
+            answer = self.client.post(path, json=body)
+            return (
+                None if answer.status_code == 503 else answer
+            )  # its database is busy, and Prefect's client asks again
+
+        answer = wait_for(f"the server's answer to {path}", answered)
+        return answer.raise_for_status().json()
 
     def start(self, deployment: str, **parameters: Any) -> str:
         """Ask for a flow run by the worker; its id."""
@@ -383,13 +424,13 @@ class Watched:
         return str(self.client.get(f"deployments/name/{name}").raise_for_status().json()["id"])
 
     def wait(self, run: str, *states: str) -> dict[str, Any]:
-        until = time.monotonic() + PATIENCE
-        while True:
+        wanted = states or ("COMPLETED", "FAILED", "CRASHED")
+
+        def reached() -> dict[str, Any] | None:
             state: dict[str, Any] = self.client.get(f"flow_runs/{run}").json()
-            if state["state_type"] in (states or ("COMPLETED", "FAILED", "CRASHED")):
-                return state
-            assert time.monotonic() < until, state["state"]
-            time.sleep(0.5)
+            return state if state["state_type"] in wanted else None
+
+        return wait_for(f"{' or '.join(wanted)} of run {run}", reached)
 
     def artifacts(self, run: str) -> dict[str | None, dict[str, Any]]:
         return {a["key"]: a for a in self.ask("artifacts/filter", artifacts={"flow_run_id": {"any_": [run]}})}
@@ -409,33 +450,31 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     (folder / "data").mkdir()
     (folder / page.BODY).write_text("<title>The report</title>" + BODY.format("results"))
     _dvc_project(folder, STAGES)
-    server = Watched(folder, _free_ports(), 0)
-    begun = time.monotonic()
+    server = Watched(folder, _free_ports())
     try:
         assert server.make("epsilometer.pipeline.flows.ui", "start", "--port", str(server.port)).startswith(server.url)
-        yield Watched(folder, server.port, time.monotonic() - begun)
+        yield server
     finally:
         server.make("epsilometer.pipeline.flows.ui", "stop")
 
 
 def _reads(browser: Any, url: str, *texts: str) -> str:
     """What the page says once it says all of these. It is drawn by scripts, and does not ask for late logs again."""
-    until = time.monotonic() + PATIENCE
-    for look in itertools.count():
-        if look % 40 == 0:
+    looks = itertools.count()
+
+    def whole() -> str:
+        if next(looks) % 500 == 0:
             browser.get(url)
         with contextlib.suppress(Exception):  # an element that a script has just replaced
             body = str(browser.find_element("tag name", "body").text)
-            if all(text in body for text in texts):
-                return body
-        assert time.monotonic() < until, f"{url} does not show {texts} but {body}"
-        time.sleep(0.5)
-    raise AssertionError
+            return body if all(text in body for text in texts) else ""
+        return ""
+
+    return wait_for(f"{texts} at {url}", whole)
 
 
 @pytest.mark.slow
 def test_make_ui_brings_everything_up_once(watched: Watched) -> None:
-    print(f"up after {watched.seconds:.1f} s")
     recorded = json.loads((watched.folder / ".prefect/ui.json").read_text())
     assert watched.make("epsilometer.pipeline.flows.ui", "start", "--port", str(watched.port)).startswith(watched.url)
     assert json.loads((watched.folder / ".prefect/ui.json").read_text()) == recorded, "the same processes"
@@ -477,12 +516,12 @@ def test_nobody_else_has_anything_run(watched: Watched, browser: Any, tmp_path: 
     attack = json.loads(json.dumps(ATTACK))
     attack["actions"][0]["deployment_id"] = watched.deployment("audit/audit")
     address, plain = f"{watched.url}/api/automations/", {"Content-Type": "text/plain"}
-    assert httpx.post(address, content=json.dumps(attack), headers=plain, timeout=60).status_code in (401, 403)
-    assert httpx.post(f"{address}filter", json={}, timeout=60).status_code in (401, 403)
+    assert httpx.post(address, content=json.dumps(attack), headers=plain, timeout=LAST_RESORT).status_code in (401, 403)
+    assert httpx.post(f"{address}filter", json={}, timeout=LAST_RESORT).status_code in (401, 403)
     for header in ({"Origin": "http://evil.example"}, {"Host": f"evil.example:{watched.port}"}):
         for url in (f"{watched.url}/api/health", f"http://127.0.0.1:{watched.port + 1}/reports/audit.html"):
-            assert httpx.get(url, timeout=60).status_code in (200, 404), "there may be no report yet"
-            forged = httpx.get(url, headers=header, timeout=60)
+            assert httpx.get(url, timeout=LAST_RESORT).status_code in (200, 404), "there may be no report yet"
+            forged = httpx.get(url, headers=header, timeout=LAST_RESORT)
             assert forged.status_code in (400, 403), f"{header} at {url}"
     curl = shutil.which("curl")
     if os.geteuid() == 0 and curl:  # another user of this machine, who may not read the secret
@@ -494,10 +533,7 @@ def test_nobody_else_has_anything_run(watched: Watched, browser: Any, tmp_path: 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(tmp_path))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         browser.get(f"http://127.0.0.1:{server.server_address[1]}/page.html")
-        until = time.monotonic() + PATIENCE
-        while not browser.title.startswith("sent"):
-            assert time.monotonic() < until
-            time.sleep(0.2)
+        wait_for("the page's attempts", lambda: browser.title.startswith("sent"))
         server.shutdown()
     assert browser.title == "sent, socket closed"
     assert watched.ask("automations/filter") == []
@@ -506,20 +542,24 @@ def test_nobody_else_has_anything_run(watched: Watched, browser: Any, tmp_path: 
 @pytest.mark.slow
 def test_a_run_in_the_browser(watched: Watched, browser: Any) -> None:
     browser.get(watched.url)  # asks for the secret, once a browser
-    until = time.monotonic() + PATIENCE
-    while not (fields := browser.find_elements("css selector", "input[type=password]")):
-        assert time.monotonic() < until
-        time.sleep(0.5)
+    fields = wait_for("the form for the secret", lambda: browser.find_elements("css selector", "input[type=password]"))
     fields[0].send_keys(watched.secret, "\n")
     _reads(browser, f"{watched.url}/deployments", "audit", "reaudit", "calibrate")
+    held = [watched.folder / f"held-{number}" for number in (5, 10)]  # a line of progress later each
+    for file in held:
+        file.touch()
     run = watched.start("audit/audit")
-    until = time.monotonic() + PATIENCE
-    seen = set()
-    while watched.wait(run, "PENDING", "SCHEDULED", "RUNNING", "COMPLETED")["state_type"] != "COMPLETED":
-        seen |= {(a["description"], a["data"]) for a in watched.artifacts(run).values() if a["type"] == "progress"}
-        assert time.monotonic() < until
-        time.sleep(0.3)
-    assert len(seen) > 1, "progress was shown while the stage ran"
+    seen: set[tuple[Any, Any]] = set()
+
+    def more() -> bool:
+        before = len(seen)
+        seen.update((a["description"], a["data"]) for a in watched.artifacts(run).values() if a["type"] == "progress")
+        return len(seen) > before
+
+    for file in held:
+        wait_for("progress that is shown while the stage runs", more)
+        file.unlink()
+    assert watched.wait(run)["state_type"] == "COMPLETED"
     assert all(str(description).startswith("long: rewrite: ") for description, _ in seen)
     name = watched.wait(run)["name"]
     shown = _reads(browser, f"{watched.url}/runs/flow-run/{run}", name, "Completed", "3 Task runs", "Finished in state")
@@ -578,13 +618,13 @@ def test_the_worker_ends_when_the_server_is_killed(watched: Watched) -> None:
     for process in (server, worker):
         assert any(c.status == "LISTEN" and c.laddr.port == watched.port for c in process.net_connections())
     server.kill()
-    worker.wait(timeout=60)
+    worker.wait(LAST_RESORT)
     started = watched.make("epsilometer.pipeline.flows.ui", "start", "--port", str(watched.port))
     assert started.startswith(watched.url)
     assert watched.secret != secret
     address = f"{watched.url}/api/deployments/name/audit/audit"
-    assert httpx.get(address, auth=tuple(secret.split(":")), timeout=60).status_code == 401
-    assert httpx.get(address, auth=tuple(watched.secret.split(":")), timeout=60).status_code == 200
+    assert httpx.get(address, auth=tuple(secret.split(":")), timeout=LAST_RESORT).status_code == 401
+    assert httpx.get(address, auth=tuple(watched.secret.split(":")), timeout=LAST_RESORT).status_code == 200
     del watched.__dict__["client"]
     assert watched.ask("deployments/filter")
 
@@ -596,26 +636,19 @@ def test_make_ui_stop_leaves_nothing_running(watched: Watched) -> None:
     run = watched.start("audit/audit")
     watched.wait(run, "RUNNING")
     recorded = json.loads((watched.folder / ".prefect/ui.json").read_text())
-    family: list[psutil.Process] = []
-    until = time.monotonic() + PATIENCE
-    while not any("long.py" in " ".join(_command(process)) for process in family):
-        assert time.monotonic() < until
+
+    def at_work() -> list[psutil.Process]:
         parts = [psutil.Process(recorded[part][0]) for part in epsilometer.pipeline.flows.ui.PARTS]
         family = [*parts, *(child for part in parts for child in part.children(recursive=True))]
-        time.sleep(0.2)
+        return family if any("long.py" in command(process) for process in family) else []
+
+    family = wait_for("the stage of the run", at_work)
     assert "stopped" in watched.make("epsilometer.pipeline.flows.ui", "stop")
     assert not [process for process in family if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
     for port in (watched.port, watched.port + 1):
         listening.held(port).close()
     assert "PREFECT_API_URL" not in (watched.folder / ".prefect/profiles.toml").read_text()
     assert "nothing was running" in watched.make("epsilometer.pipeline.flows.ui", "stop")
-
-
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.NoSuchProcess:
-        return []
 
 
 def _free_ports() -> int:

@@ -12,7 +12,6 @@ import shutil
 import socket
 import sys
 import threading
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -25,12 +24,13 @@ from huggingface_hub import close_session
 import epsilometer.pipeline.flows.reaudit  # sets Prefect's environment: before Prefect is imported
 from tests.support.commands import call
 from tests.support.places import ROOT
+from tests.support.prefect_server import prefect_server
 from tests.support.toy import Toy
+from tests.support.waiting import wait_for
 
 # isort: split
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, State
-from prefect.testing.utilities import prefect_test_harness
 
 import epsilometer.pipeline.stages.prepare
 import epsilometer.studies.texts.stages.attack
@@ -733,7 +733,7 @@ def test_with_dvc_and_prefect(tmp_path: Path) -> None:
         def log_message(self, *args: object) -> None: ...
 
     with (
-        prefect_test_harness(server_startup_timeout=240),
+        prefect_server(),
         http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as receiver,
     ):
         threading.Thread(target=receiver.serve_forever, daemon=True).start()
@@ -751,10 +751,7 @@ def test_with_dvc_and_prefect(tmp_path: Path) -> None:
         assert "mine on songs at epsilon 1, attack lexical: worse" in said
         assert "- mine.py has changed (mechanism-mine)" in said
         assert other.stat().st_mtime_ns == modified, "what did not change was not made again"
-        for _ in range(300):
-            if sent:
-                break
-            time.sleep(0.1)
+        wait_for("the alert", lambda: sent)
         receiver.shutdown()
     (message,) = sent
     assert message["text"].startswith("worse: 1, no evidence of change: 1 (2 of the baseline's 2 rows tested")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from epsilometer.report.figures import COLOURS
 from tests.support.audited import audit, build_page
 from tests.support.similarities import similarity_tables
 from tests.support.sparing import first
-
-PATIENCE = 60  # seconds; other work may keep the cores busy
+from tests.support.waiting import wait_for
 
 # Elements that a reader meets as a column of letters: some words of text, and less than five of them side by side.
 SQUEEZED = """return [...document.querySelectorAll("td, th, p, li, dd")].filter(e =>
@@ -81,10 +79,7 @@ def drawn_yet(browser: Any) -> bool:
 
 def wait(browser: Any) -> None:
     """Until all figures are drawn."""
-    until = time.monotonic() + PATIENCE
-    while not drawn_yet(browser):
-        assert time.monotonic() < until, "a figure is not drawn"
-        time.sleep(0.2)
+    wait_for("the drawing of all figures", lambda: drawn_yet(browser))
 
 
 @pytest.mark.parametrize(("width", "tallest"), first(1, [(400, 16_000), (1280, 10_800)]))

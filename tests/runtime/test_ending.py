@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.places import ROOT
+from tests.support.processes import below
+from tests.support.waiting import finished, wait_for
 
 pytestmark = pytest.mark.usefixtures("interruptible")
 
@@ -43,9 +45,15 @@ SWALLOWS = """while True:
                 time.sleep(600)
             except BaseException:
                 pass"""
-# The file is written once the call runs: Python itself handles an interrupt that comes before it
+# The file is written once the call runs, as Python itself handles an interrupt that comes before it: another thread
+# sees the line of the call only while the call has released the interpreter.
 IN_C = """from hashlib import pbkdf2_hmac
-        threading.Timer(1, lambda: open("begun", "w").close()).start()
+        def note(caller, line):
+            while caller.f_lineno != line:
+                time.sleep(0.02)
+            open("begun", "w").close()
+        here = sys._getframe()
+        threading.Thread(target=note, args=(here, here.f_lineno + 1), daemon=True).start()
         pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)"""
 
 
@@ -64,10 +72,20 @@ def started(folder: Path, body: str, what: str, seconds: int) -> subprocess.Pope
                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # fmt: skip
 
 
+def pending(number: int) -> bool:
+    """Return true while a Ctrl-C waits for a process to take it: a second one would be lost."""
+    try:
+        status = Path(f"/proc/{number}/status").read_text()
+    except OSError:  # it has ended
+        return False
+    masks = re.findall(r"^(?:Sig|Shd)Pnd:\s*(\w+)", status, re.MULTILINE)
+    return any(int(mask, 16) >> signal.SIGINT - 1 & 1 for mask in masks)
+
+
 @pytest.mark.parametrize("what", ["stage", "command"])
 def test_a_thread_that_is_left_behind_ends_with_the_work(tmp_path: Path, what: str) -> None:
     process = started(tmp_path, LEAVES, what, seconds=1)
-    said = process.communicate(timeout=120)[1]
+    said = finished(process)[1]
     assert process.returncode == 0
     assert "left a thread or a process behind, which was ended" in said
     if what == "command":
@@ -82,15 +100,12 @@ def test_a_mechanism_that_goes_on_after_ctrl_c_is_ended(
 ) -> None:
     """In C, Python's own handler of a signal does not run before the call returns."""
     process = started(tmp_path, body, what, seconds)
-    late = time.monotonic() + 100
-    while not (tmp_path / "begun").exists():
-        assert process.poll() is None
-        assert time.monotonic() < late
-        time.sleep(0.05)
+    wait_for("the mechanism's call", (tmp_path / "begun").exists, runs=process)
     for _ in range(times):
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        time.sleep(0.5)
-    said = process.communicate(timeout=60)[1]
+        group = [process.pid, *(child.pid for child in below(process))]
+        wait_for("the arrival of Ctrl-C", lambda: not any(map(pending, group)))  # noqa: B023 - called at once
+    said = finished(process)[1]
     assert process.returncode == 130
     assert "did not end with Ctrl-C, and was ended" in said
 
@@ -98,18 +113,15 @@ def test_a_mechanism_that_goes_on_after_ctrl_c_is_ended(
 def test_an_interrupt_that_nobody_sent_is_an_error_of_what_is_audited(tmp_path: Path) -> None:
     """A gate with such a mechanism ended with 130 and without a line, as if somebody had stopped it."""
     process = started(tmp_path, "raise KeyboardInterrupt(texts[0])", "command", seconds=600)
-    said = process.communicate(timeout=120)[1]
+    said = finished(process)[1]
     assert process.returncode == 2
     assert "error: KeyboardInterrupt in clings.py, line 9" in said
 
 
 def test_ctrl_c_is_said(tmp_path: Path) -> None:
     process = started(tmp_path, 'open("begun", "w").close(); time.sleep(600)', "command", seconds=600)
-    late = time.monotonic() + 100
-    while not (tmp_path / "begun").exists():
-        assert time.monotonic() < late
-        time.sleep(0.05)
+    wait_for("the mechanism's call", (tmp_path / "begun").exists, runs=process)
     os.kill(process.pid, signal.SIGINT)  # who passes it on
-    said = process.communicate(timeout=60)[1]
+    said = finished(process)[1]
     assert process.returncode == 130
     assert said.splitlines()[-1] == "interrupted"

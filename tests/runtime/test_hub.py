@@ -63,7 +63,11 @@ def test_a_branch_is_the_commit_that_it_was(served: Hub) -> None:
 
 
 @pytest.mark.parametrize("fault", ["cut", "stall"])
-def test_a_connection_that_breaks_is_taken_up_where_it_broke(served: Hub, fault: str) -> None:
+def test_a_connection_that_breaks_is_taken_up_where_it_broke(
+    served: Hub, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if fault == "stall":
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT", 3)
     served.faults["parts/model.safetensors"] = fault
     folder = fetch(MODEL, everything)
     assert (folder / "parts/model.safetensors").read_bytes() == WEIGHTS

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -35,6 +34,7 @@ from epsilometer.runtime import scaling
 from epsilometer.runtime.scaling import Engine, run, slices
 from tests.support.places import ROOT
 from tests.support.slice_work import deadly, failing, no_builder, odd_builder, threads
+from tests.support.waiting import LAST_RESORT, finished
 
 TEXTS = [f"please play song {i} by artist {chr(97 + i)}" for i in range(20)]
 TWO = Engine(workers=2)
@@ -229,16 +229,15 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 def unconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray")
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda *_, **__: pytest.fail("Ray itself would wait there for minutes"))
 
 
 def test_an_address_where_nothing_listens(unconnected: None) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    begun = time.monotonic()
     with pytest.raises(UserError, match=f"no Ray cluster answers at {address}"):
         list(run(partial(failing, ValueError()), range(3), Engine(ray=address)))
-    assert time.monotonic() - begun < 5
 
 
 def test_ray_address_names_the_cluster_of_auto(unconnected: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,30 +254,25 @@ def test_an_address_that_is_silent(unconnected: None, monkeypatch: pytest.Monkey
         for client in (waiting, another):  # its queue is full: a third is not answered at all
             client.setblocking(False)
             client.connect_ex(full.getsockname())
-        begun = time.monotonic()
         with pytest.raises(UserError, match="no Ray cluster answers"):
             list(run(partial(failing, ValueError()), range(3), Engine(ray=f"127.0.0.1:{full.getsockname()[1]}")))
-        assert time.monotonic() - begun < 5
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["silent", "HTTP"])
 def test_an_address_of_something_else(answer: bytes, unconnected: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray 2.60 itself would wait there for minutes."""
     monkeypatch.setattr(scaling, "_CONNECT", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
         threading.Thread(target=_accept, args=(other, answer), daemon=True).start()
-        begun = time.monotonic()
         with pytest.raises(UserError, match=f"no Ray cluster answers at {address}"):
             list(run(partial(failing, ValueError()), range(3), Engine(ray=address)))
-        assert time.monotonic() - begun < 5
 
 
 def _accept(server: socket.socket, answer: bytes) -> None:
     connection, _ = server.accept()
     connection.sendall(answer)
-    connection.recv(1 << 10)
-    time.sleep(2)
+    while connection.recv(1 << 10):  # until the other end hangs up
+        pass
 
 
 @pytest.mark.parametrize(
@@ -420,7 +414,7 @@ HEAD, OTHER = "10.77.61.1", "10.77.61.2"
 
 
 def ip(*command: str) -> str:
-    return subprocess.run(["ip", *command], capture_output=True, text=True, check=True, timeout=120).stdout
+    return subprocess.run(["ip", *command], capture_output=True, text=True, check=True, timeout=LAST_RESORT).stdout
 
 
 @pytest.fixture
@@ -451,7 +445,7 @@ def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[str
             head = ["--head", "--port=6379", "--include-dashboard=false", f"--temp-dir={folder}"]
             for host, more in ((HEAD, head), (OTHER, [f"--address={HEAD}:6379"])):
                 command = [*on[host], *start, f"--node-ip-address={host}", *more]
-                started = subprocess.run(command, capture_output=True, text=True, timeout=300)
+                started = subprocess.run(command, capture_output=True, text=True, timeout=LAST_RESORT)
                 if "timed out during startup" in started.stderr:
                     pytest.skip("Ray gives a node 30 seconds to start, in which this machine did not manage it")
                 assert started.returncode == 0, started.stdout + started.stderr
@@ -486,7 +480,7 @@ def test_two_machines_write_the_same_bytes(project: Path, two_machines: dict[str
         "print(sorted(node['NodeManagerAddress'] for node in ray.nodes()))\n"
     )
     process = on_head(two_machines, code, project)
-    said, _ = process.communicate(timeout=500)
+    said, _ = finished(process)
     assert process.returncode == 0, said
     assert str([HEAD, OTHER]) in said
     files = {str(path): path.read_bytes() for path in map(Path, whole)}

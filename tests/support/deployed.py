@@ -17,6 +17,8 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.support.waiting import LAST_RESORT
+
 
 def masked(text: str) -> str:
     """Every second word."""
@@ -124,7 +126,7 @@ class Handler(BaseHTTPRequestHandler):
         elif "other path" in faults:
             self._send(200, json.dumps({"outcome": text}), headers)
         elif "hangs" in faults:
-            time.sleep(5)
+            self.rfile.read(1)  # until the client hangs up
         else:
             try:
                 answer = text if "open" in faults else before if "other" in faults else server.rewrite(text)
@@ -177,7 +179,7 @@ class Handler(BaseHTTPRequestHandler):
             {"Content-Type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=LAST_RESORT) as answer:
                 answer.read()
         except OSError:  # the sink refuses some
             pass

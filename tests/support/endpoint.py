@@ -12,9 +12,31 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
 KEY = "sk-planted-7c1f0e"
-FAULTS = ["429", "429 after 1", "500", "503", "time-out", "reset", "half", "page", "broken", "no choices",
+FAULTS = ["429", "429 after 1", "500", "503", "late", "reset", "half", "page", "broken", "no choices",
           "empty choices", "list"]  # fmt: skip
+
+
+LATE = 599  # what the server answers in place of an answer for which the client has no more time
+
+
+def told_when_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request is late where the server says so, and nowhere else: on a busy machine any answer may take its time."""
+    import httpx2
+
+    from epsilometer.models.endpoint_client import EndpointClient
+
+    whole = EndpointClient._whole
+
+    def heard(client: EndpointClient, request: httpx2.Request, *rest: Any, **options: Any) -> httpx2.Response:
+        response = whole(client, request, *rest, **options)
+        if response.status_code == LATE:
+            raise httpx2.ReadTimeout("no whole answer in time", request=request)
+        return response
+
+    monkeypatch.setattr(EndpointClient, "_whole", heard)
 
 
 class Server(ThreadingHTTPServer):
@@ -82,8 +104,10 @@ class Handler(BaseHTTPRequestHandler):
                 self._send(200, body, ("Retry-After", "1"), kind=kind)
             case "429 after 1":
                 self._send(429, "{}", ("Retry-After", "1"))
-            case "time-out":
-                time.sleep(5)
+            case "late":
+                self._send(LATE, "{}")
+            case "silence":
+                self.rfile.read(1)  # until the client hangs up
             case "reset":
                 # With lingering off, closing sends a reset.
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

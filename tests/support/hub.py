@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +14,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
+from tests.support.waiting import LAST_RESORT
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 LARGE = 1000  # bytes from which a file counts as large, stated by its SHA-256
@@ -104,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
             del self.server.faults[name]
             self._send(content[start:], headers, only=(len(content) - start) // 2, status=206 if start else 200)
             if fault == "stall":
-                time.sleep(1.5)
+                self.rfile.read(1)  # until the client hangs up
             self.close_connection = True
             return None
         self._send(content[start:], headers, status=206 if start else 200)
@@ -133,7 +134,7 @@ def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         "HUGGINGFACE_CO_URL_TEMPLATE": server.address + "/{repo_id}/resolve/{revision}/{filename}",
         "HF_HUB_CACHE": str(folder),
         "HF_HUB_OFFLINE": False,
-        "HF_HUB_DOWNLOAD_TIMEOUT": 0.5,
+        "HF_HUB_DOWNLOAD_TIMEOUT": LAST_RESORT,
         "DOWNLOAD_CHUNK_SIZE": 1 << 16,
     }.items():
         monkeypatch.setattr(f"huggingface_hub.constants.{name}", value)

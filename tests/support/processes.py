@@ -1,26 +1,25 @@
-"""Processes that others started, and waiting for what they do."""
+"""Processes that others started."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Collection
 from pathlib import Path
 
 import psutil
 
 from tests.support.places import ROOT
+from tests.support.waiting import LAST_RESORT, wait_for
 
-LONGEST = 600.0  # seconds that anything here may take on a busy machine
 OUTSIDE = {  # environment of commands that run outside of the repository
     **os.environ,
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     "PYTHONPATH": str(ROOT),
     "DVC_NO_ANALYTICS": "1",
     "DO_NOT_TRACK": "1",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": str(int(LONGEST)),
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": str(int(LAST_RESORT)),
     **{f"GIT_{who}_{what}": "someone@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
 }
 
@@ -47,11 +46,7 @@ def command(process: psutil.Process) -> str:
         return ""
 
 
-def wait(what: Callable[[], bool], seconds: float = LONGEST) -> bool:
-    """Whether it came true in time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if what():
-            return True
-        time.sleep(0.05)
-    return False
+def wait_for_end(processes: Collection[psutil.Process]) -> None:
+    """Wait until none of these is at work."""
+    names = ", ".join(filter(None, map(command, processes)))
+    wait_for(f"the end of {names}", lambda: not any(map(at_work, processes)))

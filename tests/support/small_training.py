@@ -1,14 +1,18 @@
-"""A head on states of six numbers, whose training takes a moment; as a program, a slow one that can be killed.
+"""A head on states of six numbers, whose training takes a moment; as a program, one that can be killed.
 
-python -m tests.support.small_training CHECKPOINT OUT
+python -m tests.support.small_training CHECKPOINT OUT [HELD]
+
+HELD: says so and waits to be killed in front of its fourth "step", or of putting its third "checkpoint" in place.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -60,19 +64,29 @@ def settings(schedule: Schedule | None = None, **changes: object) -> Settings:
     return replace(basic, **changes)  # type: ignore[arg-type]
 
 
-def slowly(checkpoint: Path, out: Path) -> None:
-    """Train with a checkpoint after every step, and some time in each; write what comes of it."""
+def held(call: Callable[..., None], number: int) -> Callable[..., None]:
+    """The function, which does not return from its call of this number."""
+    calls = count(1)
+
+    def counted(*arguments: object) -> None:
+        if next(calls) == number:
+            print("held", flush=True)
+            sys.stdin.read()
+        call(*arguments)
+
+    return counted
+
+
+def trained_with_checkpoints(checkpoint: Path, out: Path, place: str = "") -> None:
+    """Train with a checkpoint after every step; write what comes of it."""
     private.SECONDS = 0.0
-    move = private._Run.move
-
-    def wait(run: private._Run, *batch: NDArray[np.generic]) -> None:
-        time.sleep(0.02)
-        move(run, *batch)  # type: ignore[arg-type]
-
-    private._Run.move = wait  # type: ignore[method-assign, assignment]
+    if place == "step":
+        private._Run.move = held(private._Run.move, 4)  # type: ignore[method-assign]
+    elif place == "checkpoint":
+        os.replace = held(os.replace, 3)
     trained = train(head(), *texts(), settings(), checkpoint)
     out.write_bytes(trained.head.vector.tobytes() + trained.norms.tobytes() + trained.losses.tobytes())
 
 
 if __name__ == "__main__":
-    slowly(Path(sys.argv[1]), Path(sys.argv[2]))
+    trained_with_checkpoints(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

@@ -21,6 +21,7 @@ from epsilometer.pipeline.params import read
 from epsilometer.project import times
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
+from tests.support.waiting import LAST_RESORT, finished
 from tests.support.warm import Warm
 
 STAGES = ("code", "resources", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
@@ -79,6 +80,7 @@ class Toy:
             "DO_NOT_TRACK": "1",
             "PREFECT_HOME": str(folder / ".prefect"),
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": str(int(LAST_RESORT)),
         }
         for name in ("epsilometer", "tasks", "flows"):
             shutil.copytree(ROOT / name, folder / name)  # with what is compiled
@@ -139,7 +141,7 @@ class Toy:
             assert ended == code, said
             return said
         process = self.start(*command)
-        said, _ = process.communicate(timeout=300)
+        said, _ = finished(process)
         assert process.returncode == code, said
         return said
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from epsilometer.training.optimisers import BETAS, DECAY, EPSILON
 from epsilometer.training.private import train
 from tests.support.places import ROOT
 from tests.support.small_training import TEXTS, WIDTH, Recorded, head, settings, texts
+from tests.support.waiting import finished
 
 
 def test_steps_are_those_of_the_published_algorithm() -> None:
@@ -120,25 +121,29 @@ def test_seeds_alone_decide_and_the_operating_system_repeats_nothing() -> None:
     assert len({vector.tobytes() for vector in vectors}) == 4
 
 
+def steps(checkpoint: bytes) -> int:
+    """The number of steps after which it was written, from the head of the file."""
+    head = json.loads(checkpoint[8 : 8 + int.from_bytes(checkpoint[:8], "little")])
+    return int(json.loads(head["__metadata__"]["about"])[1])
+
+
 def test_killed_at_several_points_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
-    """By SIGKILL, at whatever step it was, while it may have been writing a checkpoint."""
+    """By SIGKILL, in a step and while it writes a checkpoint."""
     states, labels = texts()
     undisturbed = train(head(), states, labels, settings())
     parts = undisturbed.head.vector, undisturbed.norms, undisturbed.losses
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
     command = [sys.executable, "-m", "tests.support.small_training", str(checkpoint), str(out)]
     written = []
-    for _ in range(2):
-        process = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)})
-        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
-        while not (checkpoint.exists() and checkpoint.stat().st_mtime_ns > before):
-            assert process.poll() is None, "it ended before it was killed"
-            time.sleep(0.002)
-        time.sleep(0.05)
+    for place in ("step", "checkpoint"):
+        process = subprocess.Popen([*command, place], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n", "it ended before it was killed"
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        finished(process)
         written.append(checkpoint.read_bytes())
-    assert len({*written}) == 2  # each went on from where the last one was
+    assert [*map(steps, written)] == [3, 5]  # the second went on from where the first was
     subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
     assert out.read_bytes() == b"".join(part.tobytes() for part in parts)
     assert not checkpoint.exists()

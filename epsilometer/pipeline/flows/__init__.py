@@ -23,7 +23,8 @@ def _project() -> Path:
 PROJECT = _project()
 _DEFAULTS = {
     "PREFECT_HOME": str(PROJECT / ".prefect"),  # its database stays in the project
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",  # two busy cores need 20 s, which is its own default
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "600",  # its own default, 20, is too little on busy cores
+    "PREFECT_SERVER_DATABASE_TIMEOUT": "60",  # for a database that is locked; its own default is 10
     # Nothing about a run leaves the machine.
     "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",

@@ -33,6 +33,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import INTERRUPTED, ordering
 from epsilometer.pipeline.dvc_files import GONE
+from epsilometer.pipeline.flows import temporary
 from epsilometer.pipeline.flows.artifacts import publish
 from epsilometer.pipeline.flows.listening import is_own
 from epsilometer.pipeline.flows.output import Server
@@ -120,12 +121,12 @@ def main() -> None:
     options = parser.parse_args()
     try:
         dependencies(options.folder, options.target)  # so that a misspelt name fails at once, not once the server is up
-        _server = server()
     except DvcException as error:
         parser.error(str(error))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    _server = server_or_exit()
     run = audit.with_options(task_runner=_side_by_side(options.jobs))
     try:
         state = run(options.folder, options.target, return_state=True)
@@ -135,15 +136,24 @@ def main() -> None:
     sys.exit(0 if state.is_completed() else 1)
 
 
+def server_or_exit() -> subprocess.Popen[bytes] | None:
+    """As `server`; where there is none, a line says why, and this process ends with exit code 2."""
+    try:
+        return server()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
 def server() -> subprocess.Popen[bytes] | None:
     """Prefect's server for this process: the one at PREFECT_API_URL, or one that ends with what is returned.
 
-    Raises UserError when there is none at that address, as a flow would try for minutes, and when it is another
-    user's: nothing is sent there, neither the secret nor a run.
+    Raises UserError when there is none at that address, as a flow would try for minutes, when it is another user's
+    (nothing is sent there, neither the secret nor a run), and when its own does not start.
     """
     url = urlsplit(PREFECT_API_URL.value() or "")
     if not url.hostname:
-        return _start_server()
+        return temporary.start()
     if url.hostname not in HOSTS or is_own(url.port or 80):
         with get_client(sync_client=True) as client:
             if client.api_healthcheck() is None:
@@ -205,35 +215,6 @@ def _end_soon_after_sigterm() -> None:
             sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, handle)
-
-
-def _start_server() -> subprocess.Popen[bytes]:
-    """Start Prefect's server for this run, deaf to Ctrl-C: an interrupted flow tries for minutes to report its end.
-
-    The process returned ends the server when this process has ended, even if it was killed.
-    """
-    from prefect.server.api.server import SubprocessASGIServer  # takes seconds
-
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a child keeps the mask
-    server = SubprocessASGIServer()
-    try:
-        server.start()
-    except RuntimeError:  # with what the server wrote
-        server.stop()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        variable = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
-        raise UserError(
-            f"Prefect's temporary server did not start within {os.environ[variable]} s; raise {variable}, or run "
-            "`make audit`, which needs no server"
-        ) from None
-    assert server.server_process is not None
-    if not is_own(server.port or 0):  # another user took the port while it loaded
-        server.stop()
-        raise UserError("another user listens where Prefect's server was to; run again")
-    wait = ["sh", "-c", 'read _; kill "$0"', str(server.server_process.pid)]  # until our end of the pipe is closed
-    ending = subprocess.Popen(wait, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    return ending
 
 
 if __name__ == "__main__":

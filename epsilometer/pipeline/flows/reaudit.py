@@ -28,7 +28,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline.current import measured as stages_measured
 from epsilometer.pipeline.flows.alert import UNKNOWN, WORSE
 from epsilometer.pipeline.flows.artifacts import prefixed
-from epsilometer.pipeline.flows.audit import audit, server
+from epsilometer.pipeline.flows.audit import audit, server_or_exit
 from epsilometer.pipeline.measured import losses, measure
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.params import read as read_params
@@ -183,10 +183,10 @@ def main() -> None:
     try:
         _checked(Path(options.folder))
         history.read(Path(options.folder) / history.FILE)
-        _server = server()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    _server = server_or_exit()
     state = reaudit(options.folder, options.fresh, return_state=True)
     print(state.message)
     sys.exit(0 if state.is_completed() else 1)

@@ -16,12 +16,9 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
@@ -39,12 +36,11 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows import PROJECT, SERVERS_SECRET, new_secret
 from epsilometer.pipeline.flows.listening import HOST, held
 from epsilometer.pipeline.flows.processes import end, is_alive
+from epsilometer.pipeline.flows.starting import answers, wait
 from epsilometer.pipeline.flows.worker import POOL
 
 ROOT = PROJECT
 PARTS = ("worker", "pages", "server")  # in the order in which they end: the server hears of the worker's runs
-_PATIENCE = 600.0  # seconds until a part must be up; 10 do on an idle machine
-_ANSWER = 5.0  # seconds that the server is given for an answer before it is asked again
 
 
 def start(port: int) -> str:
@@ -75,7 +71,7 @@ def start(port: int) -> str:
             running[part] = _spawn(part, command, environment, number)
         settings: dict[Any, Any] = {PREFECT_API_URL: f"{url}/api", PREFECT_API_AUTH_STRING: secret}
         with temporary_settings(settings), get_client(sync_client=True) as client:
-            _wait(running["server"], "server", lambda: _answers(url))
+            wait(running["server"], "server", lambda: answers(url), _log("server"))
             update_current_profile(settings)
             _set_up_pool(client)
             if "server" in sockets:
@@ -85,7 +81,8 @@ def start(port: int) -> str:
             done = subprocess.run(deploy, cwd=ROOT, env=environment, capture_output=True, text=True)
             if done.returncode:
                 raise UserError(f"`prefect deploy --all` failed:\n{done.stdout}{done.stderr}")
-            _wait(running["worker"], "worker", lambda: _polls(client, since=running["worker"].create_time()))
+            worker = running["worker"]
+            wait(worker, "worker", lambda: _polls(client, since=worker.create_time()), _log("worker"))
     return url
 
 
@@ -128,13 +125,6 @@ def _set_up_pool(client: SyncPrefectClient) -> None:
         )
     except ObjectAlreadyExists:  # of an earlier start, perhaps of an earlier version
         client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template, concurrency_limit=1))
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/api/health", timeout=_ANSWER, trust_env=False).is_success
-    except httpx.HTTPError:
-        return False
 
 
 def _polls(client: SyncPrefectClient, since: float) -> bool:
@@ -197,16 +187,6 @@ def _spawn(part: str, command: list[str], environment: dict[str, str], socket: i
     process = psutil.Process(child.pid)
     _record({part: [process.pid, process.create_time()]})
     return process
-
-
-def _wait(process: psutil.Process, part: str, is_up: Callable[[], bool]) -> None:
-    until = time.monotonic() + _PATIENCE
-    while not is_up():
-        if not is_alive(process):
-            raise UserError(f"the {part} ended; its log, {_log(part)}, ends with\n{_log(part).read_text()[-2000:]}")
-        if time.monotonic() > until:
-            raise UserError(f"the {part} is not up after {_PATIENCE:.0f} s; its log is {_log(part)}")
-        time.sleep(0.2)
 
 
 def main() -> None:

@@ -6,9 +6,11 @@ import random
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from epsilometer.auditing.failures import probing
 from epsilometer.auditing.failures.probing import KINDS, Pace, probe_failures
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
@@ -130,12 +132,14 @@ def test_a_bound_ends_a_probe_whose_findings_are_reported(server: Deployed, capf
     assert "max_requests (20)" in capfd.readouterr().err
 
 
-def test_planted_texts_alone_are_sent_no_faster_than_allowed(server: Deployed) -> None:
-    import time
-
-    begun = time.monotonic()
+def test_planted_texts_alone_are_sent_no_faster_than_allowed(server: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a rate of 10, by a clock that stands still, the number n waits n / 10 seconds."""
+    waits: list[float] = []
+    event = SimpleNamespace(wait=waits.append, is_set=lambda: False, set=lambda: None)
+    monkeypatch.setattr(probing, "threading", SimpleNamespace(Event=lambda: event))
+    monkeypatch.setattr(probing, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda seconds: None))
     probe_failures(chat(server), HOST, pace=Pace(11, 10))
-    assert time.monotonic() - begun >= 1.0
+    assert sorted(waits) == pytest.approx([number / 10 for number in range(1, 11)])
     assert all("." in text and len(text) < 12_000 for text in server.texts)
     bodies = [body for body in server.bodies if body.get("stream")]
     assert len(bodies) == 5

@@ -18,6 +18,7 @@ from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
 from epsilometer.models import endpoint as endpoints
 from epsilometer.models.spending import Dry
 from tests.support.deployed import Deployed, deployed, masked
+from tests.support.waiting import LAST_RESORT
 
 SECRET, PLANTED = "sk-planted-0c9e", "Ida Planted flies to Oslo"
 TEMPLATE = """
@@ -124,7 +125,7 @@ def test_faults_of_a_moment_are_waited_out(server: Deployed, tmp_path: Path) -> 
 def test_what_a_service_does_wrong_is_named_without_text_or_secret(
     server: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, words: str
 ) -> None:
-    monkeypatch.setenv("EPSILOMETER_ENDPOINT_SECONDS", "1")
+    monkeypatch.setenv("EPSILOMETER_ENDPOINT_SECONDS", "1" if fault == "hangs" else f"{LAST_RESORT:.0f}")
     server.faults = lambda text: {fault}
     with pytest.raises(UserError, match=re.escape(words)) as caught:
         rewrite(service(server, tmp_path), PLANTED)

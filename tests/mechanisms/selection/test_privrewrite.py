@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +38,13 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.privrewrite import SANITISED, PrivRewrite
 from epsilometer.mechanisms.words.exponential import Exponential
 from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
-from epsilometer.models import chat
 from epsilometer.models import endpoint as endpoints
 from epsilometer.models.locate import locate
 from epsilometer.models.provider import DOCUMENT, INSTRUCTION, LocalProvider, Provider, local
 from epsilometer.models.spending import Dry
 from epsilometer.text.vectors import WordVectors
 from tests.support import tiny_models
-from tests.support.endpoint import FAULTS, KEY, Server
+from tests.support.endpoint import FAULTS, KEY, Server, told_when_late
 
 PROFILES = Path(__file__).parents[3] / "profiles"
 
@@ -460,10 +458,8 @@ def test_after_every_fault_nothing_is_lost_and_nothing_is_asked_twice(
     remote: PrivRewrite,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """429, 500, time-out, reset, malformed answers and the rest, each met once on the way to an answer."""
-    from epsilometer.models import provider as candidates
-
-    monkeypatch.setattr(candidates, "Chat", partial(chat.Chat, timeout=0.8))
+    """429, 500, a late answer, reset, malformed answers and the rest, each met once on the way to an answer."""
+    told_when_late(monkeypatch)
     met: dict[str, str] = {}  # the first request about a sanitised text meets a fault, each text another
     server.fault = lambda message, attempt: (
         met.setdefault(message, FAULTS[len(met) % len(FAULTS)]) if attempt == 0 else None

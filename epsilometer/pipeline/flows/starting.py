@@ -1,0 +1,41 @@
+"""The start of Prefect's server and of what belongs to it: one waits until it answers, however slow the machine is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import psutil
+from prefect.settings import PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS
+
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline.flows.processes import is_alive
+
+_ANSWER = 5.0  # seconds that the server is given for an answer before it is asked again
+
+
+def answers(url: str) -> bool:
+    """Return true once Prefect's server at this address is up."""
+    try:
+        return httpx.get(f"{url}/api/health", timeout=_ANSWER, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def wait(process: psutil.Process, part: str, is_up: Callable[[], bool], log: Path | None = None) -> None:
+    """Return once a part is up. Raises UserError where its process ends before, and at Prefect's limit for a start."""
+    seconds = PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.value()
+    until = time.monotonic() + seconds
+    while not is_up():
+        if not is_alive(process):
+            end = f"; its log, {log}, ends with\n{log.read_text()[-2000:]}" if log else ", and said why above"
+            raise UserError(f"the {part} ended before it was up{end}")
+        if time.monotonic() > until:
+            advice = f"look into its log, {log}, or run" if log else "run"
+            raise UserError(
+                f"the {part} was not up after {seconds} s; {advice} again with more time, "
+                f"{PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.name}={2 * seconds or 600}"
+            )
+        time.sleep(0.2)

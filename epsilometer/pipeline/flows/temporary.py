@@ -1,0 +1,71 @@
+"""Prefect's server for this process alone, which ends with it, even if it is killed."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+from prefect.settings import get_current_settings
+
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline.flows.listening import HOST, held
+from epsilometer.pipeline.flows.starting import answers, wait
+
+
+def start() -> subprocess.Popen[bytes]:
+    """Start the server, and have flows of this process report to it.
+
+    Keep the process returned: it ends the server once this process has ended. Raises UserError where the server does
+    not start.
+    """
+    from prefect.server.api.server import SubprocessASGIServer  # takes seconds
+
+    instance = SubprocessASGIServer()
+    instance.port, instance.server_process, ending = serve()
+    instance.running = True
+    atexit.register(instance.stop)
+    return ending
+
+
+def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
+    """Start a server. Returns its port, its process, and the process that ends it once this process has ended.
+
+    It is deaf to Ctrl-C, since an interrupted flow tries for minutes to report its end. Prefect's own start gives up
+    where the first answer takes more than five seconds, as on a busy machine.
+    """
+    with closing(held(0)) as listening:  # nobody else can take the port, not even before the server listens
+        port = listening.getsockname()[1]
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a child keeps the mask
+        server = subprocess.Popen(
+            [sys.executable, "-m", "epsilometer.pipeline.flows.server", str(port), str(listening.fileno())],
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            pass_fds=[listening.fileno()],
+        )
+        waits = ["sh", "-c", 'read _; kill "$0"', str(server.pid)]  # until our end of the pipe is closed
+        ending = subprocess.Popen(waits, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    try:
+        wait(psutil.Process(server.pid), "server of this run", lambda: answers(f"http://{HOST}:{port}"))
+    except UserError:
+        server.kill()
+        server.wait()
+        raise
+    return port, server, ending
+
+
+def _environment() -> dict[str, str]:
+    """The environment of the server: this project, no pages, and the services alone that a single run needs."""
+    paths = [str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH", "")]
+    own = {
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "PREFECT_UI_ENABLED": "0",
+        "PREFECT__SERVER_EPHEMERAL": "1",
+    }
+    return os.environ | get_current_settings().to_environment_variables(exclude_unset=True) | own
