@@ -15,7 +15,6 @@ from epsilometer.auditing.claims.verdicts import (
     NOT_REFUTED,
     NOT_TESTABLE,
     VIOLATED,
-    overall,
     p_value,
     trials_needed,
 )

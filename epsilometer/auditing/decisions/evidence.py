@@ -11,8 +11,8 @@ average, with certainty and whatever is claimed (`exact_loss.rows.enumerated`). 
 drawn pairs decides: its upper end fails with probability .005 at most. One upper bound per limit is a sample's, so
 nothing is split.
 
-Two bounds of one law never cross; if they do, the law is wrong, and an error is raised. A lower bound of an attack above
-an upper bound of a law is a contradiction: it is reported, and the upper bound is dropped.
+Two bounds of one law never cross; if they do, the law is wrong, and an error is raised. A lower bound of an attack
+above an upper bound of a law is a contradiction: it is reported, and the upper bound is dropped.
 """
 
 from __future__ import annotations

@@ -202,8 +202,8 @@ class Decide(Section):
         1.0,
         description="The most that may be lost on average over the pairs of texts that trials draw, of equal length "
         "under `match: words` and of any length otherwise, in nats. 1: an adversary who guesses between two such texts "
-        "is right at odds of 2.7 to 1, in at most 73 of 100 cases. A person with n texts loses up to n times as much: "
-        "divide by n.",
+        "is right at odds of 2.7 to 1, in at most 73.2 of 100 guesses. A person with n texts loses up to n times as "
+        "much: divide by n.",
     )
     delta_at_4: float = Field(
         0.01,
@@ -218,7 +218,8 @@ class Decide(Section):
     attribute: float = Field(
         0.5,
         description="The most that may be lost of an attribute, between two of its classes as likely as each other, in "
-        "nats. 0.5: right in at most 62 of 100 cases. Less than of a text, since all texts of a person tell the same.",
+        "nats. 0.5: right in at most 62.3 of 100 guesses. Less than of a text, since all texts of a person tell the "
+        "same.",
     )
     attributes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
         {}, description="By data set, those of its labels that are such attributes."

@@ -187,7 +187,7 @@ def test_a_claim_that_drawn_pairs_do_not_refute_is_no_upper_bound() -> None:
 
 
 def test_bounds_of_one_law_that_cross_are_an_error() -> None:
-    with pytest.raises(LawError, match="at least 0.304 and at most 0.2, both by law"):
+    with pytest.raises(LawError, match=r"at least 0\.304 and at most 0\.2, both by law"):
         decided([attacked()], [law(0.304, 0.2)])
     with pytest.raises(LawError, match="delta_at_4"):
         decided([attacked()], [law(0.1, 0.2, tail=(0.03, 0.0))])

@@ -128,5 +128,3 @@ def test_the_largest_loss_of_every_pair_bounds_average_and_tail(epsilon: float, 
     tail = max(0.0, right - np.exp(4) * (1 - right))
     assert row["all_delta_at_4"] == pytest.approx(tail) if texts == 2 else row["all_delta_at_4"] <= tail + 1e-9
     assert row["all_delta_at_4_low"] <= row["all_delta_at_4"] + 1e-9
-
-
