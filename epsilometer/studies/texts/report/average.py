@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from epsilometer.report.wording import bounded, inflected
+from epsilometer.core.rounding import UP
+from epsilometer.report.wording import inflected, unbounded
 
 ALONE = "the average alone was bounded"
 
@@ -18,10 +19,10 @@ def hidden(rows: Sequence[Mapping[str, Any]]) -> str:
     above = row["texts_above_4"]
     pairs = f"{row['pairs_compared']:,} of {row['pairs_there']:,} pairs"
     largest = (
-        "" if row["largest"] is None else f" No output of any pair loses more than {bounded(row['largest'])} nats."
+        "" if row["largest"] is None else f" No output of any pair loses more than {unbounded(row['largest'], UP)} nats."
     )
     return (
-        f"The worst pair compared loses {bounded(row['worst_pair'])} nats on average over its outputs. "
+        f"The worst pair compared loses {unbounded(row['worst_pair'], UP)} nats on average over its outputs. "
         f"{above:,} of {row['texts_compared']:,} texts {inflected(above, 'loses', 'lose')} more than 4 nats to a text "
         f"compared with {inflected(above, 'it', 'them')} ({pairs} compared).{largest}"
     )
@@ -32,7 +33,7 @@ def briefly(row: Mapping[str, Any]) -> str:
     if row["worst_pair"] is None:
         return ALONE
     above = f"{row['texts_above_4']:,} of {row['texts_compared']:,} texts"
-    return f"worst pair {bounded(row['worst_pair'])}, above 4 nats {above}"
+    return f"worst pair {unbounded(row['worst_pair'], UP)}, above 4 nats {above}"
 
 
 def columns(row: Mapping[str, Any]) -> dict[str, str]:
@@ -40,7 +41,7 @@ def columns(row: Mapping[str, Any]) -> dict[str, str]:
     if row["worst_pair"] is None:
         return {"worst pair": ALONE}
     return {
-        "worst pair": bounded(row["worst_pair"]),
+        "worst pair": unbounded(row["worst_pair"], UP),
         "texts above 4 nats": f"{row['texts_above_4']:,} of {row['texts_compared']:,}",
         "pairs compared": f"{row['pairs_compared']:,} of {row['pairs_there']:,}",
     }
