@@ -19,7 +19,9 @@ def hidden(rows: Sequence[Mapping[str, Any]]) -> str:
     above = row["texts_above_4"]
     pairs = f"{row['pairs_compared']:,} of {row['pairs_there']:,} pairs"
     largest = (
-        "" if row["largest"] is None else f" No output of any pair loses more than {unbounded(row['largest'], UP)} nats."
+        ""
+        if row["largest"] is None
+        else f" No output of any pair loses more than {unbounded(row['largest'], UP)} nats."
     )
     return (
         f"The worst pair compared loses {unbounded(row['worst_pair'], UP)} nats on average over its outputs. "
