@@ -169,8 +169,8 @@ class Exact(Section):
     all_pairs: bool = Field(
         False,
         description="Whether the relative epsilon is over all pairs of the audited texts where these can be compared, "
-        "and not over the pairs of the trials alone. It always is where that takes tenths of a second; its value is then "
-        "an upper bound of every average.",
+        "and not over the pairs of the trials alone. It always is where that takes tenths of a second; its value is "
+        "then an upper bound of every average.",
     )
     draws: PositiveInt = Field(
         200, description="The most draws for each group of pairs, where the average comes from importance sampling."
