@@ -81,10 +81,10 @@ def decided(mechanism: Marker, numbers: NDArray[np.integer]) -> pl.DataFrame:
 @pytest.mark.parametrize("marked", [7, 20])
 @pytest.mark.parametrize("outputs", [2, 201])
 def test_a_false_claim_is_within_in_few_audits(kind: type[Marker], marked: int, outputs: int) -> None:
-    """Of the mean delta at 4 nats, .0139 and .0396, 25 pairs show nothing in .70 and .36 of audits.
+    """25 pairs show nothing of a mean delta at 4 nats of .0139 or .0396 in .70 or .36 of audits.
 
     With 201 outputs too many laws would have to be compared, so that no pure loss of every pair is known. Stated: at
-    most .005 are within. None is: that so many pairs are within by a sound interval is impossible, so no false alarm.
+    most .005 are within. The interval over 25 pairs never is, so that this test has no false alarm.
     """
     mechanism, rng = kind(marked, outputs), np.random.default_rng(1)
     numbers = np.array([rng.choice(1000, (PAIRS, 2), replace=True) for _ in range(AUDITS)])

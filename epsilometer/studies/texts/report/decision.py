@@ -82,7 +82,7 @@ class Answer:
         return [cell for cell in self.usable if self.uses.get((self.dataset, *cell)) is more]
 
     def hides(self, cells: Budgets) -> str:
-        """What the averages of these cells hide."""
+        """Return what the averages of these cells hide."""
         return average.hidden([row for row in self.rows if (row["mechanism"], row["epsilon"]) in cells])
 
 
@@ -133,7 +133,7 @@ def answers(table: pl.DataFrame, unread: Mapping[tuple[str, str], Any], keeps: U
 
 
 def sentence(answer: Answer) -> str:
-    """Whether a data set may be released, and by what at which budgets.
+    """Return the answer of a data set: release or not, by which mechanisms at which budgets.
 
     Nothing is recommended that is not shown to keep more than one fixed sentence.
     """
@@ -273,7 +273,7 @@ def left_out(table: pl.DataFrame) -> list[str]:
 
 
 def not_tested(table: pl.DataFrame) -> list[str]:
-    """Which labels of a data set are among no attributes to hide."""
+    """Return a paragraph that names the labels which `decide.attributes` does not name."""
     rows = table.filter(decision=NOT_TESTED).unique(["dataset", "why"], maintain_order=True).to_dicts()
     parts = [f"{row['why']} on {row['dataset']}" for row in rows]
     return [f"**Not tested**: {'; '.join(parts)} (`decide.attributes` names what must be hidden)."] if parts else []

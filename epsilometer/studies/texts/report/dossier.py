@@ -79,7 +79,7 @@ class Limited(_Model):
 
 
 class Named(_Model):
-    """How many of 100 guesses name the source of a rewrite among so many texts."""
+    """Right guesses of 100 at the source of a rewrite, among a number of texts."""
 
     among: int
     guessing: float
@@ -231,7 +231,7 @@ def blocks(of: Dossier) -> list[Block]:
             "that their limits do not divide by n.",
             "note",
         ),
-        Paragraph("Of 100 guesses, so many name the source of a rewrite among texts that differ as the audited ones:"),
+        Paragraph("Right guesses of 100 at the source of a rewrite, among texts that differ as the audited ones:"),
         Grid(
             ["among texts", "by chance", "by our attacks, at least", "at most, pairs compared", "at most, all pairs"],
             [*map(_row, of.named)],
@@ -345,7 +345,7 @@ def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> 
 
 
 def answer(release: Release, whole: Mapping[str, Any], keeps: bool | None) -> str:
-    """Whether it may be released, by the stated limits, and what the average hides. keeps: as `use.uses` has it."""
+    """Return the decision, what the average hides and what the rewrites keep. keeps: as `use.uses` gives it."""
     what = f"{release.mechanism}{at_budget(release.epsilon)} on {release.dataset}"
     if release.control:
         return f"{what} is a control that checks the audit: it is not to be used."
@@ -380,7 +380,7 @@ def _claim(claim: str, verdict: Mapping[str, Any]) -> str:
 
 
 def _named(release: Release, best: Mapping[str, Any], law: _Law) -> list[Named]:
-    """Among 2, 10 and 1,000 texts; by attacks only among as many as were tried, by the law as in the report."""
+    """Return the bounds among 2, 10 and 1,000 texts, and the audit's number: that of attacks among the last alone."""
     rows = []
     for among in sorted({*AMONG, release.candidates}):
         tried = among == release.candidates and best["ceiling"] > 0

@@ -31,7 +31,7 @@ from epsilometer.report.wording import (
 )
 from epsilometer.studies.texts.report.results import TextResults
 
-RISKS = [*CELL, "pairs", "candidates", "chance", "everywhere"]  # of naming the source among so many, at most
+RISKS = [*CELL, "pairs", "candidates", "chance", "everywhere"]  # upper bounds of a chance
 CANDIDATES = (2, 10, 1000)  # and all texts of a data set
 _NEAR = 0.25  # nats below the ceiling within which a sampled loss says no more than "at least"
 
@@ -264,7 +264,7 @@ def risk_tables(risks: pl.DataFrame) -> Iterator[Table]:
             rows.append({"mechanism": str(mechanism), "epsilon": budget(epsilon), **chances})
         caption = (
             "The most right guesses of an adversary who sees one rewrite, knows the mechanism and names the source "
-            "among so many texts. First on the pairs compared, without an interval for other pairs; then over all "
+            "among this number of texts. First on the pairs compared, without an interval for other pairs; then over all "
             "pairs, at 99 %."
         )
         yield Table(f"Who is named among the texts of {dataset}", caption, rows, page_only=True)

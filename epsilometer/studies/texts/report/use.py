@@ -1,4 +1,4 @@
-"""Whether rewrites keep more than one fixed sentence given to everybody: the one answer that every section reads.
+"""Do rewrites keep more than one fixed sentence given to everybody? Every section reads this one answer.
 
 It is measured on data sets whose trials are of sets (`POSSIBLE`): the fixed sentence is the public text with the
 largest mean cosine with all texts of the sets. Rewrites keep more if the lower end of their mean cosine, of the audit's

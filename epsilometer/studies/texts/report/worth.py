@@ -193,7 +193,7 @@ def tradeoff_sentence(
 
 
 def _beside_one_text(point: Mapping[str, Any], keeps: Uses) -> str:
-    """How a cell within the limits compares with one fixed sentence; nothing for other measures than the cosine."""
+    """Compare a cell within the limits with one fixed sentence; empty for other measures than the cosine."""
     if point["measure"] != COSINE:
         return ""
     more = keeps.get((point["dataset"], point["mechanism"], point["epsilon"]))

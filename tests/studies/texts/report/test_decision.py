@@ -72,7 +72,7 @@ def table(seed: int) -> pl.DataFrame:
 
 
 def used(shown: pl.DataFrame, seed: int) -> dict[tuple[str, str, float], bool]:
-    """Whether each cell keeps more than one fixed sentence; of a third it was not measured."""
+    """Draw for each cell one of three: it keeps more than one fixed sentence, it does not, or nobody measured it."""
     rng = np.random.default_rng(1000 + seed)
     kept = {cell: int(rng.integers(3)) for cell in shown.select(CELL).unique(maintain_order=True).iter_rows()}
     return {cell: bool(kind) for cell, kind in kept.items() if kind < 2}
