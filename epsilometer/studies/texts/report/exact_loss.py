@@ -264,7 +264,7 @@ def risk_tables(risks: pl.DataFrame) -> Iterator[Table]:
             rows.append({"mechanism": str(mechanism), "epsilon": budget(epsilon), **chances})
         caption = (
             "The most right guesses of an adversary who sees one rewrite, knows the mechanism and names the source "
-            "among this number of texts. First on the pairs compared, without an interval for other pairs; then over all "
-            "pairs, at 99 %."
+            "among this number of texts. First on the pairs compared, without an interval for other pairs; then over "
+            "all pairs, at 99 %."
         )
         yield Table(f"Who is named among the texts of {dataset}", caption, rows, page_only=True)
