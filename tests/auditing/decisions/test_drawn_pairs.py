@@ -13,19 +13,22 @@ from epsilometer.auditing.claims.verdicts import NOT_REFUTED
 from epsilometer.auditing.decisions.decide import ALL, BEYOND, WITHIN, decide
 from epsilometer.auditing.decisions.evidence import Tables
 from epsilometer.auditing.decisions.limits import Limits
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.exact_loss.losses import Effort
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.pairs import all_of, weighed
+from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import ATTRIBUTE_LOSSES, ESTIMATES, EXACT, LEAKAGE
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import TEXT, UNITS, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
-from tests.auditing.decisions.test_decide import CELL, attacked
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 
 TEXTS = [f"text {number}" for number in range(1000)]
 PAIRS, AUDITS = 25, 1000
+CELL = {"dataset": "texts", "mechanism": "marker", "epsilon": 0.5}
 
 
 class Marker:
@@ -68,8 +71,13 @@ def decided(mechanism: Marker, numbers: NDArray[np.integer]) -> pl.DataFrame:
     pairs, effort = weighed(numbers, TEXTS), Effort(all_pairs=False)
     losses = measure(mechanism, TEXTS, [0.5], pairs, effort).losses
     named = losses.with_columns(dataset=pl.lit(CELL["dataset"]), mechanism=pl.lit(CELL["mechanism"]))
+    chance = estimate(500, 1000)
+    columns = ("trials", "candidates", "successes", "success_rate", "loss", "point", "upper", "ceiling")
+    rest = {"attack": STRONGEST, "released": True, "control": False, "departs": False}
+    rest |= {"delta_at_4_low": 0.0, "delta_at_4_high": 0.005}
+    best = CELL | {name: getattr(chance, name) for name in columns} | rest
     tables = Tables(
-        pl.DataFrame([attacked() | {"epsilon": 0.5}], schema=dict(ESTIMATES)),
+        pl.DataFrame([best], schema=dict(ESTIMATES)),
         named.select(list(EXACT)).cast(dict(EXACT)),
         leaked=pl.DataFrame(schema=dict(LEAKAGE)),
         attribute_losses=pl.DataFrame(schema=dict(ATTRIBUTE_LOSSES)),
@@ -115,8 +123,6 @@ def test_the_verdict_states_its_pairs_and_what_the_average_hides() -> None:
 @pytest.mark.parametrize(("epsilon", "texts"), [(0.5, 2), (5.0, 2), (5.0, 40)])
 def test_the_largest_loss_of_every_pair_bounds_average_and_tail(epsilon: float, texts: int) -> None:
     """Of randomised response the average is the largest; and of delta at 4 nats the bound is reached with two texts."""
-    from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
-
     some = tuple(f"text {number}" for number in range(texts))
     mechanism = RandomizedResponse(resource=some)
     drawn = weighed(np.array([[0, 1]] * 5), some)

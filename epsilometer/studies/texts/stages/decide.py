@@ -27,5 +27,5 @@ def main() -> None:
         attribute_losses=pl.concat([pl.DataFrame(schema=dict(ATTRIBUTE_LOSSES)), *of_attributes]),
     )
     labels = {name: entry.labels for name, entry in params.datasets.items()}
-    decided = decide(params.decide.limits, audited, params.decide.attributes, params.audit.alpha, labels)
+    decided = decide(params.decide.limits, audited, params.decide.attributes, params.audit.alpha, labels=labels)
     tables.write(decided, decisions_path(), DECISIONS)
