@@ -104,9 +104,9 @@ class LimitEvidence:
                 "and claim are right, and else report this"
             )
         why = f"a contradiction: at least {value:.4g} by {by}, at most {end:.4g} by {of}, which is dropped"
-        kept = [high for high in highs if high not in crossed]
+        others = [high for high in highs if high not in crossed]
         settles = FOLLOWED if of in (LAW, LATENTS) else None
-        return cls(limit, allowed, low, next(iter(kept), None), settles=settles, contradicted=why)
+        return cls(limit, allowed, low, next(iter(others), None), settles=settles, contradicted=why)
 
 
 @dataclass(frozen=True)

@@ -35,19 +35,19 @@ def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates
     return min(bounds, default=1.0)
 
 
-def largest_success_over_all(law: Mapping[str, Any], drawn: int, candidates: int) -> float | None:
+def largest_success_over_all(law: Mapping[str, Any], trial_size: int, candidates: int) -> float | None:
     """Return the same over all pairs of texts that trials can draw, at confidence 99 %; None where nothing bounds it.
 
     law: a row of `EXACT`, whose upper ends over all pairs give delta at the levels 0 and 4, and whose largest pure loss
-    of every pair bounds delta at each. drawn: candidates of a trial, among which its average loss is.
+    of every pair bounds delta at each. trial_size: candidates of a trial, among which its average loss is.
     """
     bounds = []
     if law["relative_method"] == ALL_PAIRS:
         bounds.append(success_bound(law["relative_epsilon"], candidates))
     if law["all_delta_at_4"] is not None:
         bounds.append(success_bound(TAIL, candidates, delta=law["all_delta_at_4"]))
-    if law["all_high"] is not None and drawn == 2:
+    if law["all_high"] is not None and trial_size == 2:
         bounds.append(success_bound(0.0, candidates, delta=2 * success_bound(law["all_high"], 2) - 1))
-    if law["all_high"] is not None and drawn == candidates:
+    if law["all_high"] is not None and trial_size == candidates:
         bounds.append(success_bound(law["all_high"], candidates))
     return min(bounds, default=None)

@@ -125,8 +125,8 @@ def test_the_largest_loss_of_every_pair_bounds_average_and_tail(epsilon: float, 
     """Of randomised response the average is the largest; and of delta at 4 nats the bound is reached with two texts."""
     some = tuple(f"text {number}" for number in range(texts))
     mechanism = RandomizedResponse(resource=some)
-    drawn = weighed(np.array([[0, 1]] * 5), some)
-    row = measure(mechanism, some, [epsilon], drawn, Effort(all_pairs=False)).losses.row(0, named=True)
+    pairs = weighed(np.array([[0, 1]] * 5), some)
+    row = measure(mechanism, some, [epsilon], pairs, Effort(all_pairs=False)).losses.row(0, named=True)
     assert row["relative_method"] == "all pairs"
     assert row["verdict"] == NOT_REFUTED
     assert row["all_high"] <= epsilon + 1e-6

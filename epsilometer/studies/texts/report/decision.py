@@ -139,7 +139,7 @@ def sentence(answer: Answer) -> str:
     """
     if not answer.audited:
         return "No mechanism but controls was audited."
-    more, no_more, unmeasured = (answer.keeping(kept) for kept in (True, False, None))
+    more, no_more, unmeasured = (answer.keeping(use) for use in (True, False, None))
     if more:
         return (
             f"Yes, by {at_budgets(more, answer.audited)}: within every limit that was tested, and keeps more than "

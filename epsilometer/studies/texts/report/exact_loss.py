@@ -235,18 +235,18 @@ def texts(results: TextResults) -> dict[str, int]:
     return {name: results.record(f"data/trials/{name}.json")["texts"] for name in results.params.datasets}
 
 
-def risks(curves: pl.DataFrame, exact: pl.DataFrame, texts: Mapping[str, int], drawn: int = 2) -> pl.DataFrame:
+def risks(curves: pl.DataFrame, exact: pl.DataFrame, texts: Mapping[str, int], trial_size: int = 2) -> pl.DataFrame:
     """Return RISKS: the largest chance of naming the source among CANDIDATES texts, and all (`exact_loss.risk`).
 
     chance: on the pairs compared; everywhere: over all pairs, null where nothing bounds it. curves: schema
-    `EXACT_CURVES`; exact: schema `EXACT`; texts: how many each data set has; drawn: candidates of a trial.
+    `EXACT_CURVES`; exact: schema `EXACT`; texts: how many each data set has; trial_size: candidates of a trial.
     """
     rows, laws = [], {tuple(row[name] for name in (*CELL, "pairs")): row for row in exact.to_dicts()}
     for (dataset, mechanism, epsilon, pairs), curve in curves.sort("level").group_by([*CELL, "pairs"]):
         levels, deltas = curve["level"].to_list(), curve["delta_high"].to_list()
         every = texts[str(dataset)]
         for k in sorted({*(k for k in CANDIDATES if k < every), every}):
-            everywhere = largest_success_over_all(laws[dataset, mechanism, epsilon, pairs], drawn, k)
+            everywhere = largest_success_over_all(laws[dataset, mechanism, epsilon, pairs], trial_size, k)
             rows.append((dataset, mechanism, epsilon, pairs, k, largest_success(levels, deltas, k), everywhere))
     return pl.DataFrame(rows, schema=RISKS, orient="row").sort(*CELL, pl.col("pairs") != EQUAL, "candidates")
 

@@ -69,8 +69,8 @@ def section(results: TextResults) -> Section | None:
     )
     hardly = hardly_read(results.table("data/outputs.parquet", OUTPUTS))
     within = set(decisions(results).filter(limit=ALL, decision=WITHIN).select(CELL).iter_rows())
-    kept = tradeoff_sentence(points, within, uses(results), hardly)
-    said = [kept, untold_sentence(points, target), attribute_sentence(downstream)]
+    most = tradeoff_sentence(points, within, uses(results), hardly)
+    said = [most, untold_sentence(points, target), attribute_sentence(downstream)]
     return Section(
         id="worth",
         link="Worth",
@@ -170,12 +170,12 @@ def tradeoff_sentence(
     parts = []
     for (dataset, measure), table in points.filter(~pl.col("control")).group_by(_GROUP, maintain_order=True):
         met = pl.Series([cell in within for cell in table.select(CELL).iter_rows()], dtype=pl.Boolean)
-        kept = table.filter(met).sort("utility", "mechanism", descending=[True, False])
-        if not len(kept):
+        usable = table.filter(met).sort("utility", "mechanism", descending=[True, False])
+        if not len(usable):
             parts.append(f"on {dataset} no measured budget is within the limits ({measure})")
             continue
-        best = kept.row(0, named=True)
-        if kept.select(pl.col("seeds").list.len().min()).item() in range(SEEDS):
+        best = usable.row(0, named=True)
+        if usable.select(pl.col("seeds").list.len().min()).item() in range(SEEDS):
             parts.append(f"on {dataset} {measure} was trained for fewer than {SEEDS} seeds, too few to rank mechanisms")
             continue
         parts.append(

@@ -74,8 +74,8 @@ def table(seed: int) -> pl.DataFrame:
 def used(shown: pl.DataFrame, seed: int) -> dict[tuple[str, str, float], bool]:
     """Draw for each cell one of three: it keeps more than one fixed sentence, it does not, or nobody measured it."""
     rng = np.random.default_rng(1000 + seed)
-    kept = {cell: int(rng.integers(3)) for cell in shown.select(CELL).unique(maintain_order=True).iter_rows()}
-    return {cell: bool(kind) for cell, kind in kept.items() if kind < 2}
+    kinds = {cell: int(rng.integers(3)) for cell in shown.select(CELL).unique(maintain_order=True).iter_rows()}
+    return {cell: bool(kind) for cell, kind in kinds.items() if kind < 2}
 
 
 def cells(shown: pl.DataFrame, dataset: str, word: str) -> list[tuple[str, float]]:
@@ -94,7 +94,7 @@ def test_no_sentence_contradicts_the_table(seed: int) -> None:
         within, beyond = (cells(shown, each.dataset, word) for word in (WITHIN, BEYOND))
         unexceeded, unshown = (cells(shown, each.dataset, word) for word in (NOT_EXCEEDED, NOT_SHOWN))
         more, no_more, unmeasured = (
-            [cell for cell in within if keeps.get((each.dataset, *cell)) is kept] for kept in (True, False, None)
+            [cell for cell in within if keeps.get((each.dataset, *cell)) is answer] for answer in (True, False, None)
         )
         assert said.startswith("Yes") == bool(more)
         assert said.startswith("No:") == (len(beyond) == audited)

@@ -109,11 +109,11 @@ def test_what_keeps_no_more_than_one_sentence_is_within_and_not_recommended(proj
     assert "Its use was not measured, so that its release is not recommended." in within.answer
     assert "The average alone was bounded." in within.answer
     assert "linking with other data was not tested" in within.answer
-    known = decided(
+    lawful_one = decided(
         project, WITHIN, worst_pair=4.5, texts_above_4=2, texts_compared=9, pairs_compared=5, pairs_there=190
     )
-    assert (known.texts_above_4, known.pairs_there) == (2, 190)
-    assert "2 of 9 texts lose more than 4 nats" in known.answer
+    assert (lawful_one.texts_above_4, lawful_one.pairs_there) == (2, 190)
+    assert "2 of 9 texts lose more than 4 nats" in lawful_one.answer
 
 
 def test_what_few_trials_could_not_show_is_not_testable(project: Path) -> None:
