@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import polars as pl
@@ -93,16 +94,18 @@ class LimitEvidence:
 
         Raises LawError where a lower and an upper bound of the same source cross.
         """
-        low, highs = max(lows, default=None), sorted(highs)
-        crossed = [high for high in highs if low is not None and low[0] > high[0] + _SAME * max(1.0, abs(high[0]))]
+        lows, highs = sorted(lows), sorted(highs)
+        for (value, by), (end, of) in product(lows, highs):
+            if by == of and _above(value, end):
+                raise LawError(
+                    f"{limit} is at least {value:.6g} and at most {end:.6g}, both by {by}; check that the mechanism's "
+                    "laws and claim are right, and else report this"
+                )
+        low = lows[-1] if lows else None
+        crossed = [high for high in highs if low is not None and _above(low[0], high[0])]
         if low is None or not crossed:
-            return cls(limit, allowed, low, next(iter(highs), None))
+            return cls(limit, allowed, low, highs[0] if highs else None)
         (value, by), (end, of) = low, crossed[0]
-        if by in {source for _, source in crossed}:
-            raise LawError(
-                f"{limit} is at least {value:.6g} and at most {end:.6g}, both by {by}; check that the mechanism's laws "
-                "and claim are right, and else report this"
-            )
         why = f"a contradiction: at least {value:.4g} by {by}, at most {end:.4g} by {of}, which is dropped"
         others = [high for high in highs if high not in crossed]
         settles = FOLLOWED if of in (LAW, LATENTS) else None
@@ -318,6 +321,11 @@ def _ends(law: Mapping[str, Any] | None, low: str, high: str) -> tuple[list[End]
     """The lower and upper bounds of two columns of a law. That of latents bounds the text from above alone."""
     lows = [] if law is None or law[low] is None or not law["released"] else [(law[low], LAW)]
     return lows, [] if law is None or law[high] is None else [(law[high], _by(law))]
+
+
+def _above(value: float, end: float) -> bool:
+    """Compare a lower with an upper bound, up to floating point."""
+    return value > end + _SAME * max(1.0, abs(end))
 
 
 def _by(law: Mapping[str, Any]) -> str:

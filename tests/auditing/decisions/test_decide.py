@@ -191,6 +191,8 @@ def test_bounds_of_one_law_that_cross_are_an_error() -> None:
         decided([attacked()], [law(0.304, 0.2)])
     with pytest.raises(LawError, match="delta_at_4"):
         decided([attacked()], [law(0.1, 0.2, tail=(0.03, 0.0))])
+    with pytest.raises(LawError, match="both by law"):
+        decided([attacked(900)], [law(0.304, 0.2)])
 
 
 def test_an_attack_that_contradicts_a_law_takes_its_upper_bound_away() -> None:
