@@ -89,7 +89,7 @@ class LimitEvidence:
         return self.exceeds or self.stays or self.contradicted is not None
 
     @classmethod
-    def between(cls, limit: str, allowed: float, lows: Iterable[End], highs: Iterable[End]) -> LimitEvidence:
+    def between(cls, limit: str, allowed: float, lows: Sequence[End], highs: Sequence[End]) -> LimitEvidence:
         """Combine bounds: the largest lower one, and the smallest upper one that no other evidence contradicts.
 
         Raises LawError where a lower and an upper bound of the same source cross.
