@@ -215,7 +215,7 @@ def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
         )
     if nowhere:
         smallest = {name for each in nowhere for name, epsilon in each.audited if epsilon is not None}
-        of = f" of {listed([each.dataset for each in nowhere])}" if released else ""
+        of = f" of {listed([each.dataset for each in nowhere])}" if len(nowhere) < len(every) else ""
         public = "" if "exemplars" in smallest else "`exemplars`, or "
         said.append(
             f"Release nothing{of} yet. Audit {public}smaller budgets of {listed(sorted(smallest))}; "

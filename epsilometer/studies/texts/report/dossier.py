@@ -20,7 +20,7 @@ from epsilometer.auditing.decisions.decide import ALL as WHOLE
 from epsilometer.auditing.decisions.decide import BEYOND, DOES_NOT_APPLY, NOT_EXCEEDED, NOT_TESTED, WITHIN
 from epsilometer.auditing.decisions.limits import ATTRIBUTE, DELTA, IDENTIFIERS, LOSS
 from epsilometer.auditing.estimation.successes import success_bound
-from epsilometer.auditing.exact_loss.risk import largest_success, largest_success_over_all
+from epsilometer.auditing.exact_loss.risk import largest_success_of_pairs, largest_success_over_all
 from epsilometer.auditing.exact_loss.rows import ALL, ALPHA
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.schemas import DECISIONS
@@ -309,15 +309,15 @@ class _Law:
     """What the stated law of a cell says of naming sources.
 
     stated: whether there is one. departs: whether rewrites depart from it, None where that was not tested. row: of
-    `EXACT`, over all pairs. levels, deltas: the curve of delta on the pairs compared. All of them only where the law
-    may be believed.
+    `EXACT`, over all pairs. curve: level and delta on the pairs compared. interval: whether its 99 % interval over all
+    pairs errs no more often than the audit allows. All of them only where the law may be believed.
     """
 
     stated: bool
     departs: bool | None
     row: Mapping[str, Any] | None = None
-    levels: Sequence[float] = ()
-    deltas: Sequence[float] = ()
+    curve: Sequence[tuple[float, float]] = ()
+    interval: bool = False
 
     @property
     def fit(self) -> str:
@@ -340,8 +340,8 @@ def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> 
     if departs or rows.is_empty():
         return _Law(stated=len(tests) > 0, departs=departs)
     curve = _rows_of(results.exact_curves.filter(pairs=ALL), *of).sort("level")
-    row = rows.row(0, named=True) if results.params.audit.alpha >= ALPHA else None
-    return _Law(True, departs, row, levels=curve["level"].to_list(), deltas=curve["delta_high"].to_list())
+    points = curve.select("level", "delta_high").rows()
+    return _Law(True, departs, rows.row(0, named=True), points, interval=results.params.audit.alpha >= ALPHA)
 
 
 def answer(release: Release, whole: Mapping[str, Any], keeps: bool | None) -> str:
@@ -384,14 +384,15 @@ def _named(release: Release, best: Mapping[str, Any], law: _Law) -> list[Named]:
     rows = []
     for among in sorted({*AMONG, release.candidates}):
         tried = among == release.candidates and best["ceiling"] > 0
-        every = None if law.row is None else largest_success_over_all(law.row, release.candidates, among)
+        compared = largest_success_of_pairs(law.row, law.curve, among) if law.row and law.curve else None
+        every = largest_success_over_all(law.row, release.candidates, among) if law.row and law.interval else None
         rows.append(
             Named(
                 among=among,
                 guessing=per_100(1 / among),
                 at_least=per_100(success_bound(best["loss"], among), DOWN) if tried else None,
                 at_most=None if every is None else per_100(every),
-                at_most_compared=per_100(largest_success(law.levels, law.deltas, among)) if law.levels else None,
+                at_most_compared=None if compared is None else per_100(compared),
             )
         )
     return rows

@@ -12,7 +12,7 @@ import polars as pl
 from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED, with_overall
 from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.estimation.successes import estimate, success_bound
-from epsilometer.auditing.exact_loss.risk import largest_success, largest_success_over_all
+from epsilometer.auditing.exact_loss.risk import largest_success_of_pairs, largest_success_over_all
 from epsilometer.auditing.exact_loss.rows import ALL, EQUAL
 from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.report.rows import CELL, by_equal_length, exactly, followed
@@ -243,11 +243,11 @@ def risks(curves: pl.DataFrame, exact: pl.DataFrame, texts: Mapping[str, int], t
     """
     rows, laws = [], {tuple(row[name] for name in (*CELL, "pairs")): row for row in exact.to_dicts()}
     for (dataset, mechanism, epsilon, pairs), curve in curves.sort("level").group_by([*CELL, "pairs"]):
-        levels, deltas = curve["level"].to_list(), curve["delta_high"].to_list()
-        every = texts[str(dataset)]
+        law, every = laws[dataset, mechanism, epsilon, pairs], texts[str(dataset)]
         for k in sorted({*(k for k in CANDIDATES if k < every), every}):
-            everywhere = largest_success_over_all(laws[dataset, mechanism, epsilon, pairs], trial_size, k)
-            rows.append((dataset, mechanism, epsilon, pairs, k, largest_success(levels, deltas, k), everywhere))
+            chance = largest_success_of_pairs(law, curve.select("level", "delta_high").iter_rows(), k)
+            everywhere = largest_success_over_all(law, trial_size, k)
+            rows.append((dataset, mechanism, epsilon, pairs, k, chance, everywhere))
     return pl.DataFrame(rows, schema=RISKS, orient="row").sort(*CELL, pl.col("pairs") != EQUAL, "candidates")
 
 
