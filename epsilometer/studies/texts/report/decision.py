@@ -81,9 +81,9 @@ class Answer:
         """Those of `usable` that keep more than one fixed sentence (True), no more (False), or were not measured."""
         return [cell for cell in self.usable if self.uses.get((self.dataset, *cell)) is more]
 
-    def hides(self, cells: Budgets) -> str:
-        """Return what the averages of these cells hide."""
-        return average.hidden([row for row in self.rows if (row["mechanism"], row["epsilon"]) in cells])
+    def worst(self, cells: Budgets) -> Mapping[str, Any] | None:
+        """Return the row of the one of these cells with the worst pair."""
+        return average.worst([row for row in self.rows if (row["mechanism"], row["epsilon"]) in cells])
 
 
 def section(results: TextResults) -> Section:
@@ -98,6 +98,7 @@ def section(results: TextResults) -> Section:
         heading="May it be released?",
         words=[
             limits_sentence(limits, results),
+            *[said for each in every for said in behind_averages(each)],
             *left_out(table),
             *not_tested(table),
             *[said for each in every for said in hardly_reading(each)],
@@ -142,24 +143,24 @@ def sentence(answer: Answer) -> str:
     more, no_more, unmeasured = (answer.keeping(use) for use in (True, False, None))
     if more:
         return (
-            f"Yes, by {at_budgets(more, answer.audited)}: within every limit that was tested, and keeps more than "
-            f"{FIXED}. {answer.hides(more)}{_rest(answer)}"
+            f"Yes, by {at_budgets(more, answer.audited)}: within every limit that was tested "
+            f"({average.briefly(answer.worst(more))}), and keeps more than {FIXED}.{_rest(answer)}"
         )
     if unmeasured:
         return (
-            f"Nothing is recommended. {at_budgets(unmeasured, answer.audited)}: within every limit that was tested; "
-            f"its use was not measured. {answer.hides(unmeasured)}{_rest(answer)}"
+            f"Nothing is recommended. {at_budgets(unmeasured, answer.audited)}: within every limit that was tested "
+            f"({average.briefly(answer.worst(unmeasured))}); its use was not measured.{_rest(answer)}"
         )
     if no_more:
         are = inflected(len(_names(no_more)), "is", "are")
         return (
-            f"Nothing within the limits keeps more than {FIXED}: {at_budgets(no_more, answer.audited)} {are} within. "
-            f"{answer.hides(no_more)}{_rest(answer)}"
+            f"Nothing within the limits keeps more than {FIXED}: {at_budgets(no_more, answer.audited)} {are} within "
+            f"({average.briefly(answer.worst(no_more))}).{_rest(answer)}"
         )
     if unexceeded := answer.by.get(NOT_EXCEEDED):
         return (
-            f"Not shown, though no attack exceeded the limits for {at_budgets(unexceeded, answer.audited)}. "
-            f"{answer.hides(unexceeded)}{_rest(answer)}"
+            f"Not shown, though no attack exceeded the limits for {at_budgets(unexceeded, answer.audited)} "
+            f"({average.briefly(answer.worst(unexceeded))}).{_rest(answer)}"
         )
     if unshown := answer.by.get(NOT_SHOWN):
         return f"Not yet shown within: {at_budgets(unshown, answer.audited)}.{_rest(answer)}"
@@ -176,6 +177,13 @@ def _unread(answer: Answer) -> str:
     of = len(_names(cells))
     are, read = inflected(of, "is", "are"), inflected(of, "reads", "read")
     return f"{at_budgets(cells, answer.audited)} {are} within, but hardly {read} the texts."
+
+
+def behind_averages(answer: Answer) -> list[str]:
+    """Return what the averages of the cells within hide."""
+    if not answer.usable:
+        return []
+    return [f"**Behind the average** on {answer.dataset}. {average.hidden(answer.worst(answer.usable))}"]
 
 
 def hardly_reading(answer: Answer) -> list[str]:
@@ -210,8 +218,8 @@ def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
     nowhere = [each for each in every if each.audited and not each.usable]
     if poor := [each.dataset for each in every if each.usable and not each.keeping(True) and not each.keeping(None)]:
         said.append(
-            f"Release one fixed public sentence for every text of {listed(poor)}, or nothing: no budget within the "
-            f"limits keeps more (by {MEASURE}). Try another mechanism."
+            f"Release nothing of {listed(poor)}: one fixed sentence for every text keeps as much (by {MEASURE}). Try "
+            "another mechanism."
         )
     if nowhere:
         smallest = {name for each in nowhere for name, epsilon in each.audited if epsilon is not None}

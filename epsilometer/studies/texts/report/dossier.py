@@ -211,7 +211,7 @@ def blocks(of: Dossier) -> list[Block]:
     ]
     return [
         Paragraph(" · ".join(of.source.values()), "note"),
-        Paragraph(of.answer, _KIND.get(of.decision, "open")),
+        Paragraph(of.answer, "open" if of.decision == WITHIN and not of.keeps_more else _KIND.get(of.decision, "open")),
         Paragraph(of.not_legal, "note"),
         Heading("What was audited, and how"),
         Paragraph(_how(of)),
@@ -357,7 +357,7 @@ def answer(release: Release, whole: Mapping[str, Any], keeps: bool | None) -> st
         }
         return (
             f"Within the stated limits: {what} keeps every limit that was tested, against every adversary who sees one "
-            f"rewrite and compares texts; linking with other data was not tested. {average.hidden([whole])} "
+            f"rewrite and compares texts; linking with other data was not tested. {average.hidden(whole)} "
             f"{worth[keeps]}"
         )
     if whole["decision"] == BEYOND:
@@ -365,7 +365,7 @@ def answer(release: Release, whole: Mapping[str, Any], keeps: bool | None) -> st
     if whole["decision"] == NOT_EXCEEDED:
         return (
             f"No attack of ours exceeded the stated limits: {what} is a black box, of which nothing shows that another "
-            f"attack would not. {average.hidden([whole])}"
+            f"attack would not. {average.hidden(whole)}"
         )
     settles = f" It would be settled by {whole['settles']}." if whole["settles"] else ""
     return f"Not shown: of {what} it is open whether it keeps the stated limits ({whole['why']}).{settles}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from epsilometer.report.wording import at_budgets, budget
 from epsilometer.studies.texts.report import dossier
 from epsilometer.studies.texts.report.decision import (
     answers,
+    behind_averages,
     chosen,
     hardly_reading,
     in_a_cell,
@@ -282,8 +284,12 @@ def test_what_an_average_hides_stands_beside_within() -> None:
     )
     keeps = {("letters", "cust", epsilon): True for epsilon in (2.0,)}
     (each,) = answers(table, {}, keeps)
-    assert "The worst pair compared loses 12.00 nats" in sentence(each)
-    assert "3 of 412 texts lose more than 4 nats to a text compared with them (300 of 2,000 pairs" in sentence(each)
+    assert "(worst pair 12.00, above 4 nats 3 of 412 texts)" in sentence(each)
+    (behind,) = behind_averages(replace(each, by={WITHIN: [("cust", 2.0)]}))
+    assert "The worst pair compared loses 12.00 nats" in behind
+    assert "3 of 412 texts lose more than 4 nats to a text compared with them (300 of 2,000 pairs" in behind
+    assert "The average alone was bounded." in behind_averages(each)[0], "of one of both nothing else is known"
+    assert len(sentence(each).split()) <= 40, "the first screen has room for it"
     (matrix,) = matrices(table)
     assert "worst pair 12.00, above 4 nats 3 of 412 texts" in matrix.rows[0]["budget 2"]
     assert "the average alone was bounded" in matrix.rows[0]["budget 1"]
