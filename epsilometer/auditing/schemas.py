@@ -232,19 +232,22 @@ EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a b
     "epsilon": pl.Float64,
     "pairs": pl.String,  # "all", or "equal length": those of equally many words
     "compared": pl.Int64,  # pairs in this group
+    "there": pl.Int64,  # pairs of all audited texts that belong to this group, compared or not
+    "texts": pl.Int64,  # distinct texts among the compared pairs
     "share": pl.Float64,  # of all compared pairs
     "sees": pl.String,  # what the law describes: text, units, latents, provider
     "released": pl.Boolean,  # whether the mechanism gives that out; else the losses bound those of the text
     "average": pl.Float64,  # guess loss of the mean error over the pairs, each as likely as trials draw it
     "average_low": pl.Float64,  # of the pairs compared
     "average_high": pl.Float64,
-    "all_low": pl.Float64,  # of all pairs that trials can draw: those two, or a 99 % interval where some were drawn
-    "all_high": pl.Float64,
+    "all_low": pl.Float64,  # of all pairs that trials can draw: those two, or a 99 % interval where some were drawn;
+    "all_high": pl.Float64,  # at most relative_epsilon where that is of all pairs
     "median": pl.Float64,  # of the guess losses of pairs, as are the next two
     "q95": pl.Float64,
     "worst": pl.Float64,
     "worst_x": pl.Int64,  # numbers of audited texts
     "worst_other": pl.Int64,
+    "above_4": pl.Int64,  # texts whose guess loss to at least one compared text may exceed 4 nats
     "relative_epsilon": pl.Float64,  # the largest pure loss
     "relative_method": pl.String,  # "all pairs" of the audited texts, or "lower bound"
     "witness_x": pl.Int64,
@@ -257,8 +260,7 @@ EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a b
     "delta_at_4_low": pl.Float64,  # delta at 4 nats, the mean over pairs and directions: the tail beside the average
     "delta_at_4": pl.Float64,  # its upper end
     "all_delta_at_4_low": pl.Float64,  # the same over all pairs that trials can draw, as all_low and all_high;
-    "all_delta_at_4": pl.Float64,  # null for more than two candidates
-    "claimed_any": pl.Float64,  # the epsilon that is claimed between any two texts; null without such a claim
+    "all_delta_at_4": pl.Float64,  # null for more than two candidates, unless all pairs have a relative_epsilon
     "verdict": pl.String,
     "method": pl.String,  # "exact", "importance", or "at least"; where pairs were drawn, "exact, N of M pairs"
     "error": pl.Float64,  # half of the width of average_low to average_high
@@ -285,15 +287,21 @@ DECISIONS: Schema = {  # whether a cell stays within stated limits (`decisions.d
     "epsilon": pl.Float64,
     "control": pl.Boolean,
     "limit": pl.String,  # "loss", "delta_at_4", "identifiers: KIND", "attribute: LABEL"; "all" of them together
-    "allowed": pl.Float64,  # null of all, and of a limit that does not apply
+    "allowed": pl.Float64,  # null of all, and of a limit that does not apply or was not tested
     "low": pl.Float64,  # between what the loss or share lies; null where nothing is known of that end
-    "low_by": pl.String,  # "attacks", "law", "claim", "count"
+    "low_by": pl.String,  # "attacks", "law", "law of latents", "count", "all releases"
     "high": pl.Float64,
     "high_by": pl.String,
     "decision": pl.String,
-    "why": pl.String,  # of a limit: what keeps it from being decided; of all: the limits that decide
+    "why": pl.String,  # of a limit: what is open or contradictory; of all: the limits that decide
     "needed": pl.Int64,  # how many of what `settles` names; null where that is no number, or nobody knows
     "settles": pl.String,  # what would settle it; null where it is settled
+    "worst_pair": pl.Float64,  # of all, as are the rest: the largest guess loss of a compared pair; null without a law
+    "texts_above_4": pl.Int64,  # texts whose guess loss to at least one compared text exceeds 4 nats
+    "texts_compared": pl.Int64,
+    "pairs_compared": pl.Int64,
+    "pairs_there": pl.Int64,  # of all audited texts
+    "largest": pl.Float64,  # the largest loss of any output; null unless all pairs were compared
 }
 
 EXACT_CURVES: Schema = {  # delta(level), for levels in nats

@@ -137,14 +137,15 @@ def confidence(alpha: float, sides: int = 1) -> str:
     return f"{100 * (1 - sides * alpha / 2):g} %"
 
 
-def at_most(chance: float) -> str:
-    """An upper bound of a chance in plain words, never rounded down: `14 of 20 times`, `1 in 650`, `every time`."""
-    if chance < 0.05:
-        return f"1 in {rounded(1 / chance, 0, DOWN):,.0f}"
-    for whole in (20, 100, 1000):
-        if (count := rounded(whole * chance, 0, UP)) < whole:
-            return f"{count:.0f} of {whole:,} times"
-    return "every time"
+def per_100(chance: float, way: str = UP) -> float:
+    """Return how many of 100 guesses a chance is: one decimal, and two significant digits below 1."""
+    guesses = 100 * chance
+    return rounded(guesses, 1 if guesses >= 1 or not guesses else 1 - math.floor(math.log10(guesses)), way)
+
+
+def of_100(chance: float, way: str = UP) -> str:
+    """Return a chance in words: `73.2 of 100`, `0.067 of 100`. An upper bound is rounded UP."""
+    return f"{per_100(chance, way):g} of 100"
 
 
 def inflected(number: float, singular: str, plural: str) -> str:

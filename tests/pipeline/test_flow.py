@@ -36,7 +36,6 @@ from prefect.states import Completed, State
 
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows import output
 from epsilometer.pipeline.flows.output import environment, show
 from epsilometer.pipeline.flows.reproduce import reproduce
@@ -277,19 +276,3 @@ def test_a_dvc_yaml_that_disappears_is_one_message() -> None:
     reproduced = reproduce("first", return_state=True)
     assert reproduced.is_failed()
     assert str(reproduced.message) == "first: 'first' does not exist as an output or a stage name in 'dvc.yaml'"
-
-
-def test_a_server_that_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prefect's own error holds what the server wrote."""
-    from prefect.server.api.server import SubprocessASGIServer
-
-    from epsilometer.pipeline.flows import audit
-
-    def late(self: object, timeout: int | None = None) -> None:
-        raise RuntimeError("Timed out\nstdout: a page of it")
-
-    monkeypatch.setattr(SubprocessASGIServer, "start", late)
-    with pytest.raises(UserError, match="did not start within") as error:
-        audit._start_server()
-    assert "\n" not in str(error.value)
-    assert "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS" in str(error.value)

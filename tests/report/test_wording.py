@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from epsilometer.core.rounding import DOWN
 from epsilometer.report.agreement import interval
 from epsilometer.report.wording import (
     at_budgets,
-    at_most,
     bounded,
     budget,
     inflected,
@@ -19,6 +19,8 @@ from epsilometer.report.wording import (
     loss_interval,
     mean_interval,
     nats,
+    of_100,
+    per_100,
     proved,
 )
 
@@ -53,10 +55,18 @@ def test_a_loss_that_no_guesses_could_have_proved_is_not_testable() -> None:
 
 @pytest.mark.parametrize(
     ("chance", "words"),
-    [(0.7311, "15 of 20 times"), (0.95, "19 of 20 times"), (0.951, "96 of 100 times"), (0.0499, "1 in 20")],
+    [
+        (0.7311, "73.2 of 100"),
+        (0.95, "95 of 100"),
+        (1 / 1500, "0.067 of 100"),
+        (0.5, "50 of 100"),
+        (1.0, "100 of 100"),
+        (0.001, "0.1 of 100"),
+    ],
 )
-def test_a_chance_at_most_is_never_rounded_down(chance: float, words: str) -> None:
-    assert at_most(chance) == words
+def test_a_chance_is_of_100_guesses_and_an_upper_bound_is_never_rounded_down(chance: float, words: str) -> None:
+    assert of_100(chance) == words
+    assert per_100(chance, DOWN) <= 100 * chance + 1e-9 <= per_100(chance) + 2e-9
 
 
 def test_lists_are_cut_and_budgets_gathered() -> None:

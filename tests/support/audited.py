@@ -15,7 +15,6 @@ from epsilometer.auditing.claims.verdicts import (
     NOT_REFUTED,
     NOT_TESTABLE,
     VIOLATED,
-    overall,
     p_value,
     trials_needed,
 )
@@ -310,10 +309,9 @@ def audit(
 
 def decided(held: dict[str, Any]) -> pl.DataFrame:
     """The decisions on an audit with these tables, as stage `decide` makes them."""
-    estimates, claims, exact, leaked = (held[TABLES[name][0]] for name in ("estimates", "claims", "exact", "leakage"))
+    estimates, exact, leaked = (held[TABLES[name][0]] for name in ("estimates", "exact", "leakage"))
     none = pl.DataFrame(schema=dict(ATTRIBUTE_LOSSES))
-    verdicts = overall(estimates, claims, exact)
-    return decide(Limits(), Tables(estimates, exact, verdicts, leaked=leaked, attribute_losses=none), {}, 0.01)
+    return decide(Limits(), Tables(estimates, exact, leaked=leaked, attribute_losses=none), {}, 0.01)
 
 
 def build_page(results: TextResults, page: Path, figures: Path) -> None:

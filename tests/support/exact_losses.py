@@ -30,7 +30,7 @@ def losses(averages: Mapping[Cell, float], latents: Sequence[str] = (), verdict:
             rows.append(
                 {
                     "dataset": dataset, "mechanism": mechanism, "epsilon": epsilon, "pairs": pairs,
-                    "compared": round(1000 * share), "share": share,
+                    "compared": round(1000 * share), "there": 8000, "texts": 200, "above_4": 3, "share": share,
                     "sees": "latents" if inside else "text", "released": not inside,
                     "average": of_pairs, "average_low": of_pairs - 0.01, "average_high": of_pairs + 0.01,
                     "all_low": of_pairs - 0.01, "all_high": of_pairs + 0.01,

@@ -84,6 +84,7 @@ class _Checks:
         yield "a claim for parts of a text says how far texts are apart", self._granularity
         if isinstance(self.mechanism, HasDistance):
             yield "distance is symmetric, at least 0, and 0 between equal texts", self._distance
+            yield "distance does not scale a claim between any two texts", self._any_texts
         if isinstance(self.mechanism, HasLaws):
             yield "laws are probabilities that sum to one", self._normalised
             yield "rewrite draws from laws", self._by_laws
@@ -259,6 +260,23 @@ class _Checks:
         if (there[pairs[:, 0] == pairs[:, 1]] > 1e-9).any():
             return "it is above 0 between a text and itself"
         return None
+
+    def _any_texts(self) -> str | None:
+        """A claim that states no metric means the same epsilon for every two texts, however far `distance` says."""
+        assert isinstance(self.mechanism, HasDistance)
+        claim = self.mechanism.guarantee(self.epsilon)
+        if claim is None or not claim.of_any_texts:
+            return None
+        texts = self._read
+        pairs = np.array([(i, j) for i in range(len(texts)) for j in range(i) if texts[i] != texts[j]])
+        apart = np.asarray(self.mechanism.distance(texts, pairs, self.epsilon), np.float64)
+        scaled = apart[(apart != 0) & (apart != 1)]
+        if not len(scaled):
+            return None
+        return (
+            f"guarantee claims the same epsilon between any two texts, and distance multiplies it by {scaled.max():g} "
+            "for some of them; return 1 for different texts, or name the distance as `metric` of the Guarantee"
+        )
 
     def _normalised(self) -> str | None:
         assert isinstance(self.mechanism, HasLaws)

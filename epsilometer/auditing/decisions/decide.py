@@ -1,12 +1,12 @@
 """May a mechanism be used at a budget? What an audit shows, against stated limits, in one of four words.
 
-- *within*: every limit that applies is kept, by upper ends of the thing itself (`evidence`).
+- *within*: every limit that applies is kept, by upper bounds that hold for every adversary (`evidence`).
 - *beyond*: a lower end exceeds a limit.
 - *no attack of ours exceeded it*: of a black box, whose attacks stay below; never within.
 - *not shown*: anything else; `why` and `settles` say what is open, and what would settle it.
 
-**How often within is wrong.** Let each upper end fail with probability at most alpha / 2; those by laws and claims that
-need no draws never do. Budgets are gone through from the smallest, and the first that is not within ends it: no larger
+**How often within is wrong.** Let each upper end fail with probability at most alpha / 2; those by laws over every pair
+never do. Budgets are gone through from the smallest, and the first that is not within ends it: no larger
 one is called within, whatever its figures say. Of all budgets of a mechanism on a data set, then, any that is beyond a
 limit is called within with probability at most alpha / 2: let b be the first that is beyond, and l a limit that it is
 beyond. To err at any budget, b must be called within, for which the upper end of l at b must fail (a fixed sequence of
@@ -20,54 +20,89 @@ has two at most at each budget: by attacks, and by a law at half of its alpha.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
 from epsilometer.auditing.decisions.evidence import LimitEvidence, Tables, cells, evidence
 from epsilometer.auditing.decisions.limits import ATTRIBUTE, IDENTIFIERS, Limits
+from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS
 from epsilometer.auditing.schemas import DECISIONS
 
 WITHIN, BEYOND = "within", "beyond"
 NOT_EXCEEDED, NOT_SHOWN = "no attack of ours exceeded it", "not shown"
-DOES_NOT_APPLY = "does not apply"
+DOES_NOT_APPLY, NOT_TESTED = "does not apply", "not tested"
 ALL = "all"
 _LARGER = "a smaller budget is not within"
 _AS_MUCH = "the smaller budgets"
 _WHY_NOT = {
     IDENTIFIERS: "none is recorded in the audited texts, and none has a pattern; names were not looked for",
-    ATTRIBUTE: "no attribute is named",
+    ATTRIBUTE: "the data set has no labels",
 }
 
 
-def decide(limits: Limits, tables: Tables, attributes: Mapping[str, Sequence[str]], alpha: float) -> pl.DataFrame:
-    """The decision on every cell (schema `DECISIONS`): a row a limit, and the row `all`.
+def decide(
+    limits: Limits,
+    tables: Tables,
+    attributes: Mapping[str, Sequence[str]],
+    alpha: float,
+    labels: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> pl.DataFrame:
+    """Return the decision on every cell (schema `DECISIONS`): a row per limit, and the row `all`.
 
-    attributes: by data set, the labels to hide. alpha: of the audit's intervals.
+    attributes: by data set, the labels to hide. alpha: of the audit's intervals. labels: by data set, all labels; those
+    that are not to be hidden are named as not tested.
     """
     rows, ended = [], set()
     for named, cell in cells(tables, alpha):
-        each = [*evidence(cell, limits, attributes.get(named["dataset"], ()))]
+        hidden = attributes.get(named["dataset"], ())
+        each = [*evidence(cell, limits, hidden)]
         family = (named["dataset"], named["mechanism"])
-        of_cell = decision(each, smaller_are_within=family not in ended)
+        others = [label for label in labels.get(named["dataset"], ()) if label not in hidden]
+        of_cell = decision(each, smaller_are_within=family not in ended, untested=others)
+        of_cell[-1] |= worst(cell.followed)
         if of_cell[-1]["decision"] != WITHIN:
             ended.add(family)
         rows += [named | row for row in of_cell]
     return pl.DataFrame(rows, schema=dict(DECISIONS))
 
 
-def decision(every: Sequence[LimitEvidence], smaller_are_within: bool = True) -> list[dict[str, Any]]:
-    """The rows of `DECISIONS` of one cell, without its name: of each limit, and `all` as the last.
+def decision(
+    every: Sequence[LimitEvidence], smaller_are_within: bool = True, untested: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Return the rows of `DECISIONS` of one cell, without its name: of each limit, and `all` as the last.
 
-    smaller_are_within: whether the mechanism is within at all smaller budgets.
+    smaller_are_within: whether the mechanism is within at all smaller budgets. untested: labels that exist and are not
+    among the attributes to hide.
     """
     rows = [_row(each) for each in every]
+    if untested:
+        rows.append({"limit": ATTRIBUTE, "decision": NOT_TESTED, "why": ", ".join(map(_spelled, untested))})
     rows += [
         {"limit": kind, "decision": DOES_NOT_APPLY, "why": why}
         for kind, why in _WHY_NOT.items()
-        if not any(each.limit.startswith(kind) for each in every)
+        if not any(row["limit"].startswith(kind) for row in rows)
     ]
     return [*rows, _of_all(rows, smaller_are_within)]
+
+
+def worst(law: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the columns of the row `all` that an average hides: the worst pair, and texts that are given away."""
+    if law is None:
+        return {}
+    return {
+        "worst_pair": law["worst"],
+        "texts_above_4": law["above_4"],
+        "texts_compared": law["texts"],
+        "pairs_compared": law["compared"],
+        "pairs_there": law["there"],
+        "largest": law["relative_epsilon"] if law["relative_method"] == ALL_PAIRS else None,
+    }
+
+
+def _spelled(label: str) -> str:
+    return label.replace("_", " ")
 
 
 def _row(each: LimitEvidence) -> dict[str, Any]:
@@ -79,7 +114,7 @@ def _row(each: LimitEvidence) -> dict[str, Any]:
         **_end("low", each.low),
         **_end("high", each.high),
         "decision": word,
-        "why": None if settled else each.why,
+        "why": each.contradicted or (None if settled else each.why),
         "needed": None if settled else each.needed,
         "settles": None if settled else each.settles,
     }

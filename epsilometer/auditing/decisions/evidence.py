@@ -1,41 +1,53 @@
-"""What is known of each limit of a cell: between what its loss or share lies, and by what. Losses are in nats.
+"""Bounds on each limited figure of a cell, and where they come from. Losses are in nats.
 
-An upper end is that of the thing itself, never of what one adversary reached: by the law of what is released, or of the
-latents that it is made from, over all pairs of texts that trials can draw; by a claim for any two texts that the law
-was checked against; or of a share that is counted where its identifiers are recorded, or whose identifiers stand in
-nothing that the mechanism can release (`worth.releases`). A law that the rewrites do not
-follow gives none, and neither does a mechanism without a law: that is a black box.
+An upper bound holds for every adversary. It comes from the law of what is released, or of the latents behind it, over
+all pairs of texts that trials can draw; or from a count of recorded identifiers, in the rewrites or in everything that
+the mechanism can release (`worth.releases`). A law that the rewrites depart from gives none. A mechanism without a law
+is a black box and has none.
+
+A claim gives no upper bound: "not refuted" speaks of the compared pairs alone, and a mean over all pairs may exceed the
+claim by the share of the others. Where the law's pure loss was computed for every pair, its maximum bounds every
+average, with certainty and whatever is claimed (`exact_loss.rows.enumerated`). Elsewhere the law's 99 % interval over
+drawn pairs decides: its upper end fails with probability .005 at most. One upper bound per limit is a sample's, so
+nothing is split.
+
+Two bounds of one law never cross; if they do, the law is wrong, and an error is raised. A lower bound of an attack
+above an upper bound of a law is a contradiction: it is reported, and the upper bound is dropped.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
 from epsilometer.auditing.decisions.limits import ATTRIBUTE, DELTA, IDENTIFIERS, LOSS, Limits
 from epsilometer.auditing.estimation.betting import fewest_alike
 from epsilometer.auditing.estimation.successes import below_chance, clopper_pearson, loss_at, success_bound
-from epsilometer.auditing.estimation.tail import TAIL, fewest_trials, fewest_without
-from epsilometer.auditing.exact_loss.rows import ALL, ALPHA
+from epsilometer.auditing.estimation.tail import fewest_trials, fewest_without
+from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS
+from epsilometer.auditing.exact_loss.rows import ALL, ALPHA, largest_tail
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.worth import leakage
 from epsilometer.auditing.worth.releases import STANDING
+from epsilometer.core.errors import LawError
 
-ATTACKS, LAW, LATENTS, CLAIM, COUNT = "attacks", "law", "law of latents", "claim", "count"
+ATTACKS, LAW, LATENTS, COUNT = "attacks", "law", "law of latents", "count"
 RELEASES = "all releases"
 NO_LAW = "no law of what is released is known"
 NARROW = f"intervals over all pairs of texts are at {1 - ALPHA:.0%}, and audit.alpha is smaller"
 DEPARTED = "the rewrites do not follow the stated law"
+FOLLOWED = "a law that the rewrites follow, or rewrites that follow it"
 TURNED: dict[str, Any] = {
     "why": "an attack is right less often than by chance: it tells the candidates apart and names the wrong one",
     "settles": "that attack with its score inverted",
 }
+End = tuple[float, str]  # a bound, and its source
 _CELL = ["dataset", "mechanism", "epsilon"]
 _MOST = 10_000_000  # of anything that is counted; nobody runs more
 _SAME = 1e-9  # by how much the floating-point numbers of one figure differ
@@ -47,7 +59,8 @@ class LimitEvidence:
 
     low, high: between what it lies, and what says so; None where nothing is known. shown: of a black box, whether its
     trials show that the strongest attack, or the surest guesses, do not exceed the limit. why, needed, settles: as in
-    the schema `DECISIONS`.
+    the schema `DECISIONS`. contradicted: which upper bound was dropped, because a lower bound of other evidence is
+    above it.
     """
 
     limit: str
@@ -58,6 +71,7 @@ class LimitEvidence:
     why: str | None = None
     needed: int | None = None
     settles: str | None = None
+    contradicted: str | None = None
 
     @property
     def exceeds(self) -> bool:
@@ -69,6 +83,34 @@ class LimitEvidence:
         """Whether the upper end is at most the limit."""
         return self.high is not None and self.high[0] <= self.allowed + _SAME
 
+    @property
+    def decided(self) -> bool:
+        """True if nothing else about this limit needs to be looked at."""
+        return self.exceeds or self.stays or self.contradicted is not None
+
+    @classmethod
+    def between(cls, limit: str, allowed: float, lows: Sequence[End], highs: Sequence[End]) -> LimitEvidence:
+        """Combine bounds: the largest lower one, and the smallest upper one that no other evidence contradicts.
+
+        Raises LawError where a lower and an upper bound of the same source cross.
+        """
+        lows, highs = sorted(lows), sorted(highs)
+        for (value, by), (end, of) in product(lows, highs):
+            if by == of and _above(value, end):
+                raise LawError(
+                    f"{limit} is at least {value:.6g} and at most {end:.6g}, both by {by}; check that the mechanism's "
+                    "laws and claim are right, and else report this"
+                )
+        low = lows[-1] if lows else None
+        crossed = [high for high in highs if low is not None and _above(low[0], high[0])]
+        if low is None or not crossed:
+            return cls(limit, allowed, low, highs[0] if highs else None)
+        (value, by), (end, of) = low, crossed[0]
+        why = f"a contradiction: at least {value:.4g} by {by}, at most {end:.4g} by {of}, which is dropped"
+        others = [high for high in highs if high not in crossed]
+        settles = FOLLOWED if of in (LAW, LATENTS) else None
+        return cls(limit, allowed, low, next(iter(others), None), settles=settles, contradicted=why)
+
 
 @dataclass(frozen=True)
 class AuditedCell:
@@ -76,7 +118,7 @@ class AuditedCell:
 
     best: of `ESTIMATES`, the strongest attack on what is released; attacks: how many were tried. law: of `EXACT`, over
     all pairs. departs: whether rewrites depart from it. turned: whether an attack is right less often than by chance,
-    so that attacks show nothing to be kept. broken: whether the claim is violated. leaked: of `LEAKAGE`.
+    so that attacks show nothing to be kept. leaked: of `LEAKAGE`.
     standing: of `worth.releases.STANDING`, by kind. attributes: of `ATTRIBUTE_LOSSES`, by label.
     """
 
@@ -84,7 +126,6 @@ class AuditedCell:
     law: Mapping[str, Any] | None
     departs: bool
     turned: bool
-    broken: bool
     leaked: Sequence[Mapping[str, Any]]
     standing: Mapping[str, Mapping[str, Any]]
     attributes: Mapping[str, Mapping[str, Any]]
@@ -92,8 +133,23 @@ class AuditedCell:
 
     @property
     def lawful(self) -> Mapping[str, Any] | None:
-        """The law where its rewrites follow it, and its intervals err no more often than the audit allows."""
-        return None if self.departs or self.alpha < ALPHA else self.law
+        """The law where its rewrites follow it, and its bounds err no more often than the audit allows.
+
+        Bounds by the pure loss of every pair never err.
+        """
+        law = self.followed
+        if law is None or self.alpha >= ALPHA:
+            return law
+        if law["relative_method"] != ALL_PAIRS:
+            return None
+        largest = law["relative_epsilon"]
+        highs = {"all_high": largest, "all_delta_at_4": largest_tail(largest)}
+        return {**law, "all_low": None, "all_delta_at_4_low": None, **highs}
+
+    @property
+    def followed(self) -> Mapping[str, Any] | None:
+        """The law where its rewrites follow it."""
+        return None if self.departs else self.law
 
     @property
     def no_law(self) -> dict[str, Any]:
@@ -101,26 +157,19 @@ class AuditedCell:
         if self.law is not None and not self.departs:
             return {"why": NARROW, "settles": f"an audit.alpha of at least {ALPHA:g}"}
         if self.law is not None:
-            return {"why": DEPARTED, "settles": "a law that the rewrites follow, or rewrites that follow it"}
+            return {"why": DEPARTED, "settles": FOLLOWED}
         return {"why": NO_LAW, "settles": "a law of what is released"}
-
-    def claimed(self) -> tuple[float, float] | None:
-        """The epsilon and the delta that hold between any two texts, by a claim that the law was checked against."""
-        law = None if self.departs else self.law
-        if law is None or self.broken or law["verdict"] != NOT_REFUTED or law["claimed_any"] is None:
-            return None
-        return law["claimed_any"], law["claimed_delta"]
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What an audit measured: schemas `ESTIMATES`, `EXACT`, `LEAKAGE`, `ATTRIBUTE_LOSSES` and `STANDING`; verdicts: on
-    its claims (`claims.verdicts.overall`). What was not measured has no rows.
+    """The tables of an audit: schemas `ESTIMATES`, `EXACT`, `LEAKAGE`, `ATTRIBUTE_LOSSES` and `STANDING`.
+
+    What was not measured has no rows.
     """
 
     estimates: pl.DataFrame
     exact: pl.DataFrame
-    verdicts: pl.DataFrame
     leaked: pl.DataFrame
     attribute_losses: pl.DataFrame
     standing: pl.DataFrame = field(default_factory=partial(pl.DataFrame, schema=dict(STANDING)))
@@ -128,7 +177,6 @@ class Tables:
 
 def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], AuditedCell]]:
     """Yield what names each cell (data set, mechanism, epsilon, control), and its rows."""
-    broken = set(tables.verdicts.filter(verdict=VIOLATED).select("mechanism", "epsilon").iter_rows())
     departed = set(tables.estimates.filter("departs").select(_CELL).iter_rows())
     turned = {
         tuple(row[name] for name in _CELL)
@@ -146,7 +194,6 @@ def cells(tables: Tables, alpha: float) -> Iterator[tuple[dict[str, Any], Audite
                 law=next(iter(law.get(key, [])), None),
                 departs=key in departed,
                 turned=key in turned,
-                broken=key[1:] in broken,
                 leaked=shares.get(key, []),
                 standing={row["kind"]: row for row in tables.standing.filter(**_family(best)).to_dicts()},
                 attributes={row["attribute"]: row for row in classes.get(key, [])},
@@ -165,17 +212,14 @@ def evidence(cell: AuditedCell, limits: Limits, attributes: Iterable[str]) -> It
 
 def of_loss(cell: AuditedCell, allowed: float) -> LimitEvidence:
     """The average loss of guessing the source among the candidates of a trial."""
-    best, law, ends = cell.best, cell.lawful, []
-    lows = [(best["loss"], ATTACKS)] if best["ceiling"] > 0 else []
-    if law is not None and law["all_high"] is not None:
-        ends.append((law["all_high"], _by(law)))
-        lows += [(law["all_low"], LAW)] if law["released"] else []
-    if (claim := cell.claimed()) is not None:
-        ends.append((loss_at(success_bound(claim[0], best["candidates"], claim[1]), best["candidates"]), CLAIM))
-    between = partial(LimitEvidence, LOSS, allowed, max(lows, default=None), min(ends, default=None))
-    if (both := between()).exceeds or both.stays:
+    best, law = cell.best, cell.lawful
+    lows, highs = _ends(law, "all_low", "all_high")
+    lows += [(best["loss"], ATTACKS)] if best["ceiling"] > 0 else []
+    both = LimitEvidence.between(LOSS, allowed, lows, highs)
+    if both.decided:
         return both
-    if law is not None:
+    between = partial(replace, both)
+    if law is not None and cell.alpha >= ALPHA:
         return between(**_pairs(law, allowed))
     if best["ceiling"] <= allowed:
         why = f"an adversary who is always right would show {best['ceiling']:.2f} nats"
@@ -190,18 +234,14 @@ def of_loss(cell: AuditedCell, allowed: float) -> LimitEvidence:
 
 def of_tail(cell: AuditedCell, allowed: float) -> LimitEvidence:
     """Delta at 4 nats, the mean over pairs of texts: what few outputs give away, which an average hides."""
-    best, law, ends = cell.best, cell.lawful, []
-    lows = [] if best["delta_at_4_low"] is None else [(best["delta_at_4_low"], ATTACKS)]
-    if law is not None and law["all_delta_at_4"] is not None:
-        ends.append((law["all_delta_at_4"], _by(law)))
-        lows += [(law["all_delta_at_4_low"], LAW)] if law["released"] else []
-    if (claim := cell.claimed()) is not None:
-        ends.append((_claimed_tail(*claim), CLAIM))
-    low, high = max(lows, default=None), min(ends, default=None)
-    both = LimitEvidence(DELTA, allowed, low, high)
-    if both.exceeds or both.stays:
+    best, law = cell.best, cell.lawful
+    lows, highs = _ends(law, "all_delta_at_4_low", "all_delta_at_4")
+    lows += [] if best["delta_at_4_low"] is None else [(best["delta_at_4_low"], ATTACKS)]
+    both = LimitEvidence.between(DELTA, allowed, lows, highs)
+    if both.decided:
         return both
-    if law is not None:
+    low, high = both.low, both.high
+    if law is not None and cell.alpha >= ALPHA:
         mean, end = law["delta_at_4"] or 0.0, 1.0 if high is None else high[0]
         needed = _more_pairs(law, 1 - mean, 1 - end, 1 - allowed)
         return LimitEvidence(DELTA, allowed, low, high, why=_OPEN, needed=needed, settles=_PAIRS)
@@ -221,28 +261,28 @@ def of_kind(
     row: Mapping[str, Any], allowed: float, alpha: float, standing: Mapping[str, Any] | None = None
 ) -> LimitEvidence:
     """The share of the identifiers of a kind that survive. row: of `LEAKAGE`; standing: of `STANDING`, if any."""
-    limit, low, high = f"{IDENTIFIERS}: {row['kind']}", (row["low"], COUNT), (row["high"], COUNT)
+    limit, low, highs = f"{IDENTIFIERS}: {row['kind']}", (row["low"], COUNT), [(row["high"], COUNT)]
     if standing is not None and standing["recorded"] == standing["identifiers"]:
-        high = min(high, (standing["standing"] / standing["identifiers"], RELEASES))
+        highs.append((standing["standing"] / standing["identifiers"], RELEASES))
     if row["recorded"] < row["identifiers"]:  # by patterns: a masker that has the same ones leaves none of them
         why = "they were found by patterns, and not recorded"
         return LimitEvidence(limit, allowed, low, why=why, settles="texts with recorded ones")
-    both = LimitEvidence(limit, allowed, low, high)
-    if both.exceeds or both.stays:
+    both = LimitEvidence.between(limit, allowed, [low], highs)
+    if both.decided:
         return both
     share, needed = row["share"], None
     if share < allowed:
         needed = _first(lambda n: clopper_pearson(math.ceil(share * n), n, alpha)[1] <= allowed)
-    return LimitEvidence(limit, allowed, low, high, why=_OPEN, needed=needed, settles="texts with such identifiers")
+    return replace(both, why=_OPEN, needed=needed, settles="texts with such identifiers")
 
 
 def of_attribute(cell: AuditedCell, label: str, allowed: float) -> LimitEvidence:
     """The loss of an attribute, which a law bounds from above alone: attackers decide nothing here."""
-    limit, ends, row = f"{ATTRIBUTE}: {label}", [], cell.attributes.get(label)
-    if cell.lawful is not None and row is not None:
-        ends.append((row["upper"], _by(cell.lawful)))
-    if (claim := cell.claimed()) is not None:
-        ends.append((loss_at(success_bound(claim[0], 2, claim[1]), 2), CLAIM))
+    limit, ends, row, law = f"{ATTRIBUTE}: {label}", [], cell.attributes.get(label), cell.lawful
+    if law is not None and row is not None and cell.alpha >= ALPHA:
+        ends.append((row["upper"], _by(law)))
+    if law is not None and law["relative_method"] == ALL_PAIRS:
+        ends.append((law["relative_epsilon"], _by(law)))
     both = LimitEvidence(limit, allowed, high=min(ends, default=None))
     if both.stays:
         return both
@@ -277,6 +317,17 @@ def _more_pairs(law: Mapping[str, Any], mean: float, end: float, limit: float) -
     return _counted(max(at_least, law["compared"] * ((mean - end) / (mean - limit)) ** 2))
 
 
+def _ends(law: Mapping[str, Any] | None, low: str, high: str) -> tuple[list[End], list[End]]:
+    """The lower and upper bounds of two columns of a law. That of latents bounds the text from above alone."""
+    lows = [] if law is None or law[low] is None or not law["released"] else [(law[low], LAW)]
+    return lows, [] if law is None or law[high] is None else [(law[high], _by(law))]
+
+
+def _above(value: float, end: float) -> bool:
+    """Compare a lower with an upper bound, up to floating point."""
+    return value > end + _SAME * max(1.0, abs(end))
+
+
 def _by(law: Mapping[str, Any]) -> str:
     return LAW if law["released"] else LATENTS
 
@@ -296,12 +347,6 @@ def _trials(best: Mapping[str, Any], allowed: float, rate: float) -> dict[str, A
         return loss_at(low, k) > allowed or loss_at(high, k) <= allowed
 
     return {"needed": None if rate == bound else _first(apart), "settles": _TRIALS}
-
-
-def _claimed_tail(epsilon: float, delta: float) -> float:
-    """The most that a claim of (epsilon, delta) leaves of delta at 4 nats: randomised response's, beside delta."""
-    pure = 0.0 if epsilon <= TAIL else (1 - math.exp(TAIL - epsilon)) / (1 + math.exp(-epsilon))
-    return delta + (1 - delta) * pure
 
 
 def _first(enough: Callable[[int], bool]) -> int | None:

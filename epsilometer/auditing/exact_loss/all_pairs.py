@@ -31,6 +31,7 @@ from epsilometer.text.words import words
 
 Array = NDArray[np.float64]
 _ENTRIES = 1e11  # pairs of laws times outputs to compare at most: a minute or two per budget
+_QUICK = 2e8  # the same for tenths of a second
 _LONGEST = 2000  # units of the longest texts whose laws are compared where there are too many to compare them all
 _CELLS = 1 << 22  # look-ups in memory at a time
 
@@ -84,6 +85,12 @@ def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[floa
         every, equal = (_with_witness(mechanism, laws, epsilon, bound) for bound in (every, equal))
         witnessed.append((every, equal))
     return witnessed
+
+
+def is_quick(mechanism: Mechanism, texts: Sequence[str]) -> bool:
+    """Return true if the laws of all pairs of texts can be compared in tenths of a second per budget."""
+    laws = cast(HasLaws, mechanism).laws(texts)
+    return len(np.unique(laws.rows.values)) ** 2 * laws.outputs <= _QUICK
 
 
 def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:

@@ -26,7 +26,7 @@ class Effort:
 
     width:     the rounding error to allow in a guess loss, in nats each way.
     all_pairs: whether the relative epsilon is over all pairs of texts, where these can be compared, instead of only
-               over the requested pairs.
+               over the requested pairs. Where that takes tenths of a second it always is.
     draws:     the most draws, where a mean loss is known only from draws.
     """
 

@@ -12,12 +12,12 @@ import polars as pl
 
 from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, pair_claims
 from epsilometer.auditing.exact_loss import by_draws, by_laws, latents
-from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, raised, relative
+from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, is_quick, raised, relative
 from epsilometer.auditing.exact_loss.candidate_sets import among_sets
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
 from epsilometer.auditing.exact_loss.losses import ALONE, FULL, Crew, Effort, PairLosses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
-from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, groups, relative_row, row, tail
+from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, enumerated, groups, relative_row, row, tail
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
 from epsilometer.core.errors import UserError
 from epsilometer.core.likelihood import shows_more
@@ -93,6 +93,7 @@ def measure(
     )
     if pairs.sets is not None:
         losses = [among_sets(each, comparison, pairs.sets, effort) for each in losses]
+    losses = [each | enumerated(each) for each in losses]
     if shows_more(mechanism):
         losses = [_as_lower_ends(each) for each in losses]
         curves = [each | {"delta_high": 1.0, "worst_high": 1.0} for each in curves]
@@ -107,7 +108,7 @@ def measure(
 def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
     """A row of units that can be read from a text which shows more of its source: that loses at least as much."""
     changed: dict[str, Any] = {"average_high": math.inf, "delta_at_4": 1.0, "all_high": math.inf, "all_delta_at_4": 1.0}
-    changed |= dict.fromkeys(("median", "q95", "worst", "worst_x", "worst_other", "error"))
+    changed |= dict.fromkeys(("median", "q95", "worst", "worst_x", "worst_other", "above_4", "error"))
     changed |= {"relative_method": LOWER_BOUND} if row.get("relative_method") else {}
     if row.get("verdict") == NOT_REFUTED:
         changed |= {"verdict": NOT_CHECKED, "delta_at_claim": None}
@@ -119,7 +120,7 @@ def _tables(request: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[
     """Returns the rows of both tables, from the losses of single pairs."""
     by_epsilon, losses, curves = pair_losses(request), [], []
     relatives: Sequence[tuple[Relative | None, Relative | None]] = [(None, None)] * len(by_epsilon)
-    if all_pairs and isinstance(request.mechanism, HasLaws):
+    if isinstance(request.mechanism, HasLaws) and (all_pairs or is_quick(request.mechanism, request.texts)):
         relatives = relative(request.mechanism, request.texts, request.epsilons)
     for number, (losses_of, bounds) in enumerate(zip(by_epsilon, relatives, strict=True)):
         for group in groups(request, pairs, number):

@@ -16,9 +16,12 @@ The delta of a corpus's pairs applies to k texts that differ from each other as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from epsilometer.auditing.estimation.successes import success_bound
+from epsilometer.auditing.estimation.tail import TAIL
+from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS
 
 
 def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates: int) -> float:
@@ -30,3 +33,32 @@ def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates
         success_bound(level, candidates, delta=min(1.0, delta)) for level, delta in zip(levels, deltas, strict=True)
     )
     return min(bounds, default=1.0)
+
+
+def largest_success_of_pairs(law: Mapping[str, Any], curve: Iterable[tuple[float, float]], candidates: int) -> float:
+    """Return the same on the compared pairs, by their curve of delta and by the largest pure loss of every pair.
+
+    law: a row of `EXACT`; curve: level and mean delta, rounded up.
+    """
+    levels, deltas = zip(*curve, strict=True)
+    return min(largest_success(levels, deltas, candidates), _by_largest_loss(law, candidates))
+
+
+def _by_largest_loss(law: Mapping[str, Any], candidates: int) -> float:
+    return success_bound(law["relative_epsilon"], candidates) if law["relative_method"] == ALL_PAIRS else 1.0
+
+
+def largest_success_over_all(law: Mapping[str, Any], trial_size: int, candidates: int) -> float | None:
+    """Return the same share over all pairs that trials can draw, at confidence 99 %; None where nothing bounds it.
+
+    law: a row of `EXACT`, whose upper ends over all pairs give delta at the levels 0 and 4, and whose largest pure loss
+    of every pair bounds delta at each. trial_size: candidates of a trial, among which its average loss is.
+    """
+    bounds = [_by_largest_loss(law, candidates)] if law["relative_method"] == ALL_PAIRS else []
+    if law["all_delta_at_4"] is not None:
+        bounds.append(success_bound(TAIL, candidates, delta=law["all_delta_at_4"]))
+    if law["all_high"] is not None and trial_size == 2:
+        bounds.append(success_bound(0.0, candidates, delta=2 * success_bound(law["all_high"], 2) - 1))
+    if law["all_high"] is not None and trial_size == candidates:
+        bounds.append(success_bound(law["all_high"], candidates))
+    return min(bounds, default=None)

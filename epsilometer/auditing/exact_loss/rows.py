@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, describe
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.tail import TAIL
-from epsilometer.auditing.exact_loss.all_pairs import Relative
+from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS, Relative
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_loss, guess_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, PairLosses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs, count_pairs
@@ -52,6 +52,11 @@ class Group:
         return self.request.epsilons[self.number]
 
     @property
+    def there(self) -> int:
+        """The number of pairs of texts in the corpus, compared or not, that belong to this group."""
+        return count_pairs(self.request.texts)[self.name == EQUAL]
+
+    @property
     def trials(self) -> NDArray[np.int64] | None:
         """For each trial of the group, in the order drawn, the number of its pair in `places`; None if not drawn."""
         return self.pairs.trials_among(self.places)
@@ -72,6 +77,8 @@ def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
         "epsilon": stored(group.epsilon),
         "pairs": group.name,
         "compared": len(group.places),
+        "there": group.there,
+        "texts": len(np.unique(group.pairs.numbers[group.places])),
         "share": float(group.pairs.weights[group.places].sum()),
         "sees": law_of(mechanism),
         "released": law_of(mechanism) in releases(mechanism),
@@ -79,7 +86,6 @@ def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
         "average_low": average.low,
         "average_high": average.high,
         "claim": describe(guarantee),
-        "claimed_any": None if guarantee is None or not guarantee.of_any_texts else guarantee.epsilon,
         "method": method,
         "error": 0.0 if math.isinf(average.low) else (average.high - average.low) / 2,
     }
@@ -103,6 +109,7 @@ def row(group: Group, losses: PairLosses) -> dict[str, Any]:
         "worst": float(middle[worst]),
         "worst_x": int(x),
         "worst_other": int(other),
+        "above_4": len(np.unique(pairs.numbers[places[each.high > TAIL]])),
         **claim_checked(group, losses),
     }
 
@@ -183,9 +190,8 @@ def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float
         return {}
     if (trials := group.trials) is None:
         return {"all_low": average.low, "all_high": average.high}
-    there = count_pairs(group.request.texts)[group.name == EQUAL]
-    every = over_all(log_error, trials, average, complete=len(group.places) == there)
-    method = {} if every == average else {"method": f"exact, {len(group.places):,} of {there:,} pairs"}
+    every = over_all(log_error, trials, average, complete=len(group.places) == group.there)
+    method = {} if every == average else {"method": f"exact, {len(group.places):,} of {group.there:,} pairs"}
     return {"all_low": every.low, "all_high": every.high, **method}
 
 
@@ -202,9 +208,26 @@ def tail_of_all_pairs(group: Group, losses: PairLosses) -> dict[str, Any]:
         ends = float(group.weights @ low), float(group.weights @ high)
     else:
         ends = interval(low[trials], ALPHA)[0], interval(high[trials], ALPHA)[1]
-        if len(group.places) == count_pairs(group.request.texts)[group.name == EQUAL]:
+        if len(group.places) == group.there:
             ends = max(ends[0], float(low.min())), min(ends[1], float(high.max()))
     return {"all_delta_at_4_low": ends[0], "all_delta_at_4": ends[1]}
+
+
+def largest_tail(loss: float) -> float:
+    """Return the largest delta at 4 nats of two laws whose pure loss is at most `loss`; randomised response has it."""
+    return 0.0 if loss <= TAIL else (1 - math.exp(TAIL - loss)) / (1 + math.exp(-loss))
+
+
+def enumerated(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a row whose pure loss was computed for every pair: no average exceeds the largest of them.
+
+    Unlike the interval over drawn pairs this is certain.
+    """
+    if row.get("relative_method") != ALL_PAIRS:
+        return {}
+    loss = row["relative_epsilon"]
+    highs = {"all_high": loss, "all_delta_at_4": largest_tail(loss)}
+    return {name: min(high, math.inf if row.get(name) is None else row[name]) for name, high in highs.items()}
 
 
 def over_all(

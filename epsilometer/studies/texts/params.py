@@ -169,7 +169,8 @@ class Exact(Section):
     all_pairs: bool = Field(
         False,
         description="Whether the relative epsilon is over all pairs of the audited texts where these can be compared, "
-        "and not over the pairs of the trials alone.",
+        "and not over the pairs of the trials alone. It always is where that takes tenths of a second; its value is "
+        "then an upper bound of every average.",
     )
     draws: PositiveInt = Field(
         200, description="The most draws for each group of pairs, where the average comes from importance sampling."
@@ -202,8 +203,8 @@ class Decide(Section):
         1.0,
         description="The most that may be lost on average over the pairs of texts that trials draw, of equal length "
         "under `match: words` and of any length otherwise, in nats. 1: an adversary who guesses between two such texts "
-        "is right at odds of 2.7 to 1, in at most 73 of 100 cases. A person with n texts loses up to n times as much: "
-        "divide by n.",
+        "is right at odds of 2.7 to 1, in at most 73.2 of 100 guesses. A person with n texts loses up to n times as "
+        "much: divide by n.",
     )
     delta_at_4: float = Field(
         0.01,
@@ -218,7 +219,8 @@ class Decide(Section):
     attribute: float = Field(
         0.5,
         description="The most that may be lost of an attribute, between two of its classes as likely as each other, in "
-        "nats. 0.5: right in at most 62 of 100 cases. Less than of a text, since all texts of a person tell the same.",
+        "nats. 0.5: right in at most 62.3 of 100 guesses. Less than of a text, since all texts of a person tell the "
+        "same.",
     )
     attributes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
         {}, description="By data set, those of its labels that are such attributes."

@@ -6,9 +6,11 @@ Each statistical rule fails a sound component with probability of at most 1e-6, 
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -262,6 +264,30 @@ class Marked(RandomizedResponse):
 def test_a_released_text_that_is_not_its_units_is_caught(broken: type[RandomizedResponse]) -> None:
     rule = "the released text and its units determine each other"
     assert failed(check_mechanism(broken(resource=TEXTS), 1.0)) == [rule]
+
+
+class Scaled(RandomizedResponse):
+    """Claims the same between any two texts, and calls some of them far apart."""
+
+    far = 3.0
+
+    def distance(self, texts: Sequence[str], pairs: np.ndarray[Any, Any], epsilon: float) -> np.ndarray[Any, Any]:
+        apart = np.array([float(texts[i] != texts[j]) for i, j in pairs.tolist()])
+        return np.where((pairs == 0).any(axis=1) & (apart > 0), self.far, apart)
+
+
+class Silent(Scaled):
+    far = math.inf
+
+
+class Agreeing(Scaled):
+    far = 1.0
+
+
+@pytest.mark.parametrize(("kind", "caught"), [(Scaled, True), (Silent, True), (Agreeing, False)])
+def test_a_distance_that_scales_a_claim_between_any_two_texts_is_caught(kind: type[Scaled], caught: bool) -> None:
+    rules = failed(check_mechanism(kind(resource=TEXTS), 1.0))
+    assert rules == ["distance does not scale a claim between any two texts"] * caught
 
 
 def test_an_attack_that_names_the_farthest_is_caught() -> None:

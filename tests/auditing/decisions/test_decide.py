@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED
 from epsilometer.auditing.decisions.decide import (
     ALL,
     BEYOND,
@@ -25,10 +25,9 @@ from epsilometer.auditing.estimation.successes import clopper_pearson, estimate
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import ATTRIBUTE_LOSSES, ESTIMATES, EXACT, LEAKAGE
 from epsilometer.auditing.worth.releases import STANDING
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import LawError, UserError
 
 CELL = {"dataset": "letters", "mechanism": "mine", "epsilon": 1.0}
-NO_VERDICT = pl.DataFrame(schema={"mechanism": pl.String, "epsilon": pl.Float64, "verdict": pl.String})
 
 
 def attacked(
@@ -76,7 +75,6 @@ def decided(
     leakage: list[dict[str, Any]] | None = None,
     attributes: list[dict[str, Any]] | None = None,
     hidden: dict[str, list[str]] | None = None,
-    verdicts: pl.DataFrame = NO_VERDICT,
     alpha: float = 0.01,
     limits: Limits = Limits(),  # noqa: B008  it is frozen
     standing: list[dict[str, Any]] | None = None,
@@ -93,7 +91,7 @@ def decided(
     ]
     return decide(
         limits,
-        Tables(tables[0], tables[1], verdicts, leaked=tables[2], attribute_losses=tables[3], standing=tables[4]),
+        Tables(tables[0], tables[1], leaked=tables[2], attribute_losses=tables[3], standing=tables[4]),
         hidden or {},
         alpha,
     )
@@ -151,12 +149,17 @@ def test_a_tail_that_nothing_proves_is_not_shown_to_be_kept() -> None:
     assert (few["decision"], few["needed"]) == (NOT_SHOWN, 1200)
 
 
-def test_a_claim_bounds_the_loss_whatever_the_alpha_of_intervals() -> None:
-    claimed = law(0.1, 3.0, claimed_any=0.9, verdict=NOT_REFUTED)
-    row = decided([attacked()], [claimed], alpha=0.001).filter(limit="loss").to_dicts()[0]
-    assert (row["decision"], row["high_by"]) == (WITHIN, "claim")
-    open_ = decided([attacked()], [claimed | {"claimed_any": 1.75}], alpha=0.001).filter(limit="loss").to_dicts()[0]
-    assert open_["high"] == pytest.approx(1.75)
+EVERY = {"relative_method": "all pairs", "verdict": NOT_REFUTED}
+
+
+def test_the_largest_loss_of_any_pair_bounds_the_average_whatever_the_alpha_of_intervals() -> None:
+    largest = law(0.1, 0.9, relative_epsilon=0.9, **EVERY)
+    row = decided([attacked()], [largest], alpha=0.001).filter(limit="loss").to_dicts()[0]
+    assert (row["decision"], row["high"], row["high_by"]) == (WITHIN, 0.9, "law")
+    open_ = decided([attacked()], [largest | {"relative_epsilon": 1.75}], alpha=0.001).filter(limit="loss").to_dicts()
+    assert (open_[0]["high"], open_[0]["decision"]) == (1.75, NOT_EXCEEDED)
+    some = largest | {"relative_method": "lower bound"}
+    assert decided([attacked()], [some], alpha=0.001).filter(limit="loss")["high"].to_list() == [None]
 
 
 def test_what_an_attribute_lacks_is_what_would_settle_it() -> None:
@@ -171,30 +174,37 @@ def test_what_an_attribute_lacks_is_what_would_settle_it() -> None:
 def test_the_coin_at_one_nat_is_beyond() -> None:
     """It publishes 46 of 100 texts: its average loss is the limit, and delta at 4 nats is .46."""
     shown = math.tanh(0.5)
-    coin = law(1.0, 1.0, tail=(shown, shown), claimed_any=0.0, claimed_delta=shown, verdict=NOT_REFUTED)
-    said = words(decided([attacked(731)], [coin]))
+    said = words(decided([attacked(731)], [law(1.0, 1.0, tail=(shown, shown))]))
     assert (said["loss"], said["delta_at_4"], said[ALL]) == (WITHIN, BEYOND, BEYOND)
 
 
-def test_a_claim_counts_where_its_law_was_checked_and_nowhere_else() -> None:
-    checked = law(0.1, 3.0, tail=(0.0, 0.3), claimed_any=0.9, verdict=NOT_REFUTED)
-    table = decided([attacked()], [checked])
-    assert words(table)[ALL] == WITHIN
-    assert table.filter(limit="loss")["high_by"].item() == "claim"
-    assert table.filter(limit="loss")["high"].item() == pytest.approx(0.9)
-    violated = pl.DataFrame([("mine", 1.0, VIOLATED)], schema=NO_VERDICT.schema, orient="row")
-    assert words(decided([attacked()], [checked | {"verdict": NOT_CHECKED}]))[ALL] == NOT_SHOWN
-    assert words(decided([attacked()], [checked], verdicts=violated))[ALL] == NOT_SHOWN
+def test_a_claim_that_drawn_pairs_do_not_refute_is_no_upper_bound() -> None:
+    claimed = law(0.1, 3.0, tail=(0.0, 0.3), claim="0.9 per document; any two texts", verdict=NOT_REFUTED)
+    table = decided([attacked()], [claimed])
+    assert words(table)[ALL] == NOT_SHOWN
+    assert table.filter(pl.col("limit").is_in(["loss", "delta_at_4"]))["high"].to_list() == [3.0, 0.3]
     assert words(decided([attacked()]))[ALL] != WITHIN, "of a black box a claim is what it says of itself"
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(4.5, 0.0), (4.5, 0.003), (3.0, 0.005)])
-def test_what_a_claim_leaves_of_the_tail_is_reached_by_randomised_response(epsilon: float, delta: float) -> None:
-    claimed = law(0.0, 9.0, tail=(0.0, 1.0), claimed_any=epsilon, claimed_delta=delta, verdict=NOT_REFUTED)
-    right = math.exp(epsilon) / (1 + math.exp(epsilon))
-    reached = delta + (1 - delta) * max(0.0, right - math.exp(4) * (1 - right))
-    row = decided([attacked()], [claimed]).filter(limit="delta_at_4").to_dicts()[0]
-    assert (row["high"], row["high_by"]) == (pytest.approx(reached), "claim")
+def test_bounds_of_one_law_that_cross_are_an_error() -> None:
+    with pytest.raises(LawError, match=r"at least 0\.304 and at most 0\.2, both by law"):
+        decided([attacked()], [law(0.304, 0.2)])
+    with pytest.raises(LawError, match="delta_at_4"):
+        decided([attacked()], [law(0.1, 0.2, tail=(0.03, 0.0))])
+    with pytest.raises(LawError, match="both by law"):
+        decided([attacked(900)], [law(0.304, 0.2)])
+
+
+def test_an_attack_that_contradicts_a_law_takes_its_upper_bound_away() -> None:
+    """700 of 1,000 show .62 nats at least, where the law leaves .4: within the limit, and decided by nothing."""
+    table = decided([attacked(700)], LAWFUL)
+    row = table.filter(limit="loss").to_dicts()[0]
+    assert (row["decision"], row["high"], row["low_by"]) == (NOT_SHOWN, None, "attacks")
+    assert row["why"].startswith("a contradiction: at least 0.6")
+    assert words(table)[ALL] == NOT_SHOWN
+    beyond = decided([attacked(900)], LAWFUL).filter(limit="loss").to_dicts()[0]
+    assert (beyond["decision"], beyond["high"]) == (BEYOND, None)
+    assert beyond["why"].startswith("a contradiction")
 
 
 def test_a_law_that_the_rewrites_do_not_follow_says_nothing() -> None:

@@ -9,13 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from epsilometer.auditing.claims.verdicts import VIOLATED
-from epsilometer.auditing.decisions.decide import ALL, BEYOND, DOES_NOT_APPLY, NOT_EXCEEDED, NOT_SHOWN, WITHIN
+from epsilometer.auditing.decisions.decide import (
+    ALL,
+    BEYOND,
+    DOES_NOT_APPLY,
+    NOT_EXCEEDED,
+    NOT_SHOWN,
+    NOT_TESTED,
+    WITHIN,
+)
 from epsilometer.auditing.decisions.limits import IDENTIFIERS, LOSS, Limits
 from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.schemas import DECISIONS
@@ -25,16 +33,17 @@ from epsilometer.report.table import NONE, Table, by_budget
 from epsilometer.report.wording import (
     at_budget,
     at_budgets,
-    at_most,
     budget,
     confidence,
     inflected,
     listed,
+    of_100,
     plural,
     share,
 )
-from epsilometer.studies.texts.report import known_loss
+from epsilometer.studies.texts.report import average, known_loss
 from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.report.use import FIXED, MEASURE, Uses, uses
 from epsilometer.studies.texts.tables import decisions_path
 from epsilometer.text.language import LEAST, function_words
 
@@ -48,12 +57,15 @@ _SHOWN = 3  # what is settled next
 class Answer:
     """What is decided on a data set: the budgets of mechanisms that are no controls, by their decision.
 
-    hardly: mechanisms that hardly read its texts, which nobody is told to use.
+    hardly: mechanisms that hardly read its texts, which nobody is told to use. uses: what each cell keeps
+    (`use.uses`). rows: the rows `all` of `DECISIONS`, of no control.
     """
 
     dataset: str
     by: Mapping[str, Budgets]
     hardly: Sequence[str] = ()
+    uses: Uses = field(default_factory=dict)
+    rows: Sequence[Mapping[str, Any]] = ()
 
     @property
     def audited(self) -> Budgets:
@@ -65,11 +77,19 @@ class Answer:
         """Those that are within and of a mechanism that reads the texts."""
         return [cell for cell in self.by.get(WITHIN, ()) if cell[0] not in self.hardly]
 
+    def keeping(self, more: bool | None) -> Budgets:
+        """Those of `usable` that keep more than one fixed sentence (True), no more (False), or were not measured."""
+        return [cell for cell in self.usable if self.uses.get((self.dataset, *cell)) is more]
+
+    def worst(self, cells: Budgets) -> Mapping[str, Any] | None:
+        """Return the row of the one of these cells with the worst pair."""
+        return average.worst([row for row in self.rows if (row["mechanism"], row["epsilon"]) in cells])
+
 
 def section(results: TextResults) -> Section:
     """The answer, a matrix a data set, and what to do next."""
     table = decisions(results)
-    every, limits = answers(table, results.unread), results.params.decide.limits
+    every, limits = answers(table, results.unread, uses(results)), results.params.decide.limits
     alarms = [*faults(results), *violated(results)]
     first = [("Alarm", alarm) for alarm in alarms] + [(each.dataset, sentence(each)) for each in every]
     return Section(
@@ -78,7 +98,9 @@ def section(results: TextResults) -> Section:
         heading="May it be released?",
         words=[
             limits_sentence(limits, results),
+            *[said for each in every for said in behind_averages(each)],
             *left_out(table),
+            *not_tested(table),
             *[said for each in every for said in hardly_reading(each)],
             *languages(results),
             *[f"**Next.** {step}" for step in steps(table, every)[1:]],
@@ -95,29 +117,50 @@ def decisions(results: TextResults) -> pl.DataFrame:
     return table.sort("dataset", "control", "mechanism", "epsilon", maintain_order=True)
 
 
-def answers(table: pl.DataFrame, unread: Mapping[tuple[str, str], Any]) -> list[Answer]:
-    """The answer of each data set. table: schema `DECISIONS`; unread: as `TextResults.unread` gives it."""
+def answers(table: pl.DataFrame, unread: Mapping[tuple[str, str], Any], keeps: Uses) -> list[Answer]:
+    """Return the answer of each data set.
+
+    table: schema `DECISIONS`; unread: as `TextResults.unread` gives it; keeps: as `use.uses` gives it.
+    """
     every = []
     for (dataset,), rows in table.filter(limit=ALL).group_by("dataset", maintain_order=True):
         by: dict[str, list[tuple[str, float | None]]] = {}
-        for mechanism, epsilon, word in (
-            rows.filter(~pl.col("control")).select("mechanism", "epsilon", "decision").iter_rows()
-        ):
-            by.setdefault(word, []).append((mechanism, epsilon))
-        every.append(Answer(str(dataset), by, [name for of, name in unread if of == dataset]))
+        cells = rows.filter(~pl.col("control")).to_dicts()
+        for row in cells:
+            by.setdefault(row["decision"], []).append((row["mechanism"], row["epsilon"]))
+        hardly = [name for of, name in unread if of == dataset]
+        every.append(Answer(str(dataset), by, hardly, uses=keeps, rows=cells))
     return every
 
 
 def sentence(answer: Answer) -> str:
-    """Whether a data set may be released, and by what at which budgets."""
+    """Return the answer of a data set: release or not, by which mechanisms at which budgets.
+
+    Nothing is recommended that is not shown to keep more than one fixed sentence.
+    """
     if not answer.audited:
         return "No mechanism but controls was audited."
-    if answer.usable:
-        return f"Yes, by {at_budgets(answer.usable, answer.audited)}: within every limit that applies.{_rest(answer)}"
+    more, no_more, unmeasured = (answer.keeping(use) for use in (True, False, None))
+    if more:
+        return (
+            f"Yes, by {at_budgets(more, answer.audited)}: within every limit that was tested "
+            f"({average.briefly(answer.worst(more))}), and keeps more than {FIXED}.{_rest(answer)}"
+        )
+    if unmeasured:
+        return (
+            f"Nothing is recommended. {at_budgets(unmeasured, answer.audited)}: within every limit that was tested "
+            f"({average.briefly(answer.worst(unmeasured))}); its use was not measured.{_rest(answer)}"
+        )
+    if no_more:
+        are = inflected(len(_names(no_more)), "is", "are")
+        return (
+            f"Nothing within the limits keeps more than {FIXED}: {at_budgets(no_more, answer.audited)} {are} within "
+            f"({average.briefly(answer.worst(no_more))}).{_rest(answer)}"
+        )
     if unexceeded := answer.by.get(NOT_EXCEEDED):
         return (
-            f"Not shown, though no attack exceeded the limits for {at_budgets(unexceeded, answer.audited)}."
-            f"{_rest(answer)}"
+            f"Not shown, though no attack exceeded the limits for {at_budgets(unexceeded, answer.audited)} "
+            f"({average.briefly(answer.worst(unexceeded))}).{_rest(answer)}"
         )
     if unshown := answer.by.get(NOT_SHOWN):
         return f"Not yet shown within: {at_budgets(unshown, answer.audited)}.{_rest(answer)}"
@@ -134,6 +177,13 @@ def _unread(answer: Answer) -> str:
     of = len(_names(cells))
     are, read = inflected(of, "is", "are"), inflected(of, "reads", "read")
     return f"{at_budgets(cells, answer.audited)} {are} within, but hardly {read} the texts."
+
+
+def behind_averages(answer: Answer) -> list[str]:
+    """Return what the averages of the cells within hide."""
+    if not answer.usable:
+        return []
+    return [f"**Behind the average** on {answer.dataset}. {average.hidden(answer.worst(answer.usable))}"]
 
 
 def hardly_reading(answer: Answer) -> list[str]:
@@ -153,17 +203,27 @@ def _rest(answer: Answer) -> str:
 def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
     """What to do next, with names."""
     said = []
-    usable = [each for each in every if each.usable]
-    released = [f"{each.dataset} by {at_budget(*_largest(each.usable))}" for each in usable]
+    usable = [each for each in every if each.keeping(True)]
+    released = [f"{each.dataset} by {at_budget(*_largest(each.keeping(True)))}" for each in usable]
     if released:
-        several = any(len(_names(each.usable)) > 1 for each in usable)
+        several = any(len(_names(each.keeping(True))) > 1 for each in usable)
         first = ", and of several mechanisms within the first by name" if several else ""
         again = "decide again when the mechanism, its model or the texts change"
         said.append(f"Release {listed(released)} (the largest budget within{first}); {again}.")
+    if unmeasured := [each.dataset for each in every if each.keeping(None) and not each.keeping(True)]:
+        said.append(
+            f"Measure what rewrites of {listed(unmeasured)} keep beside one fixed sentence: give the data set `sets` "
+            "and a public part in params.yaml."
+        )
     nowhere = [each for each in every if each.audited and not each.usable]
+    if poor := [each.dataset for each in every if each.usable and not each.keeping(True) and not each.keeping(None)]:
+        said.append(
+            f"Release nothing of {listed(poor)}: one fixed sentence for every text keeps as much (by {MEASURE}). Try "
+            "another mechanism."
+        )
     if nowhere:
         smallest = {name for each in nowhere for name, epsilon in each.audited if epsilon is not None}
-        of = f" of {listed([each.dataset for each in nowhere])}" if released else ""
+        of = f" of {listed([each.dataset for each in nowhere])}" if len(nowhere) < len(every) else ""
         public = "" if "exemplars" in smallest else "`exemplars`, or "
         said.append(
             f"Release nothing{of} yet. Audit {public}smaller budgets of {listed(sorted(smallest))}; "
@@ -198,13 +258,14 @@ def limits_sentence(limits: Limits, results: TextResults) -> str:
     if length:
         elsewhere = "" if len(length) == len(results.params.datasets) else ", of any length elsewhere"
         pairs = f"another of equal length on {listed(length)}{elsewhere}"
-    right = at_most(success_bound(limits.loss, 2))
+    right = of_100(success_bound(limits.loss, 2))
     return (
         f"**Limits.** {limits.loss:g} {inflected(limits.loss, 'nat', 'nats')}: an adversary who guesses between two "
-        f"texts is right at most {right}. δ at 4 nats: {limits.delta_at_4:g}. Identifiers of a kind: "
+        f"texts is right in at most {right} guesses. δ at 4 nats: {limits.delta_at_4:g}. Identifiers of a kind: "
         f"{100 * limits.identifiers:g} %. "
         f"An attribute: {limits.attribute:g} nats. A person has one text, which is compared as a whole with {pairs}. "
-        "**Within** rests on upper ends alone, which attacks never show."
+        "**Within** rests on upper ends alone, which attacks never show, and holds for an adversary who sees one "
+        "rewrite and compares texts; linking with other data of a person was not tested."
     )
 
 
@@ -217,6 +278,13 @@ def left_out(table: pl.DataFrame) -> list[str]:
     )
     parts = [f"{row['limit']} on {listed(row['dataset'])} ({row['why']})" for row in rows.to_dicts()]
     return [f"**Left out**, as they do not apply: {'; '.join(parts)}."] if parts else []
+
+
+def not_tested(table: pl.DataFrame) -> list[str]:
+    """Return a paragraph that names the labels which `decide.attributes` does not name."""
+    rows = table.filter(decision=NOT_TESTED).unique(["dataset", "why"], maintain_order=True).to_dicts()
+    parts = [f"{row['why']} on {row['dataset']}" for row in rows]
+    return [f"**Not tested**: {'; '.join(parts)} (`decide.attributes` names what must be hidden)."] if parts else []
 
 
 def languages(results: TextResults) -> list[str]:
@@ -240,7 +308,7 @@ def matrices(table: pl.DataFrame) -> Iterator[Table]:
 
 
 def in_a_cell(cell: pl.DataFrame) -> str:
-    """A decision in a few words and at most two numbers: the budget, and the end that decides."""
+    """A decision in a few words: the budget, the end that decides, and beside *within* what an average hides."""
     whole = cell.filter(limit=ALL).row(0, named=True)
     word = {NOT_EXCEEDED: "not exceeded"}.get(whole["decision"], whole["decision"])
     at = "" if whole["epsilon"] is None else f"ε {budget(whole['epsilon'])}: "
@@ -248,7 +316,8 @@ def in_a_cell(cell: pl.DataFrame) -> str:
     if decisive is None:
         why = f" ({whole['why']})" if _by_smaller(cell) else ""
         return f"{at}{word}{why}"
-    return f"{at}{word} ({figure(decisive)})"
+    hides = f"; {average.briefly(whole)}" if whole["decision"] in (WITHIN, NOT_EXCEEDED) else ""
+    return f"{at}{word} ({figure(decisive)}{hides})"
 
 
 def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
@@ -294,9 +363,9 @@ def reasons(table: pl.DataFrame, alpha: float) -> Iterator[Table]:
         for (mechanism, epsilon), cell in rows.group_by("mechanism", "epsilon", maintain_order=True):
             whole = cell.filter(limit=ALL).row(0, named=True)
             row = {"mechanism": str(mechanism), "epsilon": budget(epsilon), "decision": whole["decision"]}
-            for each in cell.filter(pl.col("limit") != ALL, pl.col("decision") != DOES_NOT_APPLY).to_dicts():
+            for each in cell.filter(pl.col("limit") != ALL, pl.col("allowed").is_not_null()).to_dicts():
                 row[limit_name(each["limit"])] = between(each)
-            shown.append(row)
+            shown.append(row | average.columns(whole))
         yield Table(
             f"Decisions on {dataset}",
             f"Each figure lies between these ends, each at {confidence(alpha, 2)}, not all at once; a dash where "

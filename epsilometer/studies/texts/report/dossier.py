@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM
 from epsilometer.auditing.decisions.decide import ALL as WHOLE
-from epsilometer.auditing.decisions.decide import BEYOND, DOES_NOT_APPLY, NOT_EXCEEDED, WITHIN
+from epsilometer.auditing.decisions.decide import BEYOND, DOES_NOT_APPLY, NOT_EXCEEDED, NOT_TESTED, WITHIN
 from epsilometer.auditing.decisions.limits import ATTRIBUTE, DELTA, IDENTIFIERS, LOSS
 from epsilometer.auditing.estimation.successes import success_bound
-from epsilometer.auditing.exact_loss.risk import largest_success
+from epsilometer.auditing.exact_loss.risk import largest_success_of_pairs, largest_success_over_all
 from epsilometer.auditing.exact_loss.rows import ALL, ALPHA
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.schemas import DECISIONS
@@ -30,12 +30,17 @@ from epsilometer.core.guarantees import at_budget
 from epsilometer.core.rounding import DOWN, NOT_TESTABLE, UP, beside
 from epsilometer.report.rows import OPTIMAL
 from epsilometer.report.sheet import Block, Grid, Heading, Paragraph
+from epsilometer.report.wording import of_100, per_100
+from epsilometer.studies.texts.report import average
 from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.report.use import FIXED, uses
 from epsilometer.studies.texts.tables import decisions_path
 
 AMONG = (2, 10, 1000)
 NOT_LEGAL = "This is a measurement, not a legal finding: whether data are anonymous in law is for its reader to decide."
 _KIND = {WITHIN: "good", BEYOND: "bad"}  # of a decision, on the page; else open
+_HIDDEN = ("worst_pair", "texts_above_4", "texts_compared", "pairs_compared", "pairs_there")
+_NO_LABELS = "Not tested: the data set has no labels."
 _UNSEEN = "none is recorded or has a pattern, and names were not looked for"
 
 
@@ -74,14 +79,14 @@ class Limited(_Model):
 
 
 class Named(_Model):
-    """Of 100 rewrites, for how many their source is named among so many texts."""
+    """Right guesses of 100 at the source of a rewrite, among a number of texts."""
 
     among: int
     guessing: float
     at_least: float | None = Field(description="by the strongest attack, rounded down; null where it was not measured")
     at_most: float | None = Field(
-        description="by whoever tries, over all pairs of texts, by the mechanism's law, rounded up; null without one, "
-        "and among other numbers than the audit's"
+        description="by an adversary who sees one rewrite, over all pairs of texts, by the mechanism's law at 99 %, "
+        "rounded up; null without one"
     )
     at_most_compared: float | None = Field(
         description="the same on the pairs of texts compared, without an interval for the others"
@@ -106,11 +111,23 @@ class Hash(_Model):
 class Dossier(_Model):
     """One release. `schema` changes with every change that a reader would notice."""
 
-    version: Literal["epsilometer/dossier/2"] = Field(alias="schema", default="epsilometer/dossier/2")
+    version: Literal["epsilometer/dossier/3"] = Field(alias="schema", default="epsilometer/dossier/3")
     source: dict[str, str] = Field(description="date, profile, commit, device, and the version of epsilometer")
     release: Release
     decision: str = Field(description="within, beyond, no attack of ours exceeded it, or not shown")
     answer: str
+    keeps_more: bool | None = Field(
+        description="whether rewrites keep more than one fixed sentence, by cosine; null where it was not measured"
+    )
+    worst_pair: float | None = Field(
+        description="largest loss of a pair of texts compared, in nats; null without a law"
+    )
+    texts_above_4: int | None = Field(
+        description="texts that lose more than 4 nats to at least one text compared with them; null without a law"
+    )
+    texts_compared: int | None
+    pairs_compared: int | None
+    pairs_there: int | None = Field(description="pairs of all audited texts")
     limits: list[Limited]
     budgets: dict[str, str] = Field(description="the decision at every audited budget of the mechanism on these texts")
     claim: str
@@ -158,11 +175,14 @@ def dossier(
         strongest=best["best_attack"] or STRONGEST,
         alpha=results.params.audit.alpha,
     )
+    keeps = uses(results).get((of.dataset, of.mechanism, at))
     return Dossier(
         source=dict(source),
         release=release,
         decision=whole["decision"],
-        answer=_answer(release, whole),
+        answer=answer(release, whole, keeps),
+        keeps_more=keeps,
+        **{name: whole[name] for name in _HIDDEN},
         limits=limits,
         budgets={_epsilon(row["epsilon"]): row["decision"] for row in own.filter(limit=WHOLE).to_dicts()},
         claim=best["claim"],
@@ -191,7 +211,7 @@ def blocks(of: Dossier) -> list[Block]:
     ]
     return [
         Paragraph(" · ".join(of.source.values()), "note"),
-        Paragraph(of.answer, _KIND.get(of.decision, "open")),
+        Paragraph(of.answer, "open" if of.decision == WITHIN and not of.keeps_more else _KIND.get(of.decision, "open")),
         Paragraph(of.not_legal, "note"),
         Heading("What was audited, and how"),
         Paragraph(_how(of)),
@@ -204,19 +224,23 @@ def blocks(of: Dossier) -> list[Block]:
             (22, 26, 12, 22, 24, 60),
         ),
         Paragraph(
-            "loss and attributes in nats: at 1 nat an adversary guesses rightly between two texts in 73 of 100 cases. "
-            "delta_at_4: the probability of outputs beyond what odds of 55 to 1 account for; the share of texts given "
-            "away at such odds may be larger. identifiers: the share that stands in rewrites. All are of one text. Of "
+            f"loss and attributes in nats: at 1 nat at most {of_100(success_bound(1.0, 2))} guesses between two texts "
+            "are right. delta_at_4: the probability of outputs beyond what odds of 55 to 1 account for; the share of "
+            "texts given away at such odds may be larger. identifiers: the share in rewrites. All are of one text. Of "
             "a person with n texts the loss is at most n times as much; delta_at_4 and attributes may grow faster, so "
             "that their limits do not divide by n.",
             "note",
         ),
-        Paragraph("Of 100 rewrites, for so many their source is named, among texts that differ as the audited ones:"),
+        Paragraph("Right guesses of 100 at the source of a rewrite, among texts that differ as the audited ones:"),
         Grid(
-            ["among texts", "by guessing", "by our attacks, at least", "by anybody, at most", "on the pairs compared"],
+            ["among texts", "by chance", "by our attacks, at least", "at most, pairs compared", "at most, all pairs"],
             [*map(_row, of.named)],
         ),
-        Paragraph("The last column is for anybody too, without an interval for pairs not compared.", "note"),
+        Paragraph(
+            "The last two columns hold for an adversary who sees one rewrite and knows the mechanism; the last but one "
+            "has no interval for pairs not compared.",
+            "note",
+        ),
         Heading("Singling out, linkability, inference (WP29, Opinion 05/2014)"),
         Grid(["risk", "asks", "here"], [[s.about, s.asks, s.here] for s in of.questions], (), (20, 46, 100)),
         Heading("Privacy hazards (NIST SP 800-226)"),
@@ -232,7 +256,7 @@ def blocks(of: Dossier) -> list[Block]:
 
 
 def _row(named: Named) -> list[str]:
-    by_law = [_of_100(value, "unknown") for value in (named.at_most, named.at_most_compared)]
+    by_law = [_of_100(value, "unknown") for value in (named.at_most_compared, named.at_most)]
     return [f"{named.among:,}", _of_100(named.guessing), _of_100(named.at_least), *by_law]
 
 
@@ -284,16 +308,16 @@ def _rows_of(table: pl.DataFrame, dataset: str, mechanism: str, epsilon: float |
 class _Law:
     """What the stated law of a cell says of naming sources.
 
-    stated: whether there is one. departs: whether rewrites depart from it, None where that was not tested. high: the
-    upper end of the loss over all pairs, at ALPHA. levels, deltas: the curve of delta on the pairs compared. All of
-    them only where the law may be believed.
+    stated: whether there is one. departs: whether rewrites depart from it, None where that was not tested. row: of
+    `EXACT`, over all pairs. curve: level and delta on the pairs compared. interval: whether its 99 % interval over all
+    pairs errs no more often than the audit allows. All of them only where the law may be believed.
     """
 
     stated: bool
     departs: bool | None
-    high: float | None = None
-    levels: Sequence[float] = ()
-    deltas: Sequence[float] = ()
+    row: Mapping[str, Any] | None = None
+    curve: Sequence[tuple[float, float]] = ()
+    interval: bool = False
 
     @property
     def fit(self) -> str:
@@ -316,23 +340,32 @@ def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> 
     if departs or rows.is_empty():
         return _Law(stated=len(tests) > 0, departs=departs)
     curve = _rows_of(results.exact_curves.filter(pairs=ALL), *of).sort("level")
-    high = rows["all_high"][0] if results.params.audit.alpha >= ALPHA else None
-    return _Law(True, departs, high, levels=curve["level"].to_list(), deltas=curve["delta_high"].to_list())
+    points = curve.select("level", "delta_high").rows()
+    return _Law(True, departs, rows.row(0, named=True), points, interval=results.params.audit.alpha >= ALPHA)
 
 
-def _answer(release: Release, whole: Mapping[str, Any]) -> str:
-    """Whether it may be released, by the stated limits, in two sentences."""
+def answer(release: Release, whole: Mapping[str, Any], keeps: bool | None) -> str:
+    """Return the decision, what the average hides and what the rewrites keep. keeps: as `use.uses` gives it."""
     what = f"{release.mechanism}{at_budget(release.epsilon)} on {release.dataset}"
     if release.control:
         return f"{what} is a control that checks the audit: it is not to be used."
     if whole["decision"] == WITHIN:
-        return f"Within the stated limits: {what} keeps every limit that applies, whoever attacks."
+        worth = {
+            True: f"It keeps more than {FIXED}.",
+            False: f"It keeps no more than {FIXED}, so that its release is not recommended.",
+            None: "Its use was not measured, so that its release is not recommended.",
+        }
+        return (
+            f"Within the stated limits: {what} keeps every limit that was tested, against every adversary who sees one "
+            f"rewrite and compares texts; linking with other data was not tested. {average.hidden(whole)} "
+            f"{worth[keeps]}"
+        )
     if whole["decision"] == BEYOND:
         return f"Beyond the stated limits: {what} exceeds {whole['why']}. It is not to be released at this budget."
     if whole["decision"] == NOT_EXCEEDED:
         return (
             f"No attack of ours exceeded the stated limits: {what} is a black box, of which nothing shows that another "
-            "attack would not."
+            f"attack would not. {average.hidden(whole)}"
         )
     settles = f" It would be settled by {whole['settles']}." if whole["settles"] else ""
     return f"Not shown: of {what} it is open whether it keeps the stated limits ({whole['why']}).{settles}"
@@ -347,21 +380,19 @@ def _claim(claim: str, verdict: Mapping[str, Any]) -> str:
 
 
 def _named(release: Release, best: Mapping[str, Any], law: _Law) -> list[Named]:
-    """Among 2, 10 and 1,000 texts; by attacks only among as many as were tried.
-
-    Over all pairs by the loss that is decided on, which is of as many as were tried, too.
-    """
+    """Return the bounds among 2, 10 and 1,000 texts, and the audit's number: that of attacks among the last alone."""
     rows = []
     for among in sorted({*AMONG, release.candidates}):
-        same = among == release.candidates
-        tried = same and best["ceiling"] > 0
+        tried = among == release.candidates and best["ceiling"] > 0
+        compared = largest_success_of_pairs(law.row, law.curve, among) if law.row and law.curve else None
+        every = largest_success_over_all(law.row, release.candidates, among) if law.row and law.interval else None
         rows.append(
             Named(
                 among=among,
-                guessing=round(100 / among, 1),
-                at_least=_down(success_bound(best["loss"], among)) if tried else None,
-                at_most=_up(success_bound(law.high, among)) if same and law.high is not None else None,
-                at_most_compared=_up(largest_success(law.levels, law.deltas, among)) if law.levels else None,
+                guessing=per_100(1 / among),
+                at_least=per_100(success_bound(best["loss"], among), DOWN) if tried else None,
+                at_most=None if every is None else per_100(every),
+                at_most_compared=None if compared is None else per_100(compared),
             )
         )
     return rows
@@ -391,7 +422,7 @@ def _questions(limits: Sequence[Limited]) -> list[Said]:
             asks="Can an attribute be inferred?",
             here=f"{inferred}."
             if inferred
-            else "Not tested: no attribute is named (decide.attributes in params.yaml).",
+            else next((f"Not tested: {each.why}." for each in limits if each.decision == NOT_TESTED), _NO_LABELS),
         ),
     ]
 
@@ -435,7 +466,7 @@ def _not_tested(release: Release, limits: Sequence[Limited], *, lawful: bool) ->
         *([] if lawful else [f"The optimal adversary ({OPTIMAL}): no law is known."]),
         *([f"The attacks {', '.join(left)}."] if left else []),
         "Linking by facts or other texts of a person, and several rewrites of one text read together.",
-        *(f"{limited.limit}: {limited.why}." for limited in limits if limited.decision == DOES_NOT_APPLY),
+        *(f"{limited.limit}: {limited.why}." for limited in limits if limited.decision in (DOES_NOT_APPLY, NOT_TESTED)),
         f"Texts unlike the audited ones of {release.dataset}, such as longer ones or those of another language.",
         "Side channels and the service around the mechanism.",
     ]
@@ -497,14 +528,6 @@ def _of(limited: Limited) -> str:
 
 def _of_100(value: float | None, nothing: str = "not measured") -> str:
     return nothing if value is None else f"{value:g}"
-
-
-def _up(share: float) -> float:
-    return math.ceil(1000 * share - 1e-9) / 10
-
-
-def _down(share: float) -> float:
-    return math.floor(1000 * share + 1e-9) / 10
 
 
 def _epsilon(epsilon: float | None) -> str:

@@ -12,7 +12,7 @@ import polars as pl
 from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED, with_overall
 from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.estimation.successes import estimate, success_bound
-from epsilometer.auditing.exact_loss.risk import largest_success
+from epsilometer.auditing.exact_loss.risk import largest_success_of_pairs, largest_success_over_all
 from epsilometer.auditing.exact_loss.rows import ALL, EQUAL
 from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.report.rows import CELL, by_equal_length, exactly, followed
@@ -20,10 +20,10 @@ from epsilometer.report.section import Section
 from epsilometer.report.table import Table, records
 from epsilometer.report.wording import (
     at_budgets,
-    at_most,
     budget,
     inflected,
     listed,
+    of_100,
     proved,
     share,
     tail_words,
@@ -31,7 +31,7 @@ from epsilometer.report.wording import (
 )
 from epsilometer.studies.texts.report.results import TextResults
 
-RISKS = [*CELL, "pairs", "candidates", "chance"]  # of naming the source among so many candidates, at most
+RISKS = [*CELL, "pairs", "candidates", "chance", "everywhere"]  # upper bounds of a chance
 CANDIDATES = (2, 10, 1000)  # and all texts of a data set
 _NEAR = 0.25  # nats below the ceiling within which a sampled loss says no more than "at least"
 
@@ -60,7 +60,10 @@ def section(results: TextResults) -> Section | None:
         heading="The exact loss",
         words=[explained, *said],
         folded=True,
-        blocks=[*exact_losses(exact.filter(~control), estimates), *risk_tables(risks(curves, texts(results)))],
+        blocks=[
+            *exact_losses(exact.filter(~control), estimates),
+            *risk_tables(risks(curves, results.exact, texts(results), results.params.trials.candidates)),
+        ],
     )
 
 
@@ -224,7 +227,7 @@ def claims_sentence(exact: pl.DataFrame) -> list[str]:
     how = f"{len(cells)} {were} checked without trials as well, by the exact loss between whole texts"
     if broken:
         return [f"{how}; it goes beyond that of {at_budgets(broken, cells)}."]
-    return [f"{how}; it exceeds {inflected(len(cells), 'it', 'none of them')} between no two texts compared."]
+    return [f"{how}; no pair of texts compared loses more than claimed."]
 
 
 def texts(results: TextResults) -> dict[str, int]:
@@ -232,30 +235,36 @@ def texts(results: TextResults) -> dict[str, int]:
     return {name: results.record(f"data/trials/{name}.json")["texts"] for name in results.params.datasets}
 
 
-def risks(curves: pl.DataFrame, texts: Mapping[str, int]) -> pl.DataFrame:
-    """Columns RISKS: how often at most anybody names the source among CANDIDATES texts, and all (`exact_loss.risk`).
+def risks(curves: pl.DataFrame, exact: pl.DataFrame, texts: Mapping[str, int], trial_size: int = 2) -> pl.DataFrame:
+    """Return RISKS: the largest chance of naming the source among CANDIDATES texts, and all (`exact_loss.risk`).
 
-    It is on the pairs compared. curves: schema `EXACT_CURVES`; texts: how many each data set has.
+    chance: on the pairs compared; everywhere: over all pairs, null where nothing bounds it. curves: schema
+    `EXACT_CURVES`; exact: schema `EXACT`; texts: how many each data set has; trial_size: candidates of a trial.
     """
-    rows = []
+    rows, laws = [], {tuple(row[name] for name in (*CELL, "pairs")): row for row in exact.to_dicts()}
     for (dataset, mechanism, epsilon, pairs), curve in curves.sort("level").group_by([*CELL, "pairs"]):
-        levels, deltas = curve["level"].to_list(), curve["delta_high"].to_list()
-        every = texts[str(dataset)]
+        law, every = laws[dataset, mechanism, epsilon, pairs], texts[str(dataset)]
         for k in sorted({*(k for k in CANDIDATES if k < every), every}):
-            rows.append((dataset, mechanism, epsilon, pairs, k, largest_success(levels, deltas, k)))
+            chance = largest_success_of_pairs(law, curve.select("level", "delta_high").iter_rows(), k)
+            everywhere = largest_success_over_all(law, trial_size, k)
+            rows.append((dataset, mechanism, epsilon, pairs, k, chance, everywhere))
     return pl.DataFrame(rows, schema=RISKS, orient="row").sort(*CELL, pl.col("pairs") != EQUAL, "candidates")
 
 
 def risk_tables(risks: pl.DataFrame) -> Iterator[Table]:
     """A table a data set: what guessing gives, and a row a cell, over the pairs that trials draw. risks: `RISKS`."""
     for (dataset,), part in risks.filter(pairs=ALL).group_by("dataset", maintain_order=True):
-        guessing = {f"among {k:,}": at_most(1 / k) for k in part["candidates"].unique().sort()}
+        guessing = {f"among {k:,}": of_100(1 / k) for k in part["candidates"].unique().sort()}
         rows = [{"mechanism": "guessing", "epsilon": "", **guessing}]
         for (mechanism, epsilon), row in part.group_by("mechanism", "epsilon", maintain_order=True):
-            chances = {f"among {k:,}": at_most(chance) for k, chance in row.select("candidates", "chance").iter_rows()}
+            chances = {
+                f"among {k:,}": f"{of_100(chance)}; {'unknown' if every is None else of_100(every)}"
+                for k, chance, every in row.select("candidates", "chance", "everywhere").iter_rows()
+            }
             rows.append({"mechanism": str(mechanism), "epsilon": budget(epsilon), **chances})
         caption = (
-            "How often at most anybody who sees a rewrite and knows the mechanism names its source among so many, on "
-            "the pairs compared: among texts that differ as those did, without an interval for other pairs."
+            "The most right guesses of an adversary who sees one rewrite, knows the mechanism and names the source "
+            "among this number of texts. First on the pairs compared, without an interval for other pairs; then over "
+            "all pairs, at 99 %."
         )
         yield Table(f"Who is named among the texts of {dataset}", caption, rows, page_only=True)

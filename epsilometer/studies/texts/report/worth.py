@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from epsilometer.auditing.decisions.decide import ALL, WITHIN
 from epsilometer.auditing.schemas import CEILINGS, DOWNSTREAM, OUTPUTS
 from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.report.figures import (
@@ -26,10 +27,12 @@ from epsilometer.report.figures import (
 from epsilometer.report.rows import CELL, TAIL_ALLOWED, comparable, hardly_read, unbeaten, within_ceiling
 from epsilometer.report.section import Section
 from epsilometer.report.wording import at_budget, bounded, inflected, listed, loss_interval, nats, tail_words, unbounded
+from epsilometer.studies.texts.report.decision import decisions
 from epsilometer.studies.texts.report.results import TextResults
+from epsilometer.studies.texts.report.use import FIXED, MEASURE, Uses, uses
 from epsilometer.studies.texts.tables import SIMILARITY, ceilings_path
 
-COSINE = "cosine"
+COSINE = MEASURE
 SEEDS = 5  # at least, to rank mechanisms by what was trained
 _GROUP = ["dataset", "measure"]
 _TOP = 1.12  # of the axis of utility
@@ -65,7 +68,9 @@ def section(results: TextResults) -> Section | None:
         "more and leaks less, by points alone: intervals may overlap. Shaded: what no mechanism can have.",
     )
     hardly = hardly_read(results.table("data/outputs.parquet", OUTPUTS))
-    said = [tradeoff_sentence(points, target, hardly), untold_sentence(points, target), attribute_sentence(downstream)]
+    within = set(decisions(results).filter(limit=ALL, decision=WITHIN).select(CELL).iter_rows())
+    most = tradeoff_sentence(points, within, uses(results), hardly)
+    said = [most, untold_sentence(points, target), attribute_sentence(downstream)]
     return Section(
         id="worth",
         link="Worth",
@@ -154,37 +159,47 @@ def _of_each_kind(base: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([majority.select(base.columns), base.drop_nulls("kind")])
 
 
-def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str] = ()) -> str:
-    """Which mechanism is worth most where the whole interval of its loss is within the target; never a control.
+def tradeoff_sentence(
+    points: pl.DataFrame, within: Container[tuple[Any, ...]], keeps: Uses, hardly: Container[str] = ()
+) -> str:
+    """Return which mechanism is worth most among the cells within the limits, by data set and measure; never a control.
 
-    Nor one whose delta at 4 nats is not shown to be at most TAIL_ALLOWED. By data set and measure; between texts of
-    equal length where exact losses are known. hardly: mechanisms that hardly take in some texts, which is said where
-    one is named.
+    within: data set, mechanism and epsilon of the cells that are decided to be within (`DECISIONS`). keeps: whether
+    they keep more than one fixed sentence (`use.uses`). hardly: mechanisms that hardly take in some texts.
     """
     parts = []
-    limit = f"{target:g} {inflected(target, 'nat', 'nats')} and a delta at 4 nats of {TAIL_ALLOWED:g}"
     for (dataset, measure), table in points.filter(~pl.col("control")).group_by(_GROUP, maintain_order=True):
-        met = (pl.col("upper") <= target) & (pl.col("tail") <= TAIL_ALLOWED)
-        within = table.filter(met).sort("utility", "mechanism", descending=[True, False])
-        if not len(within):
-            parts.append(f"on {dataset} no measured budget is shown to stay within {limit} ({measure})")
+        met = pl.Series([cell in within for cell in table.select(CELL).iter_rows()], dtype=pl.Boolean)
+        usable = table.filter(met).sort("utility", "mechanism", descending=[True, False])
+        if not len(usable):
+            parts.append(f"on {dataset} no measured budget is within the limits ({measure})")
             continue
-        best = within.row(0, named=True)
-        if within.select(pl.col("seeds").list.len().min()).item() in range(SEEDS):
+        best = usable.row(0, named=True)
+        if usable.select(pl.col("seeds").list.len().min()).item() in range(SEEDS):
             parts.append(f"on {dataset} {measure} was trained for fewer than {SEEDS} seeds, too few to rank mechanisms")
             continue
         parts.append(
             f"on {dataset} {at_budget(best['mechanism'], best['epsilon'])}"
             f"{'' if best['optimal'] else ', which no optimal adversary attacks,'}"
             f"{', which hardly reads the texts of some data sets,' if best['mechanism'] in hardly else ''} "
-            f"keeps most within {limit}: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) at "
-            f"{'an exact' if best['exact'] else 'a measured'} loss of {nats(best['point'])} "
-            f"(at most {bounded(best['upper'], best['ceiling'])})"
+            f"keeps most within the limits: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) "
+            f"at {'an exact' if best['exact'] else 'a measured'} loss of {nats(best['point'])} "
+            f"(at most {bounded(best['upper'], best['ceiling'])}){_beside_one_text(best, keeps)}"
         )
     sentence = "; ".join(parts)
     if sentence and points["exact"].any():
         sentence = f"between texts of equal length: {sentence}"
     return sentence[:1].upper() + sentence[1:] + "." if sentence else ""
+
+
+def _beside_one_text(point: Mapping[str, Any], keeps: Uses) -> str:
+    """Compare a cell within the limits with one fixed sentence; empty for other measures than the cosine."""
+    if point["measure"] != COSINE:
+        return ""
+    more = keeps.get((point["dataset"], point["mechanism"], point["epsilon"]))
+    if more is None:
+        return ", not compared with one fixed sentence"
+    return f", {'' if more else 'no '}more than {FIXED}"
 
 
 def judged(points: pl.DataFrame, target: float) -> pl.DataFrame:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from epsilometer.auditing.claims.verdicts import overall
 from epsilometer.auditing.decisions.decide import decide
 from epsilometer.auditing.decisions.evidence import Tables
-from epsilometer.auditing.schemas import ATTRIBUTE_LOSSES, CLAIMS, DECISIONS, ESTIMATES, EXACT, LEAKAGE
+from epsilometer.auditing.schemas import ATTRIBUTE_LOSSES, DECISIONS, ESTIMATES, EXACT, LEAKAGE
 from epsilometer.auditing.worth.releases import STANDING
 from epsilometer.core import tables
 from epsilometer.studies.texts.params import read
@@ -23,10 +22,10 @@ def main() -> None:
     audited = Tables(
         estimates,
         exact,
-        verdicts=overall(estimates, tables.read("data/claims.parquet", CLAIMS), exact),
         leaked=tables.read("data/leakage.parquet", LEAKAGE),
         standing=tables.read("data/standing.parquet", STANDING),
         attribute_losses=pl.concat([pl.DataFrame(schema=dict(ATTRIBUTE_LOSSES)), *of_attributes]),
     )
-    decided = decide(params.decide.limits, audited, params.decide.attributes, params.audit.alpha)
+    labels = {name: entry.labels for name, entry in params.datasets.items()}
+    decided = decide(params.decide.limits, audited, params.decide.attributes, params.audit.alpha, labels=labels)
     tables.write(decided, decisions_path(), DECISIONS)
