@@ -93,7 +93,7 @@ def _hide_messages() -> None:
 
     def elsewhere(raised: Any) -> None:
         shown = {"exc_type": RuntimeError, "exc_value": hidden(raised.exc_value), "exc_traceback": None}
-        of_others(SimpleNamespace(**shown, err_msg=None, object=None))  # type: ignore[arg-type]
+        of_others(SimpleNamespace(**shown, err_msg=None, object=None))
 
     threading.excepthook, sys.unraisablehook = in_thread, elsewhere
 

@@ -176,7 +176,8 @@ def test_the_library_knows_neither_dvc_nor_prefect() -> None:
 
 
 def test_no_module_of_others_is_patched() -> None:
-    """An upgrade would end it unseen. `sys.excepthook` is meant to be set."""
+    """An upgrade would end it unseen. Python's hooks for errors are meant to be set."""
+    hooks = {"sys.excepthook", "sys.unraisablehook", "threading.excepthook"}
     patches = []
     for file, nodes in parsed().items():
         imported = {
@@ -186,7 +187,7 @@ def test_no_module_of_others_is_patched() -> None:
         }
         for node in nodes[ast.Attribute]:
             owner = ast.unparse(node).partition(".")[0]
-            if owner in imported and ast.unparse(node) != "sys.excepthook":
+            if owner in imported and ast.unparse(node) not in hooks:
                 patches.append(f"{file}: {ast.unparse(node)}")
     assert not patches
 
@@ -228,6 +229,7 @@ def test_tests_mirror_the_packages() -> None:
     """A folder of tests has the name of the package that it tests."""
     places = {path.parent.relative_to(ROOT / "tests") for path in sources("tests") if path.name.startswith("test_")}
     beside = {"pretraining", "benchmarks"}  # of the package
+    places = {place for place in places if place.parts[:1] != ("goldens",)}  # of the project as a whole
     packages = {ROOT / ("" if beside & {*place.parts[:1]} else "epsilometer") / place for place in places}
     assert not [path for path in packages if not (path.is_dir() or path.with_suffix(".py").is_file())]
 
@@ -239,7 +241,10 @@ def test_no_test_imports_another() -> None:
         f"{file} imports {used}"
         for file in sources("tests")
         for used in direct(file, (ROOT,))[0]
-        if used.is_relative_to(tests) and not used.is_relative_to(tests / "support") and used.name != "__init__.py"
+        if used.is_relative_to(tests)
+        and not used.is_relative_to(tests / "support")
+        and used.name != "__init__.py"
+        and not (used.parent == file.parent == tests / "goldens")  # a program of several files
     ]
 
 

@@ -173,7 +173,7 @@ def gate(
     of = replace(of, tally=Tally())
     on_loss, on_tail = accepted is not None or rules.max_loss is not None, rules.max_delta_at_4 is not None
     if rules.max_identifiers is not None:
-        kinds = Kinds(of, rules.max_identifiers, rules.identifiers, rules.budget, rules.count_partly)
+        kinds = Kinds(of, rules.max_identifiers, rules.identifiers, rules.budget, partly=rules.count_partly)
         counted = [kinds, *counted]
     if not (on_loss or on_tail or counted):
         raise UserError(

@@ -108,14 +108,14 @@ def _uses(file: Path, changed: int, places: tuple[Path, ...]) -> list[Use]:
 def _resolving(file: Path, places: tuple[Path, ...]) -> Iterator[Use]:
     for modules, level, name, bound in syntax(file).imports:
         here = (file.parents[level - 1],) if level else places
-        found = [_located(module, here) for module in modules]
-        if not any(found):
+        located = [_located(module, here) for module in modules]
+        if not any(located):
             yield Use(bound, name, None, "." * level + modules[0])
             continue
-        run = dict.fromkeys(path for paths in found for path in paths)
-        used = next(paths[-1] for paths in reversed(found) if paths)
+        run = dict.fromkeys(path for paths in located for path in paths)
+        used = next(paths[-1] for paths in reversed(located) if paths)
         yield from (Use("", "", path, "") for path in run if path != used)
-        yield Use(bound, "" if found[-1] else name, used, "")
+        yield Use(bound, "" if located[-1] else name, used, "")
 
 
 @cache

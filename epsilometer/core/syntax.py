@@ -174,10 +174,10 @@ def _listed(imports: list[tuple[Any, int]], once: Mapping[str, bool], numbers: M
     competing = 0
     for node, place in imports:
         for modules, level, name, bound in _aliases(node):
-            known = bound
+            shown = bound
             if bound in once:
-                known = str(numbers.get(bound, "")) if once[bound] else bound
+                shown = str(numbers.get(bound, "")) if once[bound] else bound
             elif "." not in bound:
-                known = f"{bound} at {place}, {competing}"
+                shown = f"{bound} at {place}, {competing}"
                 competing += 1
-            yield Import(modules, level, name, known)
+            yield Import(modules, level, name, shown)

@@ -16,9 +16,9 @@ def value(text: str, start: int, end: int, recorded: object) -> str:
     """
     if not 0 <= start < end <= len(text):
         raise ValueError(f"positions {start} to {end} are outside the text")
-    found = text[start:end]
-    if recorded is None and found.strip() != found:
+    there = text[start:end]
+    if recorded is None and there.strip() != there:
         raise DisagreementError(f"the span from {start} to {end} begins or ends with white space")
-    if recorded is not None and found != recorded:
+    if recorded is not None and there != recorded:
         raise DisagreementError(f"the text from {start} to {end} is not the value recorded for that span")
-    return found
+    return there

@@ -147,10 +147,10 @@ def _changed_code(path: str, md5: str, now: Mapping[str, Any], paths: _Paths) ->
     if not reasons and old["imports"] != now["imports"]:
         rewired = _named(now["files"].keys() - old["files"].keys(), paths)
         reasons = [f"file {name} imports from elsewhere" for name in rewired] or ["files import each other otherwise"]
-    for name, (before, after) in _pairs(old["packages"], now["packages"]):
-        reasons.append(f"package {name}: {before or 'not used'} before, {after or 'not used'} now")
-    for name, (before, after) in _pairs(old.get("device", {}), now.get("device", {})):
-        reasons.append(f"device {name}: {before or 'none'} before, {after or 'none'} now")
+    for name, (was, is_now) in _pairs(old["packages"], now["packages"]):
+        reasons.append(f"package {name}: {was or 'not used'} before, {is_now or 'not used'} now")
+    for name, (was, is_now) in _pairs(old.get("device", {}), now.get("device", {})):
+        reasons.append(f"device {name}: {was or 'none'} before, {is_now or 'none'} now")
     return reasons
 
 

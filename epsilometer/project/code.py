@@ -99,8 +99,8 @@ class Reading:
         """
         roots = {_called(file.resolve(), self._project): self._follow(file.resolve()) for file in files}
         every = {path: hashes for root in roots.values() for path, hashes in root.files.items()}
-        for path, content in hashes(data, self._project).items():
-            every[self._project / path] = (_digest(path, content),) * 2
+        for name, content in hashes(data, self._project).items():
+            every[self._project / name] = (_digest(name, content),) * 2
         paths: dict[str, list[str]] = {}
         for path in sorted(every):
             paths.setdefault(every[path][0], []).append(_shown(path, self._project))

@@ -131,12 +131,12 @@ def squeezed(text: str) -> str:
 
 def readings(text: str) -> list[str]:
     """Return a text as it is, and with its HTML entities, percent escapes and JSON's escapes decoded."""
-    found = [text]
-    for each in found:
-        if len(found) < _READINGS and _ENCODED.search(each):
+    decodings = [text]
+    for each in decodings:
+        if len(decodings) < _READINGS and _ENCODED.search(each):
             decoded = dict.fromkeys((html.unescape(each), unquote(each), _ESCAPE.sub(_unescaped, each)))
-            found += [new for new in decoded if new not in found]
-    return found[:_READINGS]
+            decodings += [new for new in decoded if new not in decodings]
+    return decodings[:_READINGS]
 
 
 def fold(text: str) -> str:
@@ -251,15 +251,15 @@ def _whole(key: _Key, reading: _Reading) -> bool:
 
 def _parts(key: _Key, reading: _Reading) -> set[str]:
     """The parts of an identifier that stand in a text."""
-    found = {word for word in key.words if reading.holds(word)}
+    standing = {word for word in key.words if reading.holds(word)}
     if key.initials is not None and key.initials.search(reading.text):
-        found.add("initials")
+        standing.add("initials")
     if key.dates:
-        found |= {f"{date[0]}" for date in key.dates if date[0] is not None and reading.holds(f"{date[0]}")}
-        found |= {f"{date[1:]}" for date in key.dates if date[1:] in {other[1:] for other in reading.dates}}
+        standing |= {f"{date[0]}" for date in key.dates if date[0] is not None and reading.holds(f"{date[0]}")}
+        standing |= {f"{date[1:]}" for date in key.dates if date[1:] in {other[1:] for other in reading.dates}}
     elif any(reading.holds(key.digits[-n:]) for n in range(_LAST_DIGITS, len(key.digits))):
-        found.add("last digits")
-    return found
+        standing.add("last digits")
+    return standing
 
 
 def _telling(value: _Reading) -> frozenset[str]:
@@ -299,14 +299,14 @@ def _date_of(value: str) -> frozenset[_Date]:
 
 def _dates(text: str) -> Iterator[tuple[tuple[int, int], list[_Date]]]:
     """The dates in a folded text: where each stands, and which it may mean."""
-    for found in _YEAR_FIRST.finditer(text):
-        yield found.span(), _valid(found[1], (found[3], found[4]))
-    for found in _YEAR_LAST.finditer(text):
-        yield found.span(), _valid(found[4], (found[1], found[3]), (found[3], found[1]))
-    for found in _DAY_MONTH.finditer(text):
-        yield found.span(), _valid(found[3], (str(_MONTHS[found[2][:3]]), found[1]))
-    for found in _MONTH_DAY.finditer(text):
-        yield found.span(), _valid(found[3], (str(_MONTHS[found[1][:3]]), found[2]))
+    for match in _YEAR_FIRST.finditer(text):
+        yield match.span(), _valid(match[1], (match[3], match[4]))
+    for match in _YEAR_LAST.finditer(text):
+        yield match.span(), _valid(match[4], (match[1], match[3]), (match[3], match[1]))
+    for match in _DAY_MONTH.finditer(text):
+        yield match.span(), _valid(match[3], (str(_MONTHS[match[2][:3]]), match[1]))
+    for match in _MONTH_DAY.finditer(text):
+        yield match.span(), _valid(match[3], (str(_MONTHS[match[1][:3]]), match[2]))
 
 
 def _valid(year: str | None, *months_days: tuple[str, str]) -> list[_Date]:

@@ -236,7 +236,7 @@ def test_what_goes_on_after_the_result_prints_nothing(words: tuple[str, ...]) ->
         [sys.executable, "-m", "epsilometer.cli", command, "texts.txt", "--mechanism", "mine.py", *rest],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
-        timeout=600,
+        timeout=LAST_RESORT,
     )
     assert done.stdout
     assert SECRET.encode() not in done.stdout + done.stderr

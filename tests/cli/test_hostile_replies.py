@@ -147,9 +147,21 @@ def test_a_hash_needs_the_key_of_its_process(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
 def test_a_certificate_that_nobody_signed_is_named(server: Hostile, capfd: pytest.CaptureFixture[str]) -> None:
     """And is trusted once it is said to be."""
-    made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-days", "2"]
+    requested = [
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        "key.pem",
+        "-out",
+        "cert.pem",
+        "-days",
+        "2",
+    ]
     named = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run(["openssl", *made, *named], check=True, capture_output=True)
+    subprocess.run(["openssl", *requested, *named], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain("cert.pem", "key.pem")
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)

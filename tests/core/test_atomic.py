@@ -150,7 +150,7 @@ def test_an_earlier_table_survives_what_fails(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(OSError, match="full"):
         writes_rewrites(path)
     assert path.read_text() == "earlier"
-    assert [found.name for found in tmp_path.iterdir()] == ["out.csv"]
+    assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
 
 
 def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
@@ -179,13 +179,13 @@ IN_PLACE = {"core/atomic.py", "auditing/calibration/journal.py", "mechanisms/sel
 
 
 def test_nothing_else_is_written_in_place() -> None:
-    found = {}
+    in_place = {}
     for file in sorted((ROOT / "epsilometer").rglob("*.py")):
         name = str(file.relative_to(ROOT / "epsilometer"))
         calls = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
         if name not in IN_PLACE and (lines := [call.lineno for call in calls if writes_in_place(call)]):
-            found[name] = lines
-    assert not found
+            in_place[name] = lines
+    assert not in_place
 
 
 def writes_in_place(call: ast.Call) -> bool:

@@ -57,7 +57,7 @@ _LEFT_OUT = {"version", "seconds", "time", "date", "commit", "folder", "file", "
 
 def results(of: str) -> dict[str, Any]:
     """Return exit code, standard output and written files of each command of a group."""
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     with TemporaryDirectory() as folder, chdir(folder):
         write_texts()
         for name, command in COMMANDS.items():
@@ -72,10 +72,10 @@ def results(of: str) -> dict[str, Any]:
                 path for path in sorted(Path().iterdir()) if path.is_file() and before.get(path) != path.read_bytes()
             ]
             files = {path.name: _shown(path.read_text(encoding="utf-8")) for path in written}
-            found[name] = (
+            by_name[name] = (
                 {"exit code": code} | ({"output": _shown(said)} if "--json gate" not in command else {}) | files
             )
-    return found
+    return by_name
 
 
 def _write_scores() -> None:
@@ -90,12 +90,12 @@ def _write_scores() -> None:
 
 def _shown(content: str) -> Any:
     try:
-        return compact(_kept(json.loads(content)))
+        return compact(_without_times(json.loads(content)))
     except ValueError:
         return f"{content[:40]!r} {digest(content)}"
 
 
-def _kept(value: Any) -> Any:
+def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _kept(part) for name, part in value.items() if name not in _LEFT_OUT}
-    return [_kept(part) for part in value] if isinstance(value, list) else value
+        return {name: _without_times(part) for name, part in value.items() if name not in _LEFT_OUT}
+    return [_without_times(part) for part in value] if isinstance(value, list) else value

@@ -26,7 +26,7 @@ def results(of: str) -> dict[str, Any]:
     """Return the guesses on a mechanism by entry point and seed, or those in a project, by seed and round."""
     if of == "project":
         return _in_projects()
-    found: dict[str, Any] = {}
+    by_run: dict[str, Any] = {}
     with TemporaryDirectory() as folder, chdir(folder):
         write_texts()
         Path("plain.py").write_text(PLAIN)
@@ -35,13 +35,13 @@ def results(of: str) -> dict[str, Any]:
                 records = recorded()
                 play()
                 assert records, f"{name} guessed nothing"
-                found[f"{name}, seed {seed}"] = shown(records)
-    return found
+                by_run[f"{name}, seed {seed}"] = shown(records)
+    return by_run
 
 
 def _in_projects() -> dict[str, Any]:
     """Return the guesses of audits and of re-audits, whose round is another."""
-    found: dict[str, Any] = {}
+    by_run: dict[str, Any] = {}
     for seed in SEEDS:
         for again in (0, 1):
             records = recorded()
@@ -52,8 +52,8 @@ def _in_projects() -> dict[str, Any]:
                     _reaudited(seed, again),
                     ("prepare", "vectors", "embed", "trials", "rewrite", "attack"),
                 )
-            found[f"seed {seed}, round {again}"] = shown(records)
-    return found
+            by_run[f"seed {seed}, round {again}"] = shown(records)
+    return by_run
 
 
 def _plays(name: str, seed: int) -> dict[str, Callable[[], object]]:

@@ -26,16 +26,16 @@ def results(of: str) -> dict[str, Any]:
     if of == "leaderboard":
         return dict(_outs(ROOT / "runs/leaderboard/dvc.lock"))
     frozen = read("locks_audit") or {}
-    found: dict[str, Any] = {}
+    by_path: dict[str, Any] = {}
     for path, md5 in _outs(ROOT / "dvc.lock"):
         before = frozen.get(path)
         if before is not None and before["md5"] == md5:
-            found[path] = before
+            by_path[path] = before
         else:
             files = _files(path, md5)
             same = before is not None and files != {} and files == {k: v for k, v in before.items() if k != "md5"}
-            found[path] = files | {"md5": before["md5"] if same else md5}
-    return found
+            by_path[path] = files | {"md5": before["md5"] if same else md5}
+    return by_path
 
 
 def _outs(lock: Path) -> Iterator[tuple[str, str]]:

@@ -52,9 +52,9 @@ def shown(records: Recorded) -> dict[str, Any]:
 
 def _digests(arrays: list[np.ndarray | None]) -> str:
     """Return the number of trials, the first values, and a digest of each hundred."""
-    known = [array for array in arrays if array is not None]
-    if not known:
+    present = [array for array in arrays if array is not None]
+    if not present:
         return f"none in {len(arrays)} calls"
-    every = np.concatenate(known)
+    every = np.concatenate(present)
     parts = [digest(every[start : start + _PART].tobytes())[:8] for start in range(0, len(every), _PART)]
     return f"{every.dtype} {len(every)}: {every[:5].tolist()} " + " ".join(parts)

@@ -69,45 +69,29 @@ class ShadowAttack(ByScore):
         used, place = np.unique(candidates, return_inverse=True)
         fitted_on = [texts[i] for i in np.unique(np.linspace(0, len(texts) - 1, _TEXTS).astype(int))]
         shown = [texts[i] for i in used]
-        self._draw(mechanism, [*fitted_on, *shown], [context.epsilon for context in contexts])
-        return [
-            self._scores(mechanism, context.epsilon, fitted_on, shown, output, place.reshape(candidates.shape))
-            for context, output in zip(contexts, rewrites, strict=True)
-        ]
-
-    def _scores(
-        self,
-        mechanism: Mechanism,
-        epsilon: float,
-        fitted_on: Sequence[str],
-        shown: Sequence[str],
-        output: Rewrites,
-        place: NDArray[np.intp],
-    ) -> Array:
-        held = self._held[id(mechanism), epsilon][1]
-        weights = _weights([[held[text][j] for text in fitted_on] for j in range(self.rewrites)])
-        scores = np.zeros(place.shape)
-        shadows = [[held[text][j] for text in shown] for j in range(self.rewrites)]
-        for view, weight in zip(VIEWS, weights, strict=True):
-            typical = _log_counts(sum(presence(view, of) for of in shadows))
-            seen = presence(view, output.texts)
-            for start in range(0, len(place), _ROWS):
-                part = slice(start, start + _ROWS)
-                for slot in range(place.shape[1]):
-                    scores[part, slot] += weight * seen[part].multiply(typical[place[part, slot]]).sum(axis=1).A1
-        return scores
+        place = place.reshape(candidates.shape)
+        by_epsilon = []
+        for held, output in zip(self._draw(mechanism, [*fitted_on, *shown], contexts), rewrites, strict=True):
+            fitted, shadows = (
+                [[held[text][j] for text in of] for j in range(self.rewrites)] for of in (fitted_on, shown)
+            )
+            by_epsilon.append(_scores(_weights(fitted), shadows, output.texts, place))
+        return by_epsilon
 
     @cached_property
     def _held(self) -> dict[tuple[int, float], tuple[Mechanism, dict[str, list[str]]]]:
         """The shadows of each text, by mechanism and epsilon. Holding the mechanism keeps its number from another."""
         return {}
 
-    def _draw(self, mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> None:
-        """Draw the shadows of those texts that have none yet."""
+    def _draw(
+        self, mechanism: Mechanism, texts: Sequence[str], contexts: Sequence[Context]
+    ) -> list[dict[str, list[str]]]:
+        """The shadows of these texts at each epsilon; those that were not drawn yet are drawn now."""
+        epsilons = [context.epsilon for context in contexts]
         held = [self._held.setdefault((id(mechanism), epsilon), (mechanism, {}))[1] for epsilon in epsilons]
         new = [text for text in dict.fromkeys(texts) if any(text not in each for each in held)]
         if not new:
-            return
+            return held
         asked_for = [text for text in new for _ in range(self.rewrites)]
         numbers = np.array([_number(text) + j for text in new for j in range(self.rewrites)])
         noises = [Noise.named(numbers, "shadow", epsilon) for epsilon in epsilons]
@@ -116,14 +100,32 @@ class ShadowAttack(ByScore):
         else:
             outputs = [mechanism.rewrite(list(asked_for), e, noise) for e, noise in zip(epsilons, noises, strict=True)]
         for each, output in zip(held, outputs, strict=True):
-            drawn_texts = list(output.texts)
+            outputs_texts = list(output.texts)
             for i, text in enumerate(new):
-                each[text] = drawn_texts[i * self.rewrites : (i + 1) * self.rewrites]
+                each[text] = outputs_texts[i * self.rewrites : (i + 1) * self.rewrites]
+        return held
 
 
 def _number(text: str) -> int:
     """The number of a text's first stream, by its content, so that a batch of trials changes no shadow."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=5).digest(), "big") << 16
+
+
+def _scores(
+    weights: Array, shadows: Sequence[Sequence[str]], rewrites: Sequence[str], place: NDArray[np.intp]
+) -> Array:
+    """The weighted scores [n, k]. shadows: m lists, each of all candidates; place: [n, k], numbers of candidates."""
+    scores = np.zeros(place.shape)
+    for view, weight in zip(VIEWS, weights, strict=True):
+        if weight == 0:
+            continue
+        typical = _log_counts(sum(presence(view, of) for of in shadows))
+        seen = presence(view, rewrites)
+        for start in range(0, len(place), _ROWS):
+            part = slice(start, start + _ROWS)
+            for slot in range(place.shape[1]):
+                scores[part, slot] += weight * seen[part].multiply(typical[place[part, slot]]).sum(axis=1).A1
+    return scores
 
 
 def _log_counts(counts: csr_matrix) -> csr_matrix:

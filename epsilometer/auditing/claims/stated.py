@@ -88,5 +88,7 @@ def _shown(curve: Curve | None) -> dict[str, Any]:
 
 
 def _restored(row: Mapping[str, Any]) -> Stated:
-    curve = {"curve": of_plain(row["curve"])} if "curve" in row else {}
-    return Stated(**row | curve | {"releases": tuple(row["releases"])})
+    restored = {**row, "releases": tuple(row["releases"])}
+    if "curve" in row:
+        restored["curve"] = of_plain(row["curve"])
+    return Stated(**restored)

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
 from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Holds, Rule, checked, lacks, refuses
-from epsilometer.auditing.trials.memory import memory
+from epsilometer.auditing.results.memory import memory
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import mechanism as powers
 from epsilometer.core.errors import UserError
@@ -105,8 +105,8 @@ class _Checks:
         if not isinstance(self.mechanism, HasInputs):
             return self.texts
         inputs = self.mechanism.inputs
-        spread = np.unique(np.linspace(0, len(inputs) - 1, _INPUTS).astype(int)) if len(inputs) else []
-        return list(dict.fromkeys([*self.texts, *(inputs[i] for i in spread)]))
+        spread = {int(place) for place in np.linspace(0, len(inputs) - 1, _INPUTS)} if len(inputs) else set()
+        return list(dict.fromkeys([*self.texts, *(inputs[i] for i in sorted(spread))]))
 
     def _interface(self) -> str | None:
         for name, arguments in (("rewrite", 3), ("guarantee", 1)):

@@ -105,7 +105,7 @@ def plant(texts: Sequence[str], kind: str, count: int, seed: int, shape: str = M
         values = [_new(lambda: _value(fake, kind, shape), taken, filler) for _ in range(3 if shape == SEVERAL else 1)]
         pieces = _cased(_pieces(carriers[int(rng.integers(len(carriers)))], values, shape, rng), shape)
         before, after = _around_long(filler, LONG[shape], pieces[0]) if shape in LONG else _around(text, rng)
-        rows.append(_joined(before, pieces, after, rng, text))
+        rows.append(_joined(before, pieces, after, rng, source=text))
     return rows
 
 
@@ -136,7 +136,7 @@ def _cased(pieces: Sequence[str], shape: str) -> list[str]:
     return [piece.lower() if shape == LOWER else piece for piece in pieces]
 
 
-def _joined(before: str, pieces: Sequence[str], after: str, rng: np.random.Generator, source: str) -> PlantedText:
+def _joined(before: str, pieces: Sequence[str], after: str, rng: np.random.Generator, *, source: str) -> PlantedText:
     """The text; of several values one that is drawn is the identifier."""
     starts = np.cumsum([len(before), *map(len, pieces)]).tolist()
     places = [(starts[i], starts[i + 1]) for i in range(1, len(pieces), 2)]

@@ -136,8 +136,11 @@ class Identified:
         kind, shape = group
         if self.record is None:
             assert shape is not None
-            planted = planting.plant(self.texts, kind, count, seed, shape)
-            return [Occurrence(kind, each.text, [each.value], each.places, shape, each.source) for each in planted]
+            planted = planting.plant(self.texts, kind, count, seed, shape=shape)
+            return [
+                Occurrence(kind, each.text, [each.value], each.places, shape=shape, source=each.source)
+                for each in planted
+            ]
         rng = Noise.named(1, seed, "identifiers", kind).generator(0)
         having = [i for i, some in enumerate(self.record) if any(each.kind == kind for each in some)]
         rows = []
@@ -184,8 +187,8 @@ def surviving_identifiers(
     tally.say()
     for epsilon, rewrites in zip(at, by_epsilon, strict=True):
         for group, some in by_group(every, rewrites).items():
-            survived = clopper_pearson((found := outcomes(some)).survived, len(some), design.alpha)
-            counts = (len(some), found.survived, found.partly, found.survived / len(some))
+            survived = clopper_pearson((outcome := outcomes(some)).survived, len(some), design.alpha)
+            counts = (len(some), outcome.survived, outcome.partly, outcome.survived / len(some))
             rows.append((stored(epsilon), *group, *counts, *survived, *precision(some, design.alpha)))
     return pl.DataFrame(rows, schema=dict(SURVIVING), orient="row")
 

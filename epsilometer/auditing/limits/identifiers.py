@@ -47,8 +47,8 @@ class Kinds:
         source = "the largest share allowed to survive" + (", as a whole or in part" if self.partly else "")
         limit, judged = RateLimit(self.rate, source, self.partly), []
         for (kind, shape), some in by_group(trials, rewrites).items():
-            found = outcomes(some)
-            counted = [whole or (self.partly and part) for whole, part in zip(*found, strict=True)]
+            outcome = outcomes(some)
+            counted = [whole or (self.partly and part) for whole, part in zip(*outcome, strict=True)]
             name = f"{_IDENTIFIERS}{kind}" + ("" if shape is None else f", {shape}")
             of_group = judge_rate(name, sum(counted), len(some), limit, tests=tests, errors=errors)
             of_texts = [(trial.original, stood) for (trial, _), stood in zip(some, counted, strict=True)]
@@ -56,7 +56,7 @@ class Kinds:
                 replace(
                     of_group,
                     shape=shape,
-                    partly=found.partly,
+                    partly=outcome.partly,
                     precision=precision(some, of.design.alpha),
                     of_texts=of_texts,
                 )

@@ -116,12 +116,6 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
         posteriors = attacked.guesses[of].posteriors
         return None if posteriors is None else departure(own[of].successes, posteriors)
 
-    @cache
-    def tested(of: str, expected: float) -> float:
-        if stated.curve is None or prior is not None:
-            return p_value(own[of].successes, count, expected)
-        return rates.p_value(Scored(right[of], attacked.guesses[of].scores), stated.curve, candidates)
-
     def row(name: str, among: Sequence[str], figures: Estimate) -> dict[str, Any]:
         of = max(among, key=lambda attack: own[attack].successes)
         columns = seen(of, tuple(among), figures.alpha)
@@ -143,7 +137,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
             "equal_loss": proved(columns["equal_successes"], equals, figures.alpha).loss if equals else None,
             "covered": covered,
             "expected": expected,
-            "p_value": None if expected is None else tested(of, expected),
+            "p_value": None if expected is None else _tested(attacked, of, expected, prior),
         }
 
     table = [row(name, [name], figures) for name, figures in own.items()]
@@ -173,6 +167,15 @@ def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> flo
             right, level = guesses.slots == trials.target, alpha / len(among)
             losses.append(worst_output(right, guesses.scores, trials.candidates.shape[1], level))
     return max(losses, default=None)
+
+
+def _tested(attacked: Attacked, of: str, expected: float, prior: Prior | None) -> float:
+    """The p-value of a claim by an attack's guesses; of a claim that is a curve, by its rates at all thresholds."""
+    right = attacked.guesses[of].slots == attacked.trials.target
+    if attacked.stated.curve is None or prior is not None:
+        return p_value(int(np.count_nonzero(right)), len(right), expected)
+    scored = Scored(right, attacked.guesses[of].scores)
+    return rates.p_value(scored, attacked.stated.curve, attacked.trials.candidates.shape[1])
 
 
 def _tail(attacked: Attacked, among: Sequence[str], alpha: float | None) -> dict[str, float | None]:

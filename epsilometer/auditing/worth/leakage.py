@@ -90,9 +90,9 @@ def leakage(
                 seen.setdefault(kind, []).append(outcome)
     rows = []
     for kind, every in sorted(seen.items(), key=lambda item: (item[0] == ALL, item[0])):
-        survived, partly, recorded, texts = zip(*every, strict=True)
-        counts = (len(survived), sum(recorded), sum(survived), sum(partly))
-        rows.append((kind, *counts, *share_interval(survived, texts, alpha)))
+        columns = [*zip(*every, strict=True)]  # whole, in part, recorded, text
+        counts = (len(every), sum(columns[2]), sum(columns[0]), sum(columns[1]))
+        rows.append((kind, *counts, *share_interval(columns[0], columns[3], alpha)))
     return pl.DataFrame(rows, schema=dict(COUNTS), orient="row")
 
 
@@ -125,7 +125,7 @@ def recorded(table: pl.DataFrame) -> list[list[Identifier]]:
                 "corpus"
             )
         record = zip(kinds, texts, entities, strict=True)
-        some = [Identifier(kind, text, True, entity, source) for kind, text, entity in record]
+        some = [Identifier(kind, text, True, entity=entity, source=source) for kind, text, entity in record]
         rows.append([each for each in some if canonical.squeezed(each.text)])
     return rows
 

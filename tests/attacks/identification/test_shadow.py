@@ -124,11 +124,11 @@ def test_it_keeps_the_rules_of_attacks() -> None:
 def test_shadows_are_drawn_once_and_as_many_as_said() -> None:
     """Batches of trials share them, and no stream of a trial draws them."""
     asked_for: list[str] = []
-    drawn: list[float] = []
+    numbers: list[float] = []
 
     def counting(text: str, epsilon: float, rng: np.random.Generator) -> str:
         asked_for.append(text)
-        drawn.append(rng.random())
+        numbers.append(rng.random())
         return text
 
     attack, mechanism = ShadowAttack(rewrites=3), FunctionMechanism(counting)
@@ -136,7 +136,7 @@ def test_shadows_are_drawn_once_and_as_many_as_said() -> None:
     contexts = [Context(TEXTS, mechanism, 1.0, Noise.named(3, "batch", i)) for i in range(2)]
     for context in contexts:
         guess_and_score(attack, [Rewrites(TEXTS[:3])], candidates, [context])
-    assert len(asked_for) == len(set(drawn))
+    assert len(asked_for) == len(set(numbers))
     assert len(asked_for) <= attack.queries(candidates=5, texts=len(TEXTS))
     assert {asked_for.count(text) for text in asked_for} == {3}
     assert {*TEXTS[:5]} <= {*asked_for}

@@ -120,8 +120,8 @@ def beside_the_curve(rho: float) -> tuple[Array, Array]:
     dense = np.linspace(0, 8, 4_000)
     deltas = (shares[:, None] * response(epsilons[:, None], dense[None])).sum(axis=0)
     assert (deltas <= Zcdp(rho).delta(dense)).all(), "the curve that follows from the claim is met at every level"
-    kept = np.log(shares + 1e-300)
-    sides = [kept - np.log1p(np.exp(sign * epsilons)) for sign in (-1, 1)]
+    logs = np.log(shares + 1e-300)
+    sides = [logs - np.log1p(np.exp(sign * epsilons)) for sign in (-1, 1)]
     p = np.concatenate(sides)
     return p - np.logaddexp.reduce(p), np.concatenate(sides[::-1]) - np.logaddexp.reduce(p)
 

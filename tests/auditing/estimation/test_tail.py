@@ -90,14 +90,14 @@ def test_the_upper_bound_is_seldom_below_a_tail(trials: int, share: float, law: 
 def test_a_tail_twice_the_limit_is_seldom_called_kept(trials: int, runs: int, law: tuple[float, float, bool]) -> None:
     """A tail of .02: at most .01 in at most alpha / 2 of the runs; more comes once in 10^9.
 
-    One threshold learnt on the first half kept the limit in .043, .023 and .010 of runs.
+    One threshold learnt on the first half kept_in the limit in .043, .023 and .010 of runs.
     """
     right, wrong, tied = law
-    kept = sum(
+    kept_in = sum(
         largest_seen([with_tail(uninformed(right, trials, seed), 0.02, wrong, seed, tied=tied)]) <= 0.01
         for seed in range(runs)
     )
-    assert kept <= stats.binom.isf(FALSE_ALARM, runs, ALPHA / 2)
+    assert kept_in <= stats.binom.isf(FALSE_ALARM, runs, ALPHA / 2)
 
 
 def test_the_upper_bound_is_of_every_attack_and_not_of_the_one_chosen() -> None:
@@ -122,8 +122,8 @@ def test_an_attack_without_a_tail_is_shown_to_have_none() -> None:
     assert ends([Scored(right, None)], 2, ALPHA) == (0, 0), "without scores there is one threshold"
     assert 0 < largest_seen([Scored(right, np.ones(2_000))]) < 0.01, "of many trials some may have a higher score"
     nobody = fewest_without(0.01, ALPHA)
-    for trials, kept in ((nobody, True), (nobody - 1, False)):
-        assert (largest_seen([Scored(np.zeros(trials, bool), np.arange(trials) / trials)]) <= 0.01) is kept
+    for trials, within in ((nobody, True), (nobody - 1, False)):
+        assert (largest_seen([Scored(np.zeros(trials, bool), np.arange(trials) / trials)]) <= 0.01) is within
 
 
 def test_the_upper_bound_by_hand() -> None:

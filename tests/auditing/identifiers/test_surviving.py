@@ -89,9 +89,9 @@ def test_no_detector_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_value_survives_as_it_is_or_by_its_digits(value: str, rewrite: str, survived: bool) -> None:
-    found = outcomes([(Occurrence("any", f"x {value} y", [value], []), rewrite)])
-    assert found.whole == [survived]
-    assert not (found.whole[0] and found.part[0])
+    outcome = outcomes([(Occurrence("any", f"x {value} y", [value], []), rewrite)])
+    assert outcome.whole == [survived]
+    assert not (outcome.whole[0] and outcome.part[0])
 
 
 def test_words_that_are_not_in_their_place_are_masked() -> None:

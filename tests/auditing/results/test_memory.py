@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epsilometer.auditing.estimation.successes import loss_at, success_bound
-from epsilometer.auditing.trials.memory import (
+from epsilometer.auditing.results.memory import (
     BY_TEXT,
     BY_WORD,
     CONSTANT,
