@@ -82,6 +82,8 @@ AUDIT: Schema = {  # as ESTIMATES, of the one call (`text_audit.audit`): of one 
     "reasoning": pl.Int64,  # rewrites that hold a model's marked reasoning
     "apart": pl.Int64,  # answers with reasoning that the rewrite leaves out
     "constant": pl.Boolean,  # whether all rewrites of two or more texts are equal
+    "memory": pl.String,  # how a text was answered that was rewritten before (`trials.memory`); null of too few repeats
+    "loss_of_law": pl.Float64,  # the loss with each text counted once, where each has one answer for good; else null
     **OVERALL,
 }
 

@@ -18,14 +18,17 @@ from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.claims.verdicts import check_distances, refuse_public, trial_claims
+from epsilometer.auditing.estimation.by_source import loss_of_law
 from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.estimation.successes import Rates, below_chance
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
+from epsilometer.auditing.results.distinct_texts import noticed
 from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.results.losses import Losses
 from epsilometer.auditing.schemas import AUDIT, BY_RATES, BY_TEXT
 from epsilometer.auditing.trials.answers import Tally
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed, check_trials
+from epsilometer.auditing.trials.memory import Memory
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials, is_shared, of_all, sample, variety
 from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
@@ -62,6 +65,7 @@ from epsilometer.corpora.reading import note_composed
 from epsilometer.game.play import Knowledge, play
 from epsilometer.mechanisms.words.shared.embedded import over_words
 from epsilometer.models.locate import ENCODER
+from epsilometer.models.spending import Spends
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
 
@@ -133,7 +137,12 @@ def audit(
     streams = [Noise.named(trials, design.seed, "rewrite", epsilon) for epsilon in epsilons]
     rewrites = rewrite_all(made_by, Job(texts, sampled.source, epsilons, streams), paced=True)
     by_epsilon, pool = dict(zip(epsilons, rewrites, strict=True)), Pool(texts, embedded)
-    return attacked(pool, sampled, by_epsilon, chosen, mechanism=made_by, design=design, worst=worst)
+    losses = attacked(pool, sampled, by_epsilon, chosen, mechanism=made_by, design=design, worst=worst)
+    if not isinstance(made_by, Spends):  # a service gets no batch and no noise, and each request costs
+        knowledge = Knowledge(texts, sampled.candidates, made_by, embedded=embedded, prior=design.prior)
+        at = epsilons[-1]
+        note(noticed(knowledge, sampled, at, applicable(chosen, made_by), guesses=losses.guesses[at]).said())
+    return losses
 
 
 def distinct(texts: Iterable[str]) -> list[str]:
@@ -387,10 +396,17 @@ def attacked(
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in rows if row["attack"] not in repeated]
     on_texts = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share, **variety(candidates)}
-    rows = [row | on_texts | tally.at(restored(row["epsilon"])).columns for row in shown]
+    rows = []
+    for row in shown:
+        epsilon = restored(row["epsilon"])
+        beside = [name for name in seen if row["attack"] == STRONGEST_INSIDE or seen[name]]
+        among = {name: guesses[epsilon][name] for name in (beside if row["attack"] in CHOSEN else [row["attack"]])}
+        memory = _of_memory(tally.memory(epsilon), among, trials, design.alpha)
+        rows.append(row | on_texts | tally.at(epsilon).columns | memory)
     table = pl.DataFrame(rows, schema=dict(AUDIT), orient="row")
     checked = worst_cases(None, []) if worst is None else worst
     losses = Losses(judged(table.sort("epsilon", maintain_order=True), checked))
+    losses.guesses = guesses
     losses.by_text = _by_text(guesses, trials)
     losses.by_rates = _by_rates(guesses, trials, design.alpha)
     return losses
@@ -449,6 +465,17 @@ def _guesses(
     return play(
         knowledge, rewrites, attacks, lambda attack, epsilon: Noise.named(count, design.seed, "attack", attack, epsilon)
     )
+
+
+def _of_memory(
+    memory: Memory | None, among: Mapping[str, Guesses], trials: Trials, alpha: float
+) -> dict[str, str | float | None]:
+    """The columns on repeated answers. among: an attack's guesses, or those of all that share alpha."""
+    if memory is None or not memory.by_text:
+        return {"memory": None if memory is None else memory.kind, "loss_of_law": None}
+    k, level = trials.candidates.shape[1], alpha / len(among)
+    losses = [loss_of_law(each.slots == trials.target, trials.source, k, level) for each in among.values()]
+    return {"memory": memory.kind, "loss_of_law": max(losses)}
 
 
 def _note_departures(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
 from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Holds, Rule, checked, lacks, refuses
-from epsilometer.auditing.results.memory import memory
+from epsilometer.auditing.trials.memory import Recollection
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import mechanism as powers
 from epsilometer.core.errors import UserError
@@ -159,9 +159,10 @@ class _Checks:
 
     def _remembered(self) -> str | None:
         """A remark on how the mechanism answers repeated texts."""
-        source = np.arange(_AGAIN * len(self.texts)) % len(self.texts)
-        of = memory(self.texts, source, self._rewrite([self.texts[i] for i in source], _noise(source)).texts)
-        return Holds(of.said()) if of is not None and of.repeated else None
+        texts, recollection = self.texts * _AGAIN, Recollection()
+        recollection.add(texts, self._rewrite(texts, _noise(texts)).texts)
+        memory = recollection.memory
+        return Holds(memory.said()) if memory is not None and memory.repeated else None
 
     def _publication(self) -> str | None:
         self._rewrite(self.texts, Noise.operating_system(len(self.texts)))

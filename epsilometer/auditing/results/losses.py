@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from types import MappingProxyType
 from typing import ClassVar
 
 import polars as pl
 
 from epsilometer.auditing.schemas import BY_RATES, BY_TEXT
+from epsilometer.core.attack import Guesses
 from epsilometer.core.errors import unknown
 from epsilometer.core.rounding import written
 
@@ -41,11 +43,13 @@ class Losses(Printed):
 
     by_text: how often each text was named, with the columns of `BY_TEXT`; empty where it was not kept.
     by_rates: the loss by two rates, with the columns of `BY_RATES`; empty where it was not kept.
+    guesses: every guess, by epsilon and attack; empty where they were not kept.
     """
 
     short = SHORT
     by_text: pl.DataFrame = pl.DataFrame(schema=dict(BY_TEXT))
     by_rates: pl.DataFrame = pl.DataFrame(schema=dict(BY_RATES))
+    guesses: Mapping[float, Mapping[str, Guesses]] = MappingProxyType({})
 
 
 _PLAIN = pl.Config(

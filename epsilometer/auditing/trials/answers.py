@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from epsilometer.auditing.trials.memory import Memory, Recollection
 from epsilometer.core.flaws import Flaw, holds_reasoning
 from epsilometer.core.guarantees import at_budget, stored
 from epsilometer.core.mechanism import Repeated, Rewrites
@@ -138,14 +139,21 @@ class Tally:
 
     def __init__(self) -> None:
         self._by_epsilon: dict[float | None, Answers] = {}
+        self._recollections: dict[float | None, Recollection] = {}
 
     def add(self, epsilon: float, rewrites: Rewrites, sources: Sequence[str]) -> None:
         """Count these rewrites of these texts."""
         self._by_epsilon[stored(epsilon)] = self.at(epsilon) + Answers.of(rewrites, sources)
+        self._recollections.setdefault(stored(epsilon), Recollection()).add(sources, rewrites.texts)
 
     def at(self, epsilon: float) -> Answers:
         """The counts at an epsilon."""
         return self._by_epsilon.get(stored(epsilon), NONE)
+
+    def memory(self, epsilon: float) -> Memory | None:
+        """How repeated texts were answered at an epsilon; None where too few repeat."""
+        recollection = self._recollections.get(stored(epsilon))
+        return None if recollection is None else recollection.memory
 
     @property
     def total(self) -> Answers:
@@ -156,6 +164,9 @@ class Tally:
         """Print what is remarkable at each epsilon."""
         for epsilon, answers in self._by_epsilon.items():
             say(answers, at_budget(epsilon))
+            memory = self._recollections[epsilon].memory
+            if memory is not None and memory.repeated and not answers.constant:
+                note(f"{memory.said()}{at_budget(epsilon)}")
 
 
 def say(answers: Answers, place: str = "") -> None:

@@ -241,10 +241,11 @@ def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Repeated)
 
 def _by_epsilon(parts: Sequence[Sequence[Rewrites]]) -> list[Rewrites]:
     """Returns the rewrites at each epsilon; parts: one `Rewrites` per epsilon each."""
-    return [_join(of_epsilon) for of_epsilon in zip(*parts, strict=True)]
+    return [joined(of_epsilon) for of_epsilon in zip(*parts, strict=True)]
 
 
-def _join(parts: Sequence[Rewrites]) -> Rewrites:
+def joined(parts: Sequence[Rewrites]) -> Rewrites:
+    """Return the rewrites of all parts, in their order."""
     units = [part.units for part in parts if part.units is not None]
     latents = [part.latents for part in parts if part.latents is not None]
     outcomes = [part.outcomes for part in parts if part.outcomes is not None]

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from epsilometer.auditing.estimation.by_source import loss_of_law
 from epsilometer.auditing.estimation.successes import loss_at, success_bound
-from epsilometer.auditing.results.memory import (
+from epsilometer.auditing.trials.memory import (
     BY_TEXT,
     BY_WORD,
     CONSTANT,
@@ -16,8 +17,7 @@ from epsilometer.auditing.results.memory import (
     IDENTITY,
     REPEATS,
     Memory,
-    loss_of_law,
-    memory,
+    Recollection,
 )
 
 NAMES = ["ada", "bea", "cy", "dora", "eve"]
@@ -50,8 +50,11 @@ MECHANISMS: dict[str, Callable[[str], str]] = {
 
 
 def seen(rewrite: Callable[[str], str], count: int = 400) -> Memory | None:
-    source = SOURCE[:count]
-    return memory(TEXTS, source, [rewrite(TEXTS[number]) for number in source])
+    recollection = Recollection()
+    for part in np.array_split(SOURCE[:count], 3):
+        texts = [TEXTS[number] for number in part]
+        recollection.add(texts, [rewrite(text) for text in texts])
+    return recollection.memory
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)
