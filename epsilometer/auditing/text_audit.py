@@ -18,10 +18,10 @@ from epsilometer.auditing.claims.judging import judged, worst_cases
 from epsilometer.auditing.claims.law_fit import law_fit
 from epsilometer.auditing.claims.stated import stated
 from epsilometer.auditing.claims.verdicts import check_distances, refuse_public, trial_claims
-from epsilometer.auditing.estimation.by_source import loss_of_law
 from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.estimation.successes import Rates, below_chance
-from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
+from epsilometer.auditing.results.by_source import loss_of_law
+from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.results.distinct_texts import noticed
 from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.results.losses import Losses
@@ -363,9 +363,7 @@ def attacked(
     texts, candidates = pool.texts, trials.candidates
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
     counts, left = np.array([len(words(text)) for text in texts]), unread(mechanism, texts)
-    tally = Tally()
-    for epsilon, output in rewrites.items():
-        tally.add(epsilon, output, Repeated(texts, trials.source))
+    tally = Tally.of(rewrites, Repeated(texts, trials.source))
     tally.say()
     fits = law_fit(mechanism, texts, trials.source, list(rewrites.values()), epsilons=list(rewrites))
     fit_p = dict(zip(rewrites, fits, strict=True))
@@ -396,14 +394,15 @@ def attacked(
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in rows if row["attack"] not in repeated]
     on_texts = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share, **variety(candidates)}
-    rows = []
-    for row in shown:
+    released = [name for name in seen if seen[name]]
+
+    def on_answers(row: Mapping[str, Any]) -> dict[str, Any]:
         epsilon = restored(row["epsilon"])
-        beside = [name for name in seen if row["attack"] == STRONGEST_INSIDE or seen[name]]
-        among = {name: guesses[epsilon][name] for name in (beside if row["attack"] in CHOSEN else [row["attack"]])}
-        memory = _of_memory(tally.memory(epsilon), among, trials, design.alpha)
-        rows.append(row | on_texts | tally.at(epsilon).columns | memory)
-    table = pl.DataFrame(rows, schema=dict(AUDIT), orient="row")
+        names = {STRONGEST: released, STRONGEST_INSIDE: list(seen)}.get(row["attack"], [row["attack"]])
+        memory = _of_memory(tally.memory(epsilon), [guesses[epsilon][name] for name in names], trials, design.alpha)
+        return tally.at(epsilon).columns | memory
+
+    table = pl.DataFrame([row | on_texts | on_answers(row) for row in shown], schema=dict(AUDIT), orient="row")
     checked = worst_cases(None, []) if worst is None else worst
     losses = Losses(judged(table.sort("epsilon", maintain_order=True), checked))
     losses.guesses = guesses
@@ -468,13 +467,13 @@ def _guesses(
 
 
 def _of_memory(
-    memory: Memory | None, among: Mapping[str, Guesses], trials: Trials, alpha: float
+    memory: Memory | None, among: Sequence[Guesses], trials: Trials, alpha: float
 ) -> dict[str, str | float | None]:
-    """The columns on repeated answers. among: an attack's guesses, or those of all that share alpha."""
+    """The columns on repeated answers. among: the guesses of one attack, or of all that share alpha."""
     if memory is None or not memory.by_text:
         return {"memory": None if memory is None else memory.kind, "loss_of_law": None}
     k, level = trials.candidates.shape[1], alpha / len(among)
-    losses = [loss_of_law(each.slots == trials.target, trials.source, k, level) for each in among.values()]
+    losses = [loss_of_law(each.slots == trials.target, trials.source, k, level) for each in among]
     return {"memory": memory.kind, "loss_of_law": max(losses)}
 
 

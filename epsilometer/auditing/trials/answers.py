@@ -6,7 +6,7 @@ result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -140,6 +140,14 @@ class Tally:
     def __init__(self) -> None:
         self._by_epsilon: dict[float | None, Answers] = {}
         self._recollections: dict[float | None, Recollection] = {}
+
+    @classmethod
+    def of(cls, rewrites: Mapping[float, Rewrites], sources: Sequence[str]) -> Tally:
+        """Count the rewrites of these texts at each epsilon."""
+        tally = cls()
+        for epsilon, output in rewrites.items():
+            tally.add(epsilon, output, sources)
+        return tally
 
     def add(self, epsilon: float, rewrites: Rewrites, sources: Sequence[str]) -> None:
         """Count these rewrites of these texts."""

@@ -13,8 +13,8 @@ def loss_of_law(right: NDArray[np.bool_], source: NDArray[np.integer], candidate
     """Return the lower bound on the loss under the mechanism's law, in nats, at confidence 1 - alpha / 2.
 
     right: [n], whether the guess was right; source: [n], the text that was rewritten. Trials of one text are not
-    independent, since all show the same draw. The shares of right guesses of different texts are, if each text has an
-    answer of its own; betting (`betting`) bounds their mean over the population from which the texts were drawn.
+    independent where each text has one answer for good, since all show the same draw. The shares of right guesses of
+    different texts are, and betting (`betting`) bounds their mean over the population from which texts were drawn.
     """
     _, number = np.unique(source, return_inverse=True)
     share = np.bincount(number, right) / np.bincount(number)
