@@ -366,14 +366,13 @@ def attacked(
     tally = Tally.of(rewrites, Repeated(texts, trials.source))
     tally.say()
     fits = law_fit(mechanism, texts, trials.source, list(rewrites.values()), epsilons=list(rewrites))
-    fit_p = dict(zip(rewrites, fits, strict=True))
     guesses = _guesses(pool, trials, rewrites, applied, mechanism=mechanism, design=design)
     rows = estimates(
         (
             Attacked(
                 of={},
                 epsilon=epsilon,
-                stated=stated(mechanism, epsilon, left, fit_p[epsilon]),
+                stated=stated(mechanism, epsilon, left, fit_p),
                 trials=trials,
                 words=counts,
                 claims=None if mechanism is None else trial_claims(mechanism, epsilon, texts, candidates),
@@ -382,29 +381,26 @@ def attacked(
                 validated={name: is_validated(attack, candidates.shape[1]) for name, attack in applied.items()},
                 fpr=design.fpr,
             )
-            for epsilon, by_attack in guesses.items()
+            for (epsilon, by_attack), fit_p in zip(guesses.items(), fits, strict=True)
         ),
         design.alpha,
         design.prior,
     )
-    _note_departures(rows)
-    _note_length(rows)
-    _note_turned(rows)
+    _note_rows(rows)
     seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in rows if row["attack"] not in repeated]
     on_texts = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share, **variety(candidates)}
-    released = [name for name in seen if seen[name]]
+    among = {STRONGEST: [name for name in seen if seen[name]], STRONGEST_INSIDE: list(seen)}
 
-    def on_answers(row: Mapping[str, Any]) -> dict[str, Any]:
-        epsilon = restored(row["epsilon"])
-        names = {STRONGEST: released, STRONGEST_INSIDE: list(seen)}.get(row["attack"], [row["attack"]])
-        memory = _of_memory(tally.memory(epsilon), [guesses[epsilon][name] for name in names], trials, design.alpha)
-        return tally.at(epsilon).columns | memory
+    def on_answers(epsilon: float, attack: str) -> dict[str, Any]:
+        shared = [guesses[epsilon][name] for name in among.get(attack, [attack])]
+        return tally.at(epsilon).columns | _of_memory(tally.memory(epsilon), shared, trials, design.alpha)
 
-    table = pl.DataFrame([row | on_texts | on_answers(row) for row in shown], schema=dict(AUDIT), orient="row")
-    checked = worst_cases(None, []) if worst is None else worst
-    losses = Losses(judged(table.sort("epsilon", maintain_order=True), checked))
+    every = [row | on_texts | on_answers(restored(row["epsilon"]), row["attack"]) for row in shown]
+    table = pl.DataFrame(every, schema=dict(AUDIT), orient="row")
+    worst = worst_cases(None, []) if worst is None else worst
+    losses = Losses(judged(table.sort("epsilon", maintain_order=True), worst))
     losses.guesses = guesses
     losses.by_text = _by_text(guesses, trials)
     losses.by_rates = _by_rates(guesses, trials, design.alpha)
@@ -475,6 +471,13 @@ def _of_memory(
     k, level = trials.candidates.shape[1], alpha / len(among)
     losses = [loss_of_law(each.slots == trials.target, trials.source, k, level) for each in among]
     return {"memory": memory.kind, "loss_of_law": max(losses)}
+
+
+def _note_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Note on standard error what a reader of the rows must know."""
+    _note_departures(rows)
+    _note_length(rows)
+    _note_turned(rows)
 
 
 def _note_departures(rows: Sequence[Mapping[str, Any]]) -> None:
