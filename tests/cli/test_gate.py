@@ -104,6 +104,44 @@ def test_against_what_was_accepted(project, capsys) -> None:
     assert "--accept" in capsys.readouterr().err
 
 
+def test_a_gate_follows_the_design_of_its_baseline(project, monkeypatch, capsys) -> None:
+    """Its default would be temperature 0, since `lexical` embeds nothing."""
+    accepted = ["--baseline", "accepted.json", "--set", "share=0.4"]
+    assert gate(*accepted, "--accept", "--budget", "800", "--temperature", "-10000") == 0
+    content = json.loads(Path("accepted.json").read_text())
+    assert content["schema"] == "epsilometer/accepted/2"
+    assert {name: content[name] for name in ("candidates", "temperature", "alpha", "seed")} == {
+        "candidates": 2,
+        "temperature": -10_000,
+        "alpha": 0.01,
+        "seed": 0,
+    }
+    assert content["attacks"]["lexical"]["settings"] == {}
+    command = ("gate", "texts.txt", "--mechanism", "tells.py", *accepted, "--json", "g.json")
+    assert run(*command, "--seed", "1") == 0, "attacks are those of the baseline, too"
+    assert [row.attack for row in Result.model_validate_json(Path("g.json").read_text()).attacks] == ["lexical"]
+    assert run(*command, "--temperature", "0") == 2
+    assert "leave out --temperature" in capsys.readouterr().err
+    old = {name: value for name, value in content.items() if name not in ("alpha", "seed")}
+    old["attacks"] = {"lexical": {name: content["attacks"]["lexical"][name] for name in ("trials", "successes")}}
+    Path("accepted.json").write_text(json.dumps(old | {"schema": "epsilometer/accepted/1"}))
+    assert run(*command) == 0
+    monkeypatch.setattr("epsilometer.auditing.limits.accepted.installed", lambda extra: False)
+    assert run(*command) == 2
+    said = capsys.readouterr().err
+    assert "pip install 'epsilometer[models]'" in said
+    assert "--accept" not in said
+
+
+def test_with_attacks_that_embed_nothing_nothing_is_embedded(project, monkeypatch) -> None:
+    def embed(texts: list[str]) -> None:
+        raise AssertionError("a sentence encoder was loaded")
+
+    monkeypatch.setattr("epsilometer.auditing.calibration.search.embed", embed)
+    assert gate("--set", "share=0.1", "--max-loss", "1.0") == 0
+    assert run("gate", "--cell", "a", "--max-loss", "1", "--temperature", "0") == 2
+
+
 @pytest.mark.parametrize(
     ("accepted", "named", "said"),
     [
