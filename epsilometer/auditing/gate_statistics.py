@@ -88,10 +88,14 @@ STANDARD = Errors()
 
 @dataclass(frozen=True)
 class LossLimit:
-    """The largest loss that an attack may show, in nats, and in words where it comes from."""
+    """The largest loss that an attack may show, in nats, and in words where it comes from.
+
+    of_baseline: whether that is what was accepted earlier.
+    """
 
     loss: float
     source: str
+    of_baseline: bool = False
 
 
 @dataclass(frozen=True)
@@ -321,8 +325,8 @@ def limit_of_increase(baseline: Estimate, increase: float) -> LossLimit:
     """The limit that tells a baseline's loss from one that is larger by `increase` nats."""
     middle = baseline.point + increase / 2
     if baseline.upper > middle:
-        return LossLimit(baseline.upper, f"the baseline's upper end, at {baseline.trials:,} trials")
-    return LossLimit(middle, f"the baseline's {baseline.point:.2f} and half of {increase:g}")
+        return LossLimit(baseline.upper, f"the baseline's upper end, at {baseline.trials:,} trials", of_baseline=True)
+    return LossLimit(middle, f"the baseline's {baseline.point:.2f} and half of {increase:g}", of_baseline=True)
 
 
 def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:

@@ -75,11 +75,6 @@ class Texts(Rewriting):
         if cell is None and self.file is None:
             raise UserError("give a FILE of texts (only --cell needs none)")
 
-    @property
-    def label(self) -> str | None:
-        """What is judged, in the files."""
-        return self.mechanism or self.command or (None if self.service.endpoint is None else "Endpoint")
-
     def subject(self, epsilon: float | None, texts: pl.DataFrame, accepted: Accepted | None = None) -> Subject:
         """What is judged, on these texts, by the attacks and design that were accepted, if any."""
         from epsilometer.auditing.gate import subject, temperature_of
@@ -222,8 +217,8 @@ def gate(
 ) -> None:
     """Decide whether a mechanism leaks more than it may, on as few fresh trials as that takes.
 
-    Prints three lines. Ends with 0 (passed), 1 (it leaks more than a limit allows), 3 (undecided) or 2 (an error: of
-    the input, or of what is judged).
+    Prints the verdict, a line for each kind of limit, and how often such a verdict is wrong. Ends with 0 (passed), 1
+    (it exceeds a limit), 3 (undecided) or 2 (an error: of the input, or of what is judged).
     """
     from epsilometer.auditing.gate import gate as judge
     from epsilometer.auditing.limits.accepted import read
