@@ -120,11 +120,15 @@ class RateLimit:
 
 @dataclass(frozen=True)
 class InferenceLimit:
-    """The largest loss that an attacker of one of so many equally likely classes may show, and where it comes from."""
+    """The largest loss that an attacker of one of so many equally likely classes may show, and where it comes from.
+
+    joined: how many attributes the classes are of.
+    """
 
     loss: float
     classes: int
     source: str
+    joined: int = 1
 
     @property
     def rate(self) -> float:

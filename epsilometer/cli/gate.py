@@ -149,7 +149,10 @@ class Inference:
     """An attribute that rewrites may give away, and who infers it."""
 
     attribute: Annotated[
-        str | None, typer.Option(help="A column of FILE that nobody should infer: with --max-attribute-loss.")
+        str | None,
+        typer.Option(
+            help="A column of FILE that nobody should infer, or columns jointly (a,b): with --max-attribute-loss."
+        ),
     ] = None
     group: Group = None
     kinds: Kinds = None

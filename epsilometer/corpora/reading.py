@@ -16,6 +16,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, no_column
 from epsilometer.core.tables import Schema
 from epsilometer.corpora import annotated, files, hub
+from epsilometer.corpora.joint import parts, with_joint
 from epsilometer.corpora.parts import GROUP
 from epsilometer.text.words import words
 
@@ -55,7 +56,8 @@ def read(
     Hugging Face data set (.json), texts annotated in the form of the Text Anonymization Benchmark or of
     Presidio (.json), a generator (.py with `generate(name,
     count, seed)`), or the id of a Hugging Face data set, owner/name or owner/name@revision. text, labels, split: its
-    columns; several columns of text are joined by line breaks; without a column `split` all rows are "train". rows:
+    columns; a label `a,b` joins two (`corpora.joint`);
+    several columns of text are joined by line breaks; without a column `split` all rows are "train". rows:
     only the first so many; layout: of a file; request: to a generator. Raises UserError for whatever is missing,
     unknown or damaged, naming the remedy. The record is `identifiers`, `identifier_kinds` and `identifier_entities`,
     for each text as many strings.
@@ -77,9 +79,11 @@ def read(
     wanted = [*(("text", column) for column in texts), *(("label", label) for label in labels)] + (
         [("split", split)] if split else []
     )
+    raw = with_joint(raw, labels)
     for kind, column in wanted:
         if column not in raw.columns:
-            raise no_column(source, f"{kind} column", column, raw.columns)
+            missing_parts = [part for part in parts(column) if part not in raw.columns] if kind == "label" else []
+            raise no_column(source, f"{kind} column", (missing_parts or [column])[0], raw.columns)
     for column in texts:
         check_strings(raw, column, str(source))
     if split and (missing := raw[split].null_count()):

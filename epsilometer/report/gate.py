@@ -232,11 +232,19 @@ def lines(decision: Decision) -> list[str]:
     alone = f"a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most"
     if verdict.status == PASSED and any(isinstance(judged.limit, RateLimit) for judged in verdict.attacks):
         alone += "; spellings of identifiers that a reader recognises may go uncounted"
+    joined = [judged.limit.joined for judged in verdict.attacks if isinstance(judged.limit, InferenceLimit)]
+    if verdict.status == PASSED and joined:
+        alone += f"; {beyond_joined(max(joined))}"
     return [
         f"{decision.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
         *(_kind(kind, verdict.status) for kind in _by_kind(verdict)),
         alone if by_law(first) else f"{_detectable(decision, first)}; {alone}",
     ]
+
+
+def beyond_joined(attributes: int) -> str:
+    """The sentence on what attackers of a number of joined attributes leave open."""
+    return f"an exclusive or of {attributes + 1} attributes is not covered"
 
 
 def _detectable(decision: Decision, first: Judged) -> str:

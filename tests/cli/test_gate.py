@@ -573,6 +573,52 @@ def test_limits_on_an_attribute_and_on_linking(project, capsys) -> None:
     assert (row["attack"], row["people"], row["rewrites"], row["sets"]) == ("bm25", 120, 10, 20)
 
 
+EITHER = """
+def rewrite(text, rng):
+    return "alike" if ("gown" in text) == ("young" in text) else "apart"
+"""
+
+
+def test_two_attributes_that_are_published_as_their_exclusive_or_fail_jointly(project, capsys) -> None:
+    """Each alone is a coin's toss, together 2 of 4 classes are ruled out: ln 3 nats.
+
+    Of 400 tested texts an attacker at chance fails to pass with probability 6e-4 (binomial), one of all ten with .006;
+    the seed is fixed.
+    """
+    rows = []
+    for i in range(800):
+        gender, age = "fm"[i % 2], ("young", "old")[i // 2 % 2]
+        rows.append(
+            {"text": f"person {i}, {age}, in a {'gown' if gender == 'f' else 'suit'}", "gender": gender, "age": age}
+        )
+    (project / "people.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (project / "either.py").write_text(EITHER)
+    command = (
+        "gate",
+        "people.jsonl",
+        "--mechanism",
+        "either.py",
+        "--json",
+        "g.json",
+        "--max-attribute-loss",
+        "0.5",
+        "--kinds",
+        "linear",
+    )
+    for attribute in ("gender", "age"):
+        assert run(*command, "--attribute", attribute) == 0
+        assert "an exclusive or of 2 attributes is not covered" in capsys.readouterr().out
+    assert run(*command, "--attribute", "gender,age") == 1
+    rows = Result.model_validate_json(Path("g.json").read_text()).attacks
+    worst = max(row.point for row in rows if row.status == "beyond the limit")
+    assert worst == pytest.approx(1.1, abs=0.3)
+    assert run(*command, "--attribute", "gender,town") == 2
+    assert "town" in capsys.readouterr().err
+    own = [{**row, "gender,age": "same"} for row in map(json.loads, Path("people.jsonl").read_text().splitlines())]
+    (project / "people.jsonl").write_text("\n".join(map(json.dumps, own)))
+    assert run(*command, "--attribute", "gender,age") == 2, "a column of that very name has one class"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
