@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from epsilometer.auditing import text_audit as api
-from epsilometer.auditing.calibration.computed import WIDTH, Figure, Met, advice, further, meet
+from epsilometer.auditing.calibration.computed import FAR, WIDTH, Figure, Met, advice, further, meet
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
 from epsilometer.auditing.claims.verdicts import refuse_public
 from epsilometer.auditing.exact_loss.bracket import guess_losses
@@ -197,6 +197,19 @@ def _still(met: Met, target: float, figure: Figure) -> str | None:
     except UserError:
         return None
     return _figure((low, high), far) if (low > target if met.low == 0 else high < target) else None
+
+
+def far_loss(compare: Callable[[], ComparedByLaw], target: float, epsilon: float) -> str | None:
+    """Return the average loss by the law far below an epsilon, in words, where it exceeds the target there; else None.
+
+    None without a law, and where it cannot be computed.
+    """
+    far = epsilon / FAR
+    try:
+        low, high = figure(compare(), LossTarget(AVERAGE, target))(far)
+    except UserError:
+        return None
+    return _figure((low, high), far) if low > target else None
 
 
 def _figure(value: tuple[float, float], epsilon: float) -> str:

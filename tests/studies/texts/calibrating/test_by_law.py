@@ -117,6 +117,12 @@ def test_where_no_epsilon_meets_the_target_no_other_range_is_advised(tmp_path: P
     assert at[0] == at[1] == pytest.approx(math.log(3), abs=0.15)
     assert "no epsilon meets the target" in row["reason"]
     assert "--low" not in row["reason"]
+    search = Search(attack="likelihood", low=0.01, budget=4000)
+    (row,) = epsilometer.calibrate(
+        texts, "santext", target=0.5, settings=settings, search=search, design=UNIFORM
+    ).to_dicts()
+    assert (row["status"], row["by"]) == ("outside", "posteriors")
+    assert "no epsilon meets the target" in row["reason"], "the search by trials says so, too"
 
 
 @pytest.fixture
