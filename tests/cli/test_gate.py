@@ -319,6 +319,9 @@ class Masks:
 """
 
 
+IN_MID_SENTENCE = r"(?<=[a-z,;:] )[A-Z]\w+(?: [A-Z]\w+)*"
+
+
 def identified(*words: str) -> int:
     Path("masks.py").write_text(MASKER)
     return run("gate", "texts.txt", "--mechanism", "masks.py", "--json", "g.json", *words)
@@ -330,7 +333,7 @@ def judged(file: str = "g.json") -> dict[str, Any]:
 
 def test_a_masker_of_capitalised_words_fails_by_the_names_of_shapes(project, capsys) -> None:
     """It masks capitalised words in mid-sentence, so that every name of the plain shape is hidden."""
-    masks = r"masks='(?<=[a-z,;:] )[A-Z]\w+(?: [A-Z]\w+)*'"
+    masks = f"masks='{IN_MID_SENTENCE}'"
     rate = ("--max-identifiers", "0.1", "--identifiers", "name", "--budget", "540")
     assert identified(*rate, "--set", masks) == 1
     rows = judged()
@@ -646,10 +649,12 @@ def test_bad_limits_on_people(project, capsys, words: tuple[str, ...], said: str
 def test_the_examples_of_the_guides_print_what_the_guides_say(guide: str, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / guide).read_text()
-    (example,) = re.findall(r"```sh\n(epsilometer \w+ reviews.*?)\n```\n\n```\n(.*?)```", text, re.DOTALL)
-    generate("reviews", 120, seed=1).select("text").write_csv("reviews.csv")
-    assert run(*shlex.split(example[0])[1:]) == 0
-    assert capsys.readouterr().out == example[1]
+    example = re.search(r"```sh\n(epsilometer \w+ reviews.txt.*?)\n```\n\n[^`\n]+\n\n```\n(.*?)```", text, re.DOTALL)
+    assert example is not None
+    Path("reviews.txt").write_text("\n".join(generate("reviews", 120, seed=1)["text"]))
+    Path("masker.py").write_text(MASKER.replace('"[A-Z][a-z]+ [A-Z][a-z]+"', repr(IN_MID_SENTENCE)))
+    assert run(*shlex.split(example[1])[1:]) == int("BEYOND THE LIMIT" in example[2])
+    assert capsys.readouterr().out == example[2]
 
 
 def test_it_says_what_the_mechanism_does_not_read(project, capsys) -> None:
