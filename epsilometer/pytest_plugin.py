@@ -124,7 +124,7 @@ class Leaks(TypedDict, total=False):
     loss: of each attack, in nats; delta_at_4: the largest delta at 4 nats, the tail that an average loss hides;
     identifiers: the largest share of those of each kind that may survive, planted or recorded
     (`surviving_identifiers`), and if not all, of which kinds; attribute: the largest loss by attackers who
-    infer it from rewrites, and its column in the texts, a table then.
+    infer it from rewrites, and its column in the texts, a table then; `a,b` joins two columns.
     """
 
     loss: float
@@ -142,10 +142,13 @@ def assert_leaks_at_most() -> Callable[..., None]:
     from epsilometer.auditing.gate_statistics import PASSED, STANDARD
     from epsilometer.auditing.text_audit import Named
     from epsilometer.core.errors import UserError, unknown
+    from epsilometer.corpora.joint import with_joint
     from epsilometer.report.gate import Decision, lines
     from epsilometer.studies.anonymity.gating import AttributeLimit
 
     def attributes(texts: Sequence[str] | pl.DataFrame, most: float, column: str) -> AttributeLimit:
+        if isinstance(texts, pl.DataFrame):
+            texts = with_joint(texts, [column])
         if not isinstance(texts, pl.DataFrame) or column not in texts.columns:
             raise UserError(f"an attribute is a column of texts, and there is none called {column!r}")
         return AttributeLimit(texts, column, most)

@@ -66,6 +66,11 @@ class CommandMechanism:
         """Whether the command names `{epsilon}`."""
         return "{epsilon}" in self.command
 
+    @property
+    def shown_as(self) -> str:
+        """The name of the program, as results show it."""
+        return program_name(self.command)
+
     def __post_init__(self) -> None:
         arguments = self._arguments(1)
         if not arguments or shutil.which(arguments[0]) is None:
@@ -138,6 +143,19 @@ class CommandMechanism:
 
     def _named(self, epsilon: float) -> str:
         return f"the command {shlex.join(self._arguments(epsilon))!r}"
+
+
+def program_name(command: str) -> str:
+    """Return the file name of a command's program, and of a script that it is given: `python mine.py`.
+
+    Other arguments are left out, since they may hold secrets.
+    """
+    try:
+        program, *arguments = shlex.split(command)
+    except ValueError:  # no program, or an open quote
+        return "command"
+    script = Path(next((each for each in arguments if not each.startswith("-")), ""))
+    return " ".join([Path(program).name, *([script.name] if script.is_file() else [])])
 
 
 def recorded(path: str | Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:

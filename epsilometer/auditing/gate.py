@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from epsilometer.auditing.calibration.search import fresh_batches, fresh_guesses
-from epsilometer.auditing.estimation.successes import Estimate, estimate
+from epsilometer.auditing.estimation.successes import Estimate
 from epsilometer.auditing.estimation.tail import Scored, threshold, thresholds
 from epsilometer.auditing.gate_statistics import (
     LEAKS_MORE,
@@ -34,8 +32,10 @@ from epsilometer.auditing.gate_statistics import (
 )
 from epsilometer.auditing.gate_statistics import STANDARD as STANDARD_ERRORS
 from epsilometer.auditing.identifiers.surviving import Identified
+from epsilometer.auditing.limits.accepted import Accepted, Count, chosen_settings
 from epsilometer.auditing.limits.identifiers import Kinds
 from epsilometer.auditing.limits.subject import Counted, Subject
+from epsilometer.auditing.results.scope import Scope
 from epsilometer.auditing.text_audit import (
     Attacks,
     Named,
@@ -46,43 +46,19 @@ from epsilometer.auditing.text_audit import (
     label,
 )
 from epsilometer.auditing.trials.answers import Answers, Tally
-from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.design import STANDARD as STANDARD_DESIGN
+from epsilometer.auditing.trials.design import Design, as_installed
 from epsilometer.auditing.trials.unread import MECHANISM, say, say_language, unread
-from epsilometer.core import json_text
-from epsilometer.core.atomic import write_text
-from epsilometer.core.component import describe
+from epsilometer.core.attack import Queries
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
+from epsilometer.core.likelihood import has_law
 from epsilometer.core.mechanism import budgets, check_guarantees
 from epsilometer.core.sizes import MOST_TRIALS
 
-SCHEMA = "epsilometer/accepted/1"
 _LEARNING = 1000  # trials on which a threshold is learnt, at most half of the budget
 MAX_MISSING = 0.01  # the largest share of answers that may be missing
 _TAIL = ", tail"  # after an attack's name, where its sure guesses are judged
-
-
-class Count(BaseModel):
-    """An attack's successes in so many trials."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    trials: int = Field(gt=0)
-    successes: int = Field(ge=0)
-
-
-class Accepted(BaseModel):
-    """What was measured of a mechanism on texts, and accepted: what a later gate compares with."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    version: Literal["epsilometer/accepted/1"] = Field(alias="schema", default="epsilometer/accepted/1")
-    mechanism: str
-    epsilon: float | None
-    texts: str  # SHA-256 of the distinct texts, in order
-    candidates: int = Field(ge=2)
-    temperature: float
-    attacks: Mapping[str, Count]
 
 
 @dataclass(frozen=True)
@@ -136,11 +112,12 @@ def subject(
     epsilon: float | None = None,
     attacks: Attacks | None = None,
     settings: Mapping[str, Any] | None = None,
-    design: Design = STANDARD,
+    design: Design | None = None,
 ) -> Subject:
     """What `gate` and `measure` judge; mechanism, attacks, settings, design: as in `epsilometer.audit`.
 
-    texts: a list, or a table that may record their identifiers, as in `surviving_identifiers`.
+    texts: a list, or a table that may record their identifiers, as in `surviving_identifiers`. design: None for the
+    standard one, at the temperature of these attacks.
     Raises UserError where an attack that is named does not apply to the mechanism: nothing would be judged by it.
     """
     identified = Identified.of(texts)
@@ -153,10 +130,19 @@ def subject(
     applied = applicable(chosen, built)
     if attacks is not None and (idle := [name for name in chosen if name not in applied]):
         raise UserError(f"{', '.join(idle)} cannot attack {label(mechanism)}, so nothing would be judged; leave it out")
+    design = Design(temperature=temperature_of(attacks)) if design is None else design
     pool, installed = Pool(identified.texts), as_installed(design)
     return Subject(
         label(mechanism), built, float(at), pool=pool, attacks=applied, design=installed, identified=identified
     )
+
+
+def temperature_of(attacks: Attacks | None) -> float:
+    """Return the temperature of a gate by these attacks: 0, which takes no embeddings, unless one of them embeds."""
+    embeds = attacks is None or any(
+        getattr(each, "extra", None) == "models" for each in chosen_attacks(attacks).values()
+    )
+    return STANDARD_DESIGN.temperature if embeds else 0.0
 
 
 def gate(
@@ -198,13 +184,15 @@ def gate(
         judged, rewrites = each.judge(of, share, tests=tests, errors=rules.errors)
         once, spent = [*once, *judged], spent + rewrites
     if not limits:
-        return _answered(verdict_of(once, spent), of.tally.total, rules)
+        return _answered(verdict_of(once, spent), of, rules, query_access=None)
     attacked = _attacked(of, rules, limits, rules.budget - spent, beside=beside)
-    return _answered(verdict_of([*attacked.attacks, *once], attacked.trials + spent), of.tally.total, rules)
+    asking = any(isinstance(attack, Queries) for attack in of.attacks.values())
+    return _answered(verdict_of([*attacked.attacks, *once], attacked.trials + spent), of, rules, query_access=asking)
 
 
-def _answered(verdict: Verdict, answers: Answers, rules: Rules) -> Verdict:
-    """The verdict with its counts of answers; what passed although some are missing is undecided."""
+def _answered(verdict: Verdict, of: Subject, rules: Rules, *, query_access: bool | None) -> Verdict:
+    """The verdict with its counts of answers and its scope; what passed although answers are missing is undecided."""
+    answers = of.tally.total
     if verdict.status != LEAKS_MORE:
         _check_missing(answers, answers.rewrites, rules.max_missing)
     if answers.missing:
@@ -213,7 +201,8 @@ def _answered(verdict: Verdict, answers: Answers, rules: Rules) -> Verdict:
             for each in verdict.attacks
         ]
         verdict = verdict_of(judged, verdict.trials)
-    return replace(verdict, answers=answers)
+    scope = Scope(of.tally.memory(of.epsilon), query_access, black_box=not has_law(of.mechanism))
+    return replace(verdict, answers=answers, scope=scope)
 
 
 def _check_missing(answers: Answers, rewrites: int, most: float) -> None:
@@ -295,45 +284,13 @@ def measure(of: Subject, trials: int = 2000, max_missing: float = MAX_MISSING) -
         texts=of.digest,
         candidates=of.design.k,
         temperature=of.design.temperature,
+        alpha=of.design.alpha,
+        seed=of.design.seed,
         attacks={
-            name: Count(trials=trials, successes=batch.successes)
+            name: Count(trials=trials, successes=batch.successes, settings=chosen_settings(of.attacks[name]))
             for name, batch in zip(of.attacks, counted, strict=True)
         },
     )
-
-
-def write(accepted: Accepted, path: Path) -> None:
-    """Write it as JSON."""
-    write_text(accepted.model_dump_json(indent=1, by_alias=True) + "\n", path)
-
-
-def read(path: Path, of: Subject, alpha: float) -> dict[str, Estimate]:
-    """The accepted estimates by attack. Raises UserError for another schema, and where something else was measured."""
-    try:
-        accepted = Accepted.model_validate(json_text.load(path.read_bytes()))
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; accept what is measured now (--accept), then compare") from None
-    except ValidationError as error:
-        raise UserError(f"{path}: {describe(error, '')}; accept what is measured now (--accept)") from error
-    except (OSError, ValueError) as error:
-        wrong = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"{path} is not readable JSON ({wrong}); restore it, or accept anew (--accept)") from error
-    same = {
-        "mechanism": (accepted.mechanism, of.name),
-        "epsilon": (accepted.epsilon, stored(of.epsilon)),
-        "texts": (accepted.texts[:12], of.digest[:12]),
-        "candidates": (accepted.candidates, of.design.k),
-        "temperature": (accepted.temperature, of.design.temperature),
-    }
-    for what, (then, now) in same.items():
-        if then != now:
-            raise UserError(
-                f"{path} was accepted with other {what} ({then}, now {now}); accept what is measured now (--accept)"
-            )
-    return {
-        name: estimate(count.successes, count.trials, accepted.candidates, alpha)
-        for name, count in accepted.attacks.items()
-    }
 
 
 def _check_attacks(accepted: Mapping[str, Estimate], attacks: Mapping[str, Any]) -> None:

@@ -61,6 +61,7 @@ from scipy.stats import binom
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.successes import Estimate, below_chance, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
+from epsilometer.auditing.results.scope import Scope
 from epsilometer.auditing.trials.answers import NONE, Answers
 from epsilometer.core.errors import UserError
 
@@ -94,10 +95,14 @@ STANDARD = Errors()
 
 @dataclass(frozen=True)
 class LossLimit:
-    """The largest loss that an attack may show, in nats, and in words where it comes from."""
+    """The largest loss that an attack may show, in nats, and in words where it comes from.
+
+    of_baseline: whether that is what was accepted earlier.
+    """
 
     loss: float
     source: str
+    of_baseline: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,11 +127,15 @@ class RateLimit:
 
 @dataclass(frozen=True)
 class InferenceLimit:
-    """The largest loss that an attacker of one of so many equally likely classes may show, and where it comes from."""
+    """The largest loss that an attacker of one of so many equally likely classes may show, and where it comes from.
+
+    joined: how many attributes the classes are of.
+    """
 
     loss: float
     classes: int
     source: str
+    joined: int = 1
 
     @property
     def rate(self) -> float:
@@ -193,13 +202,14 @@ class Judged:
 class Verdict:
     """status: PASSED, LEAKS_MORE or UNDECIDED; trials: at the end; attacks: one by one, the one that decided first.
 
-    answers: counts of the rewrites that were judged.
+    answers: counts of the rewrites that were judged. scope: what the verdict covers.
     """
 
     status: str
     trials: int
     attacks: Sequence[Judged]
     answers: Answers = NONE
+    scope: Scope = field(default_factory=Scope)
 
 
 Measure = Callable[[int, int], Sequence[int | Sequence[Sure]]]
@@ -336,8 +346,8 @@ def limit_of_increase(baseline: Estimate, increase: float) -> LossLimit:
     """The limit that tells a baseline's loss from one that is larger by `increase` nats."""
     middle = baseline.point + increase / 2
     if baseline.upper > middle:
-        return LossLimit(baseline.upper, f"the baseline's upper end, at {baseline.trials:,} trials")
-    return LossLimit(middle, f"the baseline's {baseline.point:.2f} and half of {increase:g}")
+        return LossLimit(baseline.upper, f"the baseline's upper end, at {baseline.trials:,} trials", of_baseline=True)
+    return LossLimit(middle, f"the baseline's {baseline.point:.2f} and half of {increase:g}", of_baseline=True)
 
 
 def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:

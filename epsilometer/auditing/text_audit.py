@@ -201,8 +201,10 @@ def _as_mechanism(named: Named, settings: Mapping[str, Any] | None, texts: Seque
 
 
 def label(named: Named) -> str:
-    """What a mechanism is called in tables: its name or path, the name of a function, the class of an object."""
-    return str(named) if isinstance(named, (str, Path)) else getattr(named, "__name__", type(named).__name__)
+    """What a mechanism is called in tables: its name or path, what an object is `shown_as`, else its name or class."""
+    if isinstance(named, (str, Path)):
+        return str(named)
+    return str(getattr(named, "shown_as", None) or getattr(named, "__name__", type(named).__name__))
 
 
 def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None) -> Mechanism:

@@ -12,6 +12,7 @@ import typer
 from epsilometer.cli.options import Group, Kinds, TextOptions
 from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import withheld
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ class RecordedLabels:
 
     attribute: Annotated[
         str | None,
-        typer.Option(help="A label that recorded rewrites are to hide: measure how well attackers infer it."),
+        typer.Option(
+            help="A label that recorded rewrites are to hide, or labels jointly (a,b): measure how attackers infer it."
+        ),
     ] = None
     keep: Annotated[str | None, typer.Option(help="With --attribute: the label that they are to keep, if any.")] = None
     labelled: Annotated[
@@ -58,6 +61,8 @@ def audit_attribute(
     """
     if file is None or recorded is None:
         raise UserError("--attribute is measured on a FILE of labelled texts and their --rewrites; give both")
+    from epsilometer.corpora.joint import parts
+    from epsilometer.report.gate import beyond_joined
     from epsilometer.studies.anonymity.gating import kinds_named
     from epsilometer.studies.anonymity.measuring import Attacking
     from epsilometer.studies.anonymity.one_call import AnonymityDesign
@@ -71,6 +76,7 @@ def audit_attribute(
         table = recorded_anonymity(
             texts, rewrites, others, attribute=str(labels.attribute), keep=labels.keep, design=design
         )
+    note(beyond_joined(len(parts(str(labels.attribute)))))
     if as_json:
         show(table.to_dicts(), as_json)
         return

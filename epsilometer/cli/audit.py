@@ -278,7 +278,7 @@ def _attacked(
         with told_if_dry(game.rounds(budgets)), withheld():
             losses = measure(texts, rewriter, budgets, chosen, settings=settings, design=design)
         if out.out and isinstance(losses, Losses):
-            out.write(losses.by_text, str(source.mechanism or source.command or "endpoint"), texts)
+            out.write(losses.by_text, str(source.label), texts)
     if as_json:
         show(losses.to_dicts(), as_json, shown if guessing.columns else None)
     else:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from epsilometer.auditing.estimation.successes import Estimate
     from epsilometer.auditing.gate import Rules
+    from epsilometer.auditing.limits.accepted import Accepted
     from epsilometer.auditing.limits.subject import Counted, Subject
 
 
@@ -54,6 +55,13 @@ class Texts(Rewriting):
     public: Public = None
     service: EndpointOptions = field(default_factory=EndpointOptions)
     seed: Seed = 0
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            help="Below 0 distant, above 0 similar candidates, 0: uniform. By default that of --baseline; without one "
+            "-10000 where an attack embeds, else 0."
+        ),
+    ] = None
     reading: TextOptions = field(default_factory=TextOptions)
 
     def check(self, cell: str | None) -> None:
@@ -61,23 +69,27 @@ class Texts(Rewriting):
         self.check_source(cell, "--cell")
         if cell is not None and (self.file or self.attacks or self.settings or self.public):
             raise UserError("--cell brings its texts, attacks and settings; leave out FILE, --attacks, --set, --public")
+        if cell is not None and self.temperature is not None:
+            raise UserError("--cell draws its trials as params.yaml says; leave out --temperature")
         self.check_needs()
         self.reading.files.check(self.file)
         if cell is None and self.file is None:
             raise UserError("give a FILE of texts (only --cell needs none)")
 
-    @property
-    def label(self) -> str | None:
-        """What is judged, in the files."""
-        return self.mechanism or self.command or (None if self.service.endpoint is None else "Endpoint")
-
-    def subject(self, epsilon: float | None, texts: pl.DataFrame) -> Subject:
-        """What is judged, on these texts."""
-        from epsilometer.auditing.gate import subject
+    def subject(self, epsilon: float | None, texts: pl.DataFrame, accepted: Accepted | None = None) -> Subject:
+        """What is judged, on these texts, by the attacks and design that were accepted, if any."""
+        from epsilometer.auditing.gate import subject, temperature_of
         from epsilometer.auditing.trials.design import Design
 
-        attacks, design = None if self.attacks is None else self.attacks.split(","), Design(seed=self.seed)
+        named = None if self.attacks is None else self.attacks.split(",")
         rewriter, settings = self.rewriter, self.chosen
+        attacks = named if accepted is None else accepted.settings(named)
+        if accepted is not None:
+            design = accepted.design(self.seed)
+        else:
+            design = Design(temperature=temperature_of(named), seed=self.seed)
+        if self.temperature is not None:
+            design = replace(design, temperature=self.temperature)
         return subject(texts, rewriter, epsilon, attacks, settings=settings, design=design)
 
 
@@ -145,7 +157,10 @@ class Inference:
     """An attribute that rewrites may give away, and who infers it."""
 
     attribute: Annotated[
-        str | None, typer.Option(help="A column of FILE that nobody should infer: with --max-attribute-loss.")
+        str | None,
+        typer.Option(
+            help="A column of FILE that nobody should infer, or columns jointly (a,b): with --max-attribute-loss."
+        ),
     ] = None
     group: Group = None
     kinds: Kinds = None
@@ -213,10 +228,12 @@ def gate(
 ) -> None:
     """Decide whether a mechanism leaks more than it may, on as few fresh trials as that takes.
 
-    Prints three lines, and one more for each fault of the rewrites, such as answers that a service withheld. Ends with
-    0 (passed), 1 (it leaks more than a limit allows), 3 (undecided) or 2 (an error of the input, or of what is judged).
+    Prints the verdict, a line for each kind of limit, how often such a verdict is wrong, and a line for each fault of
+    the rewrites, such as answers that a service withheld. Ends with 0 (passed), 1 (it exceeds a limit), 3 (undecided)
+    or 2 (an error: of the input, or of what is judged).
     """
     from epsilometer.auditing.gate import gate as judge
+    from epsilometer.auditing.limits.accepted import read
     from epsilometer.report import gate as formats
 
     if accept:
@@ -234,11 +251,16 @@ def gate(
         rules = limits.rules  # refused before any model loads
         with withheld():
             if cell is None:
+                accepted = None if baseline is None else read(baseline)
+                if accepted is not None:
+                    accepted.check_installed(str(baseline))
                 table = texts.reading.table(str(texts.file), inference.columns(linking))
-                of, counted = texts.subject(epsilon, table), inference.counted(table, limits, linking)
+                of, counted = texts.subject(epsilon, table, accepted), inference.counted(table, limits, linking)
+                estimates = None if accepted is None else accepted.estimates(of, str(baseline))
             else:
                 of, counted = _of_cell(cell, epsilon), []
-            verdict = judge(of, rules, _accepted(of, baseline, cell), counted)
+                estimates = _accepted_cell(of, baseline, cell)
+            verdict = judge(of, rules, estimates, counted)
     decision = formats.Decision.of(of, rules.errors, verdict)
     files.write(decision)
     out.write_verdict(verdict, of)
@@ -272,7 +294,8 @@ def _check_accepting(*judging: GateLimits | Inference | LinkingOptions) -> None:
 
 
 def _accept(texts: Texts, epsilon: float | None, limits: GateLimits, *, baseline: Path | None) -> None:
-    from epsilometer.auditing.gate import measure, write
+    from epsilometer.auditing.gate import measure
+    from epsilometer.auditing.limits.accepted import write
 
     if baseline is None:
         raise UserError("--accept writes --baseline, of a mechanism or program; a project's is `epsilometer accept`")
@@ -290,14 +313,10 @@ def _of_cell(cell: str, epsilon: float | None) -> Subject:
     return subject_of_cell(read(), cell, epsilon)
 
 
-def _accepted(of: Subject, baseline: Path | None, cell: str | None) -> dict[str, Estimate] | None:
+def _accepted_cell(of: Subject, baseline: Path | None, cell: str) -> dict[str, Estimate] | None:
     if baseline is None:
         return None
-    if cell is None:
-        from epsilometer.auditing.gate import read
-
-        return read(baseline, of, of.design.alpha)
-    from epsilometer.pipeline.params import read as read_params
+    from epsilometer.pipeline.params import read
     from epsilometer.studies.texts.gating import accepted
 
-    return accepted(read_params(), of, cell, baseline)
+    return accepted(read(), of, cell, baseline)

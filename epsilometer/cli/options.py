@@ -165,6 +165,22 @@ class Rewriting:
         return CommandMechanism(self.command, self.workers) if self.command is not None else str(self.mechanism)
 
     @property
+    def label(self) -> str | None:
+        """The name of what rewrites, as results show it; None without any."""
+        if self.service.endpoint is not None:
+            from epsilometer.models.endpoint import Address
+
+            try:
+                return Address.of(self.service.endpoint).host
+            except UserError:  # which the endpoint raises itself
+                return "endpoint"
+        if self.command is not None:
+            from epsilometer.auditing.external import program_name
+
+            return program_name(self.command)
+        return self.mechanism
+
+    @property
     def chosen(self) -> dict[str, Any] | None:
         """The settings of a mechanism that is named."""
         return None if self.mechanism is None else settings_of(self.mechanism, self.settings, self.public)

@@ -17,6 +17,7 @@ from epsilometer.core.file_names import no_column
 from epsilometer.core.readable import check_readable
 from epsilometer.core.tables import Schema
 from epsilometer.corpora import annotated, files, hub
+from epsilometer.corpora.joint import parts, with_joint
 from epsilometer.corpora.parts import GROUP
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
@@ -58,9 +59,10 @@ def read(
     folder of .txt files, a pin of a Hugging Face data set (.json), texts annotated in the form of the Text
     Anonymization Benchmark or of Presidio (.json), a generator (.py with `generate(name, count, seed)`), or the id of a
     Hugging Face data set, owner/name or owner/name@revision. text, labels, split: its columns, or the path of one in
-    objects: of `comments[].text` each comment is a text, beside which the row's other columns stand again. Several
-    columns of text are joined by line breaks; without a column `split` all rows are "train". rows: only the first so
-    many; layout: of a file; request: to a generator. Raises UserError for whatever is missing,
+    objects: of `comments[].text` each comment is a text, beside which the row's other columns stand again. A label
+    `a,b` joins two (`corpora.joint`). Several columns of text are joined by line breaks; without a column `split` all
+    rows are "train". rows: only the first so many; layout: of a file; request: to a generator. Raises UserError for
+    whatever is missing,
     unknown or damaged, naming the remedy. The record is `identifiers`, `identifier_kinds` and `identifier_entities`,
     for each text as many strings.
     """
@@ -83,9 +85,11 @@ def read(
     wanted = [*(("text", column) for column in texts), *(("label", label) for label in labels)] + (
         [("split", split)] if split else []
     )
+    raw = with_joint(raw, labels)
     for kind, column in wanted:
         if column not in raw.columns:
-            raise no_column(source, f"{kind} column", column, raw.columns)
+            missing_parts = [part for part in parts(column) if part not in raw.columns] if kind == "label" else []
+            raise no_column(source, f"{kind} column", (missing_parts or [column])[0], raw.columns)
     for column in texts:
         check_strings(raw, column, str(source))
         if nul := (raw[column].str.contains("\0", literal=True).fill_null(False).arg_true() + 1).to_list():

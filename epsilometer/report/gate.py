@@ -1,11 +1,11 @@
-"""What a gate decided, for people and machines: three lines, Markdown, a page, JUnit XML, SARIF, JSON with a schema."""
+"""What a gate decided, for people and machines: lines, Markdown, a page, JUnit XML, SARIF, JSON with a schema."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -46,6 +46,7 @@ from epsilometer.report import sheet
 
 EXIT = {PASSED: 0, LEAKS_MORE: 1}
 UNDECIDED_EXIT = 3
+BEYOND = "beyond the limit"  # the status where the limit is not that of a baseline, which alone shows an increase
 _UNLIMITED = "nothing limits it, since it was right in every trial of the baseline; give a largest loss (--max-loss)"
 _PRECISION = ("masked", "precision", "precision_low", "precision_high")
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -68,7 +69,9 @@ class Row(BaseModel):
 
     attack: str
     measure: Measure = Field(description="what point, limit and least_found are of")
-    status: Literal["passed", "leaks more", "undecided"]
+    status: Literal["passed", "leaks more", "beyond the limit", "undecided"] = Field(
+        description="leaks more than a baseline, or beyond another limit"
+    )
     trials: int = Field(
         description="of identifiers the texts, with one of the kind each; of an attribute the texts tested on, by law "
         "the pairs of texts; of linking the people of all sets"
@@ -118,13 +121,19 @@ class Result(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: Literal["epsilometer/gate/6"] = Field(alias="schema", default="epsilometer/gate/6")
-    mechanism: str
+    version: Literal["epsilometer/gate/7"] = Field(alias="schema", default="epsilometer/gate/7")
+    mechanism: str = Field(
+        description="its name or path; of a program the file name, without arguments; of a service the host"
+    )
     epsilon: float | None
-    status: Literal["passed", "leaks more", "undecided", "error"]
+    status: Literal["passed", "leaks more", "beyond the limit", "undecided", "error"]
     rewrites: int
     attacks: list[Row]
     answers: Counts | None = Field(default=None, description="null where nothing was decided")
+    memory: str | None = Field(default=None, description="how repeated texts were answered; null of too few repeats")
+    query_access: bool | None = Field(
+        default=None, description="whether an adversary with query access guessed; null where nobody guessed"
+    )
     error: str | None = Field(default=None, description="why nothing was decided; quotes no text")
 
 
@@ -144,8 +153,15 @@ class Decision:
         return cls(subject.name, stored(subject.epsilon), subject.design.k, errors=errors, verdict=verdict)
 
     @property
+    def status(self) -> str:
+        """PASSED, UNDECIDED, LEAKS_MORE where a baseline is exceeded, or BEYOND where other limits alone are."""
+        if self.verdict.status != LEAKS_MORE:
+            return self.verdict.status
+        return LEAKS_MORE if LEAKS_MORE in map(status_of, self.verdict.attacks) else BEYOND
+
+    @property
     def exit_code(self) -> int:
-        """0: passed; 1: leaks more; 3: undecided."""
+        """0: passed; 1: a limit is exceeded; 3: undecided."""
         return EXIT.get(self.verdict.status, UNDECIDED_EXIT)
 
     @property
@@ -224,18 +240,33 @@ class Files:
             raise
 
 
+def status_of(judged: Judged) -> str:
+    """PASSED, UNDECIDED, LEAKS_MORE than its baseline, or BEYOND another limit."""
+    of_baseline = isinstance(judged.limit, LossLimit) and judged.limit.of_baseline
+    return BEYOND if judged.status == LEAKS_MORE and not of_baseline else judged.status
+
+
 def lines(decision: Decision) -> list[str]:
-    """Three lines: the verdict, what decided it, how often such a verdict is wrong; then faults of the rewrites."""
+    """The verdict; a line a kind of limit, the deciding one first; how often it is wrong; then what it rests on."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
     alone = f"a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most"
     if verdict.status == PASSED and any(isinstance(judged.limit, RateLimit) for judged in verdict.attacks):
         alone += "; spellings of identifiers that a reader recognises may go uncounted"
+    joined = [judged.limit.joined for judged in verdict.attacks if isinstance(judged.limit, InferenceLimit)]
+    if verdict.status == PASSED and joined:
+        alone += f"; {beyond_joined(max(joined))}"
     return [
-        f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
-        _seen(first) + _alike(verdict) + _by_laws(verdict),
+        f"{decision.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
+        *(_kind(kind, verdict.status) for kind in _by_kind(verdict)),
         alone if by_law(first) and not first.unanswered else f"{_detectable(decision, first)}; {alone}",
         *verdict.answers.sentences,
+        *verdict.scope.sentences(verdict.status == PASSED),
     ]
+
+
+def beyond_joined(attributes: int) -> str:
+    """The sentence on what attackers of a number of joined attributes leave open."""
+    return f"an exclusive or of {attributes + 1} attributes is not covered"
 
 
 def _detectable(decision: Decision, first: Judged) -> str:
@@ -289,7 +320,7 @@ def result(outcome: Decision | Failure) -> Result:
             attack=attack.attack,
             measure=_measure(attack),
             misses=attack.misses if isinstance(attack.limit, TailLimit) else None,
-            status=attack.status,
+            status=status_of(attack),
             trials=attack.trials,
             successes=attack.successes,
             shape=attack.shape,
@@ -306,10 +337,12 @@ def result(outcome: Decision | Failure) -> Result:
     return Result(
         mechanism=outcome.mechanism,
         epsilon=outcome.epsilon,
-        status=verdict.status,
+        status=outcome.status,
         rewrites=verdict.trials,
         attacks=rows,
         answers=Counts(missing=verdict.answers.missing, rewrites=verdict.answers.rewrites, **verdict.answers.columns),
+        memory=None if verdict.scope.memory is None else verdict.scope.memory.kind,
+        query_access=verdict.scope.query_access,
     )
 
 
@@ -334,13 +367,13 @@ def markdown(outcome: Decision | Failure) -> str:
     ]
     table += [
         f"| {attack.attack} | {attack.successes:,} | {attack.trials:,} | {_number(attack.point)} | "
-        f"{_number(math.inf if attack.limit is None else amount(attack.limit))} | {attack.status} |"
+        f"{_number(math.inf if attack.limit is None else amount(attack.limit))} | {status_of(attack)} |"
         for attack in outcome.verdict.attacks
     ]
     return "\n".join([f"### {head}", "", *table, "", *rest, ""])
 
 
-_KINDS = {PASSED: "good", LEAKS_MORE: "bad"}  # of a status, on the page
+_COLOURS = {PASSED: "good", LEAKS_MORE: "bad"}  # of a status, on the page
 
 
 def html(outcome: Decision | Failure) -> str:
@@ -351,7 +384,7 @@ def html(outcome: Decision | Failure) -> str:
     head, *rest = lines(outcome)
     rows = [
         [
-            judged.status,
+            status_of(judged),
             judged.attack,
             f"{judged.successes:,} of {judged.trials:,}",
             _number(judged.point),
@@ -362,9 +395,9 @@ def html(outcome: Decision | Failure) -> str:
         for judged in outcome.verdict.attacks
     ]
     heads = ["", "judged", "right, or survived", "at that rate", "allowed", "measure", "precision of masking"]
-    statuses = [_KINDS.get(judged.status, "open") for judged in outcome.verdict.attacks]
+    statuses = [_COLOURS.get(judged.status, "open") for judged in outcome.verdict.attacks]
     parts: list[sheet.Block] = [
-        sheet.Paragraph(head, _KINDS.get(outcome.verdict.status, "open")),
+        sheet.Paragraph(head, _COLOURS.get(outcome.verdict.status, "open")),
         *(sheet.Paragraph(line) for line in rest),
         sheet.Grid(heads, rows, statuses),
         sheet.Paragraph(
@@ -392,7 +425,7 @@ def junit(outcome: Decision | Failure) -> str:
         for attack in attacks:
             case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name=attack.attack)
             if attack.status == LEAKS_MORE:
-                ElementTree.SubElement(case, "failure", message=_seen(attack))
+                ElementTree.SubElement(case, "failure", message=f"{status_of(attack)}: {_seen(attack)}")
             elif attack.status != PASSED:
                 ElementTree.SubElement(case, "skipped", message=_seen(attack))
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
@@ -407,7 +440,7 @@ def sarif(outcome: Decision | Failure, file: str) -> str:
             "ruleId": f"epsilometer/{attack.attack}",
             "kind": kinds.get(attack.status, "open"),
             "level": "error" if attack.status == LEAKS_MORE else "none",  # SARIF allows no other beside these kinds
-            "message": {"text": f"{outcome.name}: {_seen(attack)}"},
+            "message": {"text": f"{outcome.name}: {status_of(attack)}: {_seen(attack)}"},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": file}}}],
         }
         for attack in attacks
@@ -518,12 +551,23 @@ def _names(verdict: Verdict) -> str:
     return "; ".join([*(["attacks " + ", ".join(attacks)] if attacks else []), *kinds])
 
 
-def _alike(verdict: Verdict) -> str:
-    """Whatever else came out as the verdict says, where it is no pass."""
-    others = [judged.attack for judged in verdict.attacks[1:] if judged.status == verdict.status]
-    return f"; {verdict.status}, too: {', '.join(others)}" if others and verdict.status != PASSED else ""
+def _by_kind(verdict: Verdict) -> list[list[Judged]]:
+    """What was judged, by kind: of a measure, of identifiers each kind by itself."""
+    kinds: dict[tuple[str, str], list[Judged]] = {}
+    for judged in verdict.attacks:
+        name = judged.attack.removesuffix(f", {judged.shape}") if isinstance(judged.limit, RateLimit) else ""
+        kinds.setdefault((_measure(judged), name), []).append(judged)
+    return list(kinds.values())
 
 
-def _by_laws(verdict: Verdict) -> str:
-    """What stated laws show beside what decided."""
-    return "".join(f"; {judged.attack}, {_unrefuted(judged)}" for judged in verdict.attacks[1:] if by_law(judged))
+def _kind(kind: Sequence[Judged], status: str) -> str:
+    """One line of a kind: what decided, and what else came out so. status: of the verdict."""
+    first, *others = kind
+    alike = [judged.shape or judged.attack for judged in others if judged.status == first.status != PASSED]
+    return "; ".join(
+        [
+            _seen(first),
+            *([status_of(first)] if first.status != status else []),
+            *([f"{status_of(first)}, too: {', '.join(alike)}"] if alike else []),
+        ]
+    )

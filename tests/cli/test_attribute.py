@@ -24,7 +24,7 @@ def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
     labels = ("--text", "review", "--attribute", "gender", "--keep", "rating", "--labelled", "train.csv")
     options = ("texts.csv", "--rewrites", "made.csv", *labels, "--kinds", "linear")
     code, out, err = call(capsys, "audit", *options, "--json")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "note: an exclusive or of 2 attributes is not covered\n")
     rows = {row["attacker"]: row for row in json.loads(out)}
     assert (rows["static"]["rs_all"], rows["static"]["accuracy"]) == (1, 0)
     assert rows["adaptive"]["accuracy"] == rows["strongest"]["accuracy"] == 1
@@ -32,6 +32,10 @@ def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
     code, out, _ = call(capsys, "audit", *nothing_kept, "--json")
     rows = {row["attacker"]: row for row in json.loads(out)}
     assert (code, rows["static"]["rs_all"], rows["static"]["ur"], rows["static"]["task_f1"]) == (0, 1, None, None)
+    joint = [{"gender": "gender,rating"}.get(word, word) for word in nothing_kept]
+    code, out, err = call(capsys, "audit", *joint, "--json")
+    assert (code, err) == (0, "note: an exclusive or of 3 attributes is not covered\n")
+    assert max(row["classes"] for row in json.loads(out)) == 4
     code, out, _ = call(capsys, "audit", *options)
     victims, attackers = out.split("\n\n")
     assert "rs_all" in victims

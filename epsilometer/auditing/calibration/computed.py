@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, UNDECIDED
 
+FAR = 1e6  # times the end of a range: where a figure by a law has come to rest
 WIDTH = 1.01  # high / low of the interval to stop at, where nobody asks for another
 
 Figure = Callable[[float], tuple[float, float]]
@@ -66,18 +67,36 @@ def meet(figure: Figure, target: float, low: float, high: float, *, width: float
     return _between(ends, figure, target, width=width, watch=watch)
 
 
-def advice(met: Met, what: str, *ends: str) -> str:
-    """Why a search that is OUTSIDE or FALLING ended so, and what to do; ends: the figure at both ends, in words."""
-    falls = met.figures[min(met.figures)][0] > met.figures[max(met.figures)][1]
+def further(met: Met) -> float | None:
+    """Return an epsilon far beyond the end at which a search that is OUTSIDE would go on; None for other searches."""
+    if met.status != OUTSIDE:
+        return None
+    return max(met.figures) * FAR if (met.low == 0) == _falls(met) else min(met.figures) / FAR
+
+
+def advice(met: Met, what: str, *ends: str, still: str | None = None) -> str:
+    """Why a search that is OUTSIDE or FALLING ended so, and what to do; ends: the figure at both ends, in words.
+
+    still: the same at `further`, where it does not meet the target either.
+    """
+    falls = _falls(met)
     low, high = (f"{what} is {end}" for end in ends)
     if met.status == FALLING:
         return f"{low} and falls: {ends[1]}; below the interval it is above the target, and beyond it below"
-    beyond = (
-        "raise `high` (--high) to search beyond" if (met.low == 0) == falls else "lower `low` (--low) to search below"
-    )
+    if still is not None:
+        beyond = f"by the law it is {still}, too, so that no epsilon meets the target"
+    elif (met.low == 0) == falls:
+        beyond = "raise `high` (--high) to search beyond"
+    else:
+        beyond = "lower `low` (--low) to search below"
     if falls:
         return f"{low} and falls: {ends[1]}; {beyond}"
     return f"{low if met.low == 0 else high}; {beyond}"
+
+
+def _falls(met: Met) -> bool:
+    """Whether the figure is less at the largest epsilon than at the smallest."""
+    return met.figures[min(met.figures)][0] > met.figures[max(met.figures)][1]
 
 
 def _between(

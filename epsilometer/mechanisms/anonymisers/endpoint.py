@@ -69,6 +69,11 @@ class Endpoint(Spends, OneOfGrid):
     def _named(cls, value: object) -> str:
         return str(value)  # YAML reads numbers and dates
 
+    @property
+    def shown_as(self) -> str:
+        """The host, as results show it."""
+        return Address.of(self.url).host
+
     @model_validator(mode="after")
     def _one_kind(self) -> Endpoint:
         Address.of(self.url)

@@ -38,6 +38,7 @@ from epsilometer.core.extras import installed
 from epsilometer.core.guarantees import at_budget
 from epsilometer.core.likelihood import has_law
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.joint import parts
 from epsilometer.models.classifier import KINDS, LINEAR, Classifier, Examples
 from epsilometer.models.classifiers.by_kind import train
 from epsilometer.runtime.progress import note
@@ -96,7 +97,8 @@ class AttributeLimit:
 
     def judge(self, of: Subject, budget: int, *, tests: int, errors: Errors) -> tuple[list[Judged], int]:
         """By all texts that have the attribute, or so many drawn of them."""
-        limit = InferenceLimit(self.max_loss, len(self.classes), "the largest loss of the attribute allowed")
+        source, joined = "the largest loss of the attribute allowed", len(parts(self.attribute))
+        limit = InferenceLimit(self.max_loss, len(self.classes), source, joined)
         by_law, limit, compared = self._by_law(of, limit, min(_MOST, budget // 2), errors)
         if by_law is not None:
             return [by_law], compared

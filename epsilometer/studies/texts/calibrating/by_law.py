@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from epsilometer.auditing import text_audit as api
-from epsilometer.auditing.calibration.computed import WIDTH, Figure, Met, advice, meet
+from epsilometer.auditing.calibration.computed import FAR, WIDTH, Figure, Met, advice, further, meet
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
 from epsilometer.auditing.claims.verdicts import refuse_public
 from epsilometer.auditing.exact_loss.bracket import guess_losses
@@ -129,13 +129,14 @@ def row(
 
     try:
         compared = compare()
-        met = meet(figure(compared, aim), aim.target, *compared.ends, width=width or WIDTH, watch=watch)
+        at = figure(compared, aim)
+        met = meet(at, aim.target, *compared.ends, width=width or WIDTH, watch=watch)
     except LawError:  # no reason why nothing was searched, but a fault of the mechanism
         raise
     except UserError as error:
         return {**of, "status": "not searched", **nothing, "reason": str(error)}
     sees = law_of(compared.mechanism)
-    notes = [reason(met, aim)]
+    notes = [reason(met, aim, _still(met, aim.target, at))]
     if sees not in releases(compared.mechanism):
         notes.append(f"of the {sees}, which are not released: the text loses at most as much")
     if met.best is not None:
@@ -184,12 +185,43 @@ def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str
     return f"{some}; over all that trials can draw the average at epsilon {epsilon:.4g} is {interval}"
 
 
-def reason(met: Met, aim: LossTarget) -> str | None:
-    """Why there is no epsilon, or what to think of it; None where there is nothing to say."""
+def _still(met: Met, target: float, figure: Figure) -> str | None:
+    """The figure far beyond the range, in words, where it misses the target on the same side; None where it does not.
+
+    A law that cannot be computed there settles nothing.
+    """
+    if (far := further(met)) is None:
+        return None
+    try:
+        low, high = figure(far)
+    except UserError:
+        return None
+    return _figure((low, high), far) if (low > target if met.low == 0 else high < target) else None
+
+
+def far_loss(compare: Callable[[], ComparedByLaw], target: float, epsilon: float) -> str | None:
+    """Return the average loss by the law far below an epsilon, in words, where it exceeds the target there; else None.
+
+    None without a law, and where it cannot be computed.
+    """
+    far = epsilon / FAR
+    try:
+        low, high = figure(compare(), LossTarget(AVERAGE, target))(far)
+    except UserError:
+        return None
+    return _figure((low, high), far) if low > target else None
+
+
+def _figure(value: tuple[float, float], epsilon: float) -> str:
+    return f"{sum(value) / 2:.3g} at epsilon {epsilon:g}"
+
+
+def reason(met: Met, aim: LossTarget, still: str | None = None) -> str | None:
+    """Why there is no epsilon, or what to think of it; None where there is nothing to say. still: as in `advice`."""
     what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
     if met.status in (OUTSIDE, FALLING):
         ends = (min(met.figures), max(met.figures))
-        return advice(met, what, *(f"{sum(met.figures[at]) / 2:.3g} at epsilon {at:g}" for at in ends))
+        return advice(met, what, *(_figure(met.figures[at], at) for at in ends), still=still)
     return None if met.status == FOUND else "the rounding of the loss leaves so wide an interval"
 
 

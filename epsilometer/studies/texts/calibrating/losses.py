@@ -24,6 +24,7 @@ from epsilometer.auditing.calibration.sampled import (
     FALLING,
     FOUND,
     OUTSIDE,
+    POSTERIORS,
     UNDECIDED,
     Calibrated,
     Goal,
@@ -46,7 +47,15 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.code import digest
 from epsilometer.project.sections import Cell
 from epsilometer.runtime.progress import now_and_then, span
-from epsilometer.studies.texts.calibrating.by_law import MEASURES, LossTarget, of_cell, of_texts
+from epsilometer.studies.texts.calibrating.by_law import (
+    AVERAGE,
+    MEASURES,
+    ComparedByLaw,
+    LossTarget,
+    far_loss,
+    of_cell,
+    of_texts,
+)
 from epsilometer.studies.texts.calibrating.by_law import row as exact_row
 from epsilometer.studies.texts.params import TextsParams
 from epsilometer.text.words import words
@@ -147,7 +156,9 @@ def calibrate_cell(
     """The row of one cell of the parameter file; what was counted is kept in data/calibrating."""
     of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
     if (aim := search.aim(target)) is None:
-        return _row(of, partial(_search_cell, params, cell, target, search=search, watch=watch))
+        matched = (search.match or params.match(cell.dataset)) == "words"
+        compare = partial(of_cell, params, cell, partial(search.goal, 1.0), "words" if matched else "none")
+        return _row(of, partial(_search_cell, params, cell, target, search=search, watch=watch), compare)
     compare = partial(of_cell, params, cell, partial(search.goal, 1.0), search.match)
     return exact_row(of, aim, compare, f"{cell.mechanism} on {cell.dataset}", width=search.width)
 
@@ -199,13 +210,15 @@ def calibrate_texts(
         watch = progress(f"{label} on {name}", search)
         return find_epsilon(api.Pool(texts, groups=groups), built, allowed, goal, design=design, watch=watch), matched
 
-    return _row(of, run)
+    match = "words" if matched else "none"
+    return _row(of, run, partial(of_texts, built, texts, goal, match, design=design, measure=AVERAGE))
 
 
-def reason(calibrated: Calibrated, matched: bool) -> str | None:
+def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> str | None:
     """Why there is no epsilon, or what to think of it; None where there is nothing to say.
 
-    matched: whether the candidates were of equal length already.
+    matched: whether the candidates were of equal length already. still: the loss by the law far below the range, where
+    it exceeds the target.
     """
     first, last = calibrated.points[0], calibrated.points[-1]
     if calibrated.status == OUTSIDE:
@@ -218,6 +231,9 @@ def reason(calibrated: Calibrated, matched: bool) -> str | None:
         if _falls(first, last):
             remedy = _RAISE if above else _LOWER
             return f"the loss falls: {_said(first)} and {_said(last)}; {remedy} to search beyond that"
+        if above and still is not None:
+            least = f"by the law it is {still}, so that no epsilon meets the target"
+            return f"the loss is {_said(first)}, the smallest; {least}"
         if above:
             return f"the loss is {_said(first)} already, the smallest; {_LOWER} to search below"
         if not any(point.between()[0] for point in calibrated.points):
@@ -257,8 +273,13 @@ def _falls(first: Point, last: Point) -> bool:
     return first.loss > last.loss and fisher_exact(counts).pvalue <= _ALIKE
 
 
-def _row(of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]]) -> dict[str, Any]:
-    """A row about what `of` says; run: the search, and whether the candidates were of equal length."""
+def _row(
+    of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]], compare: Callable[[], ComparedByLaw]
+) -> dict[str, Any]:
+    """A row about what `of` says; run: the search, and whether the candidates were of equal length.
+
+    compare: what the mechanism's law describes, where it has one.
+    """
     try:
         calibrated, matched = run()
     except LawError:  # no reason why nothing was searched, but a fault of the mechanism
@@ -269,7 +290,9 @@ def _row(of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]]) -> d
     ends = {"epsilon": calibrated.best, "low": calibrated.low, "high": calibrated.high}
     result = {**ends, "trials": calibrated.trials, "by": calibrated.by, "attacks": ", ".join(calibrated.attacks)}
     departs = f"{DEPARTS}, so that the search went by hits" if calibrated.departs else None
-    said = [part for part in (departs, reason(calibrated, matched)) if part]
+    optimal = calibrated.status == OUTSIDE and calibrated.low == 0 and calibrated.by == POSTERIORS
+    still = far_loss(compare, calibrated.target, calibrated.points[0].epsilon) if optimal else None
+    said = [part for part in (departs, reason(calibrated, matched, still)) if part]
     return {**of, "status": calibrated.status, **result, "reason": "; ".join(said) or None}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,29 @@ def test_where_there_is_no_epsilon() -> None:
     ).to_dicts()
     assert (row["status"], row["epsilon"]) == ("not searched", None)
     assert "needs a mechanism whose law can be computed" in row["reason"]
+
+
+def test_where_no_epsilon_meets_the_target_no_other_range_is_advised(tmp_path: Path) -> None:
+    """Half of the pairs are told apart by their number of words whatever the epsilon: ln 3 nats, nearly."""
+    rng = np.random.default_rng(0)
+    names = [f"w{letter}" for letter in "abcdefghijklmnopqrst"]
+    WordVectors(names, rng.normal(size=(20, 3)).astype(np.float32)).save(tmp_path / "v.npz")
+    texts = [" ".join(rng.choice(names, 3 + i % 2)) for i in range(30)]
+    settings, search = {"resource": str(tmp_path / "v.npz")}, Search(measure="average", match="none")
+    (row,) = epsilometer.calibrate(
+        texts, "santext", target=0.5, settings=settings, search=search, design=UNIFORM
+    ).to_dicts()
+    assert row["status"] == "outside"
+    at = [float(loss) for loss in re.findall(r"([\d.]+) at epsilon", row["reason"])]
+    assert at[0] == at[1] == pytest.approx(math.log(3), abs=0.15)
+    assert "no epsilon meets the target" in row["reason"]
+    assert "--low" not in row["reason"]
+    search = Search(attack="likelihood", low=0.01, budget=4000)
+    (row,) = epsilometer.calibrate(
+        texts, "santext", target=0.5, settings=settings, search=search, design=UNIFORM
+    ).to_dicts()
+    assert (row["status"], row["by"]) == ("outside", "posteriors")
+    assert "no epsilon meets the target" in row["reason"], "the search by trials says so, too"
 
 
 @pytest.fixture

@@ -1,0 +1,32 @@
+"""What a gate's verdict covers: this deployment or its law, which adversaries, and what no audit sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epsilometer.auditing.results.distinct_texts import UNSEEN
+from epsilometer.auditing.trials.memory import Memory
+
+
+@dataclass(frozen=True)
+class Scope:
+    """memory: how repeated texts were answered, None of too few repeats. query_access: whether an adversary with query
+    access guessed, None where nobody guessed. black_box: whether the mechanism states no law.
+    """
+
+    memory: Memory | None = None
+    query_access: bool | None = None
+    black_box: bool = False
+
+    def sentences(self, passed: bool) -> list[str]:
+        """What a reader of the verdict must know; passed: whether nothing exceeds its limit."""
+        said = []
+        if self.memory is not None and self.memory.repeated:
+            said.append(self.memory.said())
+        if passed and self.query_access is not None:
+            said.append(
+                "no code that our learner finds (shadow) exceeds the limit; there may be others"
+                if self.query_access
+                else "no adversary with query access (shadow) guessed: a code that repeated rewriting reveals may pass"
+            )
+        return [*said, UNSEEN] if passed and self.black_box else said
