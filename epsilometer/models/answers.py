@@ -153,7 +153,7 @@ def _whole(path: Path) -> sqlite3.Connection:
 
 
 def _was_database(path: Path) -> bool:
-    """Whether the file begins like a database, but for one byte."""
+    """Return whether the file begins as a database does, but for one byte."""
     with path.open("rb") as file:
         head = file.read(len(_HEAD))
     return len(head) == len(_HEAD) and sum(a != b for a, b in zip(head, _HEAD, strict=True)) <= 1
