@@ -5,8 +5,9 @@ in the slices' order, and only so many slices are under way at a time that neith
 number. A slice's result does not depend on the worker, since streams are named by trial.
 
 On Ray a worker is an actor with one processor core and a share of a GPU. Results wait for their turn as bytes in Ray's
-object store. A slice whose worker died is run again by another one. An exception travels as a result, so that a user's
-error arrives as it was raised, and Ray's logs hold no message that may quote a private text.
+object store. A slice whose worker died runs again: once in processes of this machine, three times on Ray. An exception
+travels as a result, so that a user's error arrives as it was raised, and Ray's logs hold no message that may quote a
+private text.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import signal
 import socket
 import tempfile
 import threading
@@ -24,11 +26,13 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from functools import partial
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from epsilometer.core.errors import UserError
-from epsilometer.runtime.progress import track
+from epsilometer.runtime.progress import note, track
 from epsilometer.runtime.withholding import kind_of, traceback_of
 
 if TYPE_CHECKING:  # loaded where it is used: an audit reads its settings in processes that compute nothing
@@ -42,6 +46,7 @@ _AHEAD = 3  # slices under way for each worker: at work, next, done but not yet 
 _SHARE = 4  # slices for each worker at least, so that the last ones do not leave most workers idle
 _LEAST = 256  # trials in a slice that is cut smaller for that
 _TRIES = 4  # workers that a slice may lose before it counts as the cause
+_LOCAL_RETRIES = 1  # of a slice that was under way when a process of this machine died
 _PATIENCE = 180.0  # seconds without any worker before that is an error
 THREADS = "OMP_NUM_THREADS"
 _CONNECT = 10.0  # seconds for a cluster's address to answer
@@ -118,28 +123,90 @@ def _in_this(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: 
 def _in_processes(
     build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine
 ) -> Generator[R, None, None]:
-    pool = ProcessPoolExecutor(engine.workers, get_context("spawn"), _begin, (build,))
-    waiting = deque[Future[R]]()
     own = os.environ.get(THREADS)
     # A worker's share of the processor: read as it loads its libraries, which is before it runs any line of ours.
     os.environ[THREADS] = str(max(1, (os.cpu_count() or 1) // engine.workers))
+    failures = Counter[int]()
+    pool = _Pool(build, engine.workers)
     try:
-        for number in range(len(parts)):
-            if len(waiting) == engine.ahead:
-                yield waiting.popleft().result()
-            waiting.append(pool.submit(_work, parts[number]))
-        while waiting:
-            yield waiting.popleft().result()
-    except BrokenProcessPool:
-        raise UserError(
-            "a worker process died, most likely for want of memory; use fewer "
-            "runtime.workers or a smaller runtime.block, then run again"
-        ) from None
+        waiting: dict[int, Future[R]] = {}
+        due = 0
+        while due < len(parts):
+            try:
+                for number in range(due, min(len(parts), due + engine.ahead)):
+                    if number not in waiting:
+                        waiting[number] = pool.submit(parts[number])
+                result = waiting[due].result()
+            except BrokenProcessPool:  # all slices under way are lost with one worker
+                ended = pool.close()
+                lost = [number for number, future in waiting.items() if not _done(future)]
+                failures.update(lost)
+                if failures[due] > _LOCAL_RETRIES:
+                    raise UserError(f"{ended}, {failures[due]} times at the same slices; {pool.remedy}") from None
+                note(f"{ended}; slices that were under way run again")
+                for number in lost:
+                    del waiting[number]
+                pool = _Pool(build, engine.workers)
+                continue
+            del waiting[due]
+            due += 1
+            yield result
     finally:
         os.environ.pop(THREADS)
         if own is not None:
             os.environ[THREADS] = own
-        pool.shutdown(cancel_futures=True)
+        pool.close()
+
+
+def _done(future: Future[Any]) -> bool:
+    return future.done() and not isinstance(future.exception(), BrokenProcessPool)
+
+
+class _Pool:
+    """Worker processes, and the way they ended."""
+
+    def __init__(self, build: Callable[[], Any], workers: int) -> None:
+        self._pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (build,))
+        self._others, self._workers = set(active_children()), set[BaseProcess]()
+        self._memory = _memory_kills()
+
+    def submit(self, part: Any) -> Future[Any]:
+        future = self._pool.submit(_work, part)
+        self._workers |= set(active_children()) - self._others
+        return future
+
+    def close(self) -> str:
+        """End the workers. Returns what ended the first, if it was not this."""
+        self._pool.shutdown(cancel_futures=True)
+        codes = [worker.exitcode for worker in self._workers if worker.exitcode]
+        # When one dies, the pool ends the others with SIGTERM.
+        code = next((code for code in codes if code != -signal.SIGTERM), -signal.SIGTERM)
+        return f"a worker process was ended by {_signal(-code)}" if code < 0 else f"a worker process ended with {code}"
+
+    @property
+    def remedy(self) -> str:
+        if _memory_kills() > self._memory:
+            return (
+                "the kernel ended a process for want of memory meanwhile: use fewer runtime.workers or a smaller "
+                "runtime.block, then run again"
+            )
+        return "the system's log (dmesg) may say why; run again"
+
+
+def _memory_kills() -> int:
+    """Processes that the kernel has ended for want of memory since the machine started; 0 where it does not count."""
+    try:
+        with open("/proc/vmstat") as counts:
+            return next((int(line.split()[1]) for line in counts if line.startswith("oom_kill ")), 0)
+    except OSError:
+        return 0
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 _work_of_process: Callable[[Any], Any]
@@ -149,7 +216,14 @@ def _begin(build: Callable[[], Callable[[Any], Any]]) -> None:
     """Set up a worker process: its function."""
     global _work_of_process
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _work_of_process = build()
+    try:
+        _work_of_process = build()
+    except Exception as error:  # the pool would print it, and drop the rest
+        _work_of_process = partial(_fail, error)
+
+
+def _fail(error: Exception, part: Any) -> Any:
+    raise error
 
 
 def _end_with_parent() -> None:

@@ -145,9 +145,26 @@ def test_a_slice_that_kills_every_worker_is_an_error(ray: Any, tmp_path: Path) -
         list(run(partial(deadly, tmp_path, 99), range(30), RAY))
 
 
-def test_a_process_that_was_killed_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="a worker process died"):
-        list(run(partial(deadly, tmp_path, 1), range(30), TWO))
+def test_slices_of_a_killed_process_run_again_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    in_order_and_bounded(TWO, tmp_path, 1)
+    assert "note: a worker process was ended by SIGKILL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_a_slice_that_kills_two_processes_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: bool
+) -> None:
+    """Memory is named where the kernel counted a process that it ended for that."""
+    kills = iter([3, 3, 4] if short else [3] * 3)
+    monkeypatch.setattr(scaling, "_memory_kills", lambda: next(kills))
+    with pytest.raises(UserError, match="SIGKILL, 2 times") as caught:
+        list(run(partial(deadly, tmp_path, 99), range(30), TWO))
+    assert ("memory" in str(caught.value)) == short
+
+
+def test_an_error_of_the_builder_comes_from_processes_as_it_was_raised() -> None:
+    with pytest.raises(UserError, match="the model is not there"):
+        list(run(no_builder, range(2), TWO))
 
 
 def test_processes_share_the_processor() -> None:
