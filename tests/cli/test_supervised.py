@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -89,3 +90,11 @@ def test_a_signal_ends_both_processes(tmp_path: Path, number: signal.Signals) ->
     while inner.exists() and time.monotonic() - begun < 80:
         time.sleep(0.02)
     assert not inner.exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of processes")
+def test_what_a_command_starts_is_bounded(tmp_path: Path) -> None:
+    process = started(tmp_path, "import resource; print(resource.getrlimit(resource.RLIMIT_NPROC)[1]); return 0")
+    said, _ = process.communicate(timeout=60)
+    before = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    assert 4096 < int(said) < (1 << 40 if before == resource.RLIM_INFINITY else before)
