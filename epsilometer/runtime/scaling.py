@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import secrets
 import signal
 import socket
 import tempfile
@@ -24,9 +25,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -49,6 +50,7 @@ _TRIES = 4  # workers that a slice may lose before it counts as the cause
 _LOCAL_RETRIES = 1  # of a slice that was under way when a process of this machine died
 _PATIENCE = 180.0  # seconds without any worker before that is an error
 THREADS = "OMP_NUM_THREADS"
+_START = "RAY_gcs_server_port_wait_time_s"  # Ray's variable: seconds for a local cluster's first server
 _CONNECT = 10.0  # seconds for a cluster's address to answer
 _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # HTTP/2's first frame, from either side: length, type 4, flags, stream
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # RFC 9113, section 3.4; gRPC's servers answer it
@@ -430,6 +432,8 @@ def cluster(engine: Engine) -> Iterator[Any]:
                 folder = os.path.join(around, "0")  # short, as names of sockets are
                 options: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores}
                 options["include_dashboard"] = False
+                ending.callback(_end_all_of, folder)
+                ending.enter_context(_local_environment())
             else:
                 _reach(address)
                 options = {"address": address}
@@ -438,8 +442,8 @@ def cluster(engine: Engine) -> Iterator[Any]:
                 ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
             except Exception as error:  # of many kinds, by what is wrong
                 remedy = (
-                    "a busy machine may not manage it in the 30 seconds that Ray allows: run again when there is less "
-                    "to do, or set runtime.ray: null"
+                    f"a busy machine may not manage it within {os.environ[_START]} seconds (set {_START} to more): run "
+                    "again when there is less to do, or set runtime.ray: null; nothing of it is left"
                     if address is None
                     else "join the cluster on this machine first (ray start --address=HOST:PORT), with its token and "
                     "the same versions of Python and Ray, or set runtime.ray: null"
@@ -455,6 +459,38 @@ def cluster(engine: Engine) -> Iterator[Any]:
                 )
         _check_room(ray.nodes(), engine.gpus)
         yield ray
+
+
+@contextmanager
+def _local_environment() -> Iterator[None]:
+    """Variables for a cluster of our own: a token that only this user's processes see, and time to start."""
+    own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _token()}  # without one Ray writes it to ~/.ray, for all to read
+    own[_START] = os.environ.get(_START, "120")
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+@cache
+def _token() -> str:
+    """The token of this process's clusters: Ray remembers the first that it reads."""
+    return secrets.token_hex(32)
+
+
+def _end_all_of(folder: str) -> None:
+    """Kill what a cluster in this folder has left: agents outlive a start that fails."""
+    import psutil
+
+    for process in psutil.process_iter(["cmdline"]):
+        if process.pid != os.getpid() and any(folder in word for word in process.info["cmdline"] or ()):
+            with suppress(psutil.Error):
+                process.kill()
 
 
 def _reach(address: str) -> None:
