@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,6 +53,19 @@ def test_a_stopped_search_goes_on_and_ends_alike(tmp_path: Path) -> None:
     again = Respond()
     assert search(again, 2.0, Journal(path)) == expected
     assert again.rewritten == 0
+
+
+def test_a_search_that_is_killed_goes_on_and_ends_alike(tmp_path: Path) -> None:
+    """kill -9 at three moments with a fixed seed."""
+    path, expected, draws = tmp_path / "a.jsonl", search(Respond(), 2.0, None), random.Random(1)
+    for _ in range(3):
+        if not (child := os.fork()):
+            search(Respond(), 2.0, Journal(path))
+            os._exit(0)
+        time.sleep(draws.uniform(0.05, 0.5))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert search(Respond(), 2.0, Journal(path)) == expected
 
 
 def test_files_that_settings_name_are_part_of_a_journals_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
