@@ -38,12 +38,12 @@ def test_a_flipped_bit_loses_answers_but_changes_none(tmp_path: Path, capsys: py
         path = tmp_path / f"{i}.sqlite"
         place = draws.randrange(len(whole))
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draws.randrange(8)]) + whole[place + 1 :])
-        found = stored(path)
-        assert all(found[key] == ANSWERS[key] and found[key].revision == ANSWERS[key].revision for key in found)
+        left = stored(path)
+        assert all(left[key] == ANSWERS[key] and left[key].revision == ANSWERS[key].revision for key in left)
         said = capsys.readouterr().err
-        assert (str(path) in said) or found == ANSWERS
-        lost += found != ANSWERS
-        assert stored(path) == found
+        assert (str(path) in said) or left == ANSWERS
+        lost += left != ANSWERS
+        assert stored(path) == left
         assert not capsys.readouterr().err  # the damage is gone
     assert lost > 50
 
@@ -61,9 +61,9 @@ def test_what_is_intact_in_a_damaged_file_is_kept(tmp_path: Path, capsys: pytest
     whole = fill(path)
     page = whole.index(b"answer 30,") // 4096 * 4096
     path.write_bytes(whole[:page] + bytes(4096) + whole[page + 4096 :])
-    found = stored(path)
-    assert 0 < len(found) < len(ANSWERS)
-    assert f"{len(found)} answers in it were intact" in capsys.readouterr().err
+    left = stored(path)
+    assert 0 < len(left) < len(ANSWERS)
+    assert f"{len(left)} answers in it were intact" in capsys.readouterr().err
     assert (tmp_path / "s.damaged").stat().st_size == len(whole)
     assert path.stat().st_mode & 0o777 == 0o600
 

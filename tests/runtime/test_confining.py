@@ -21,7 +21,7 @@ NOBODY = 65534
 
 
 def in_child(work: Callable[[], str]) -> str:
-    """What the function returns in a process of its own and, where we are root, as a user without rights."""
+    """Return the answer of the function in a process of its own; for root, as a user without rights."""
     ours, theirs = os.pipe()
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""Who waits for a lock is told for whom, and nobody else can take it."""
+"""Locks that only their owner can take, and the note for whoever waits for one."""
 
 from __future__ import annotations
 

@@ -118,10 +118,10 @@ def test_a_flipped_bit_loses_lines_but_changes_none(tmp_path: Path, capsys: pyte
         path = tmp_path / f"{i}.jsonl"
         place = draws.randrange(len(whole))
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draws.randrange(8)]) + whole[place + 1 :])
-        found = as_read(Journal(path))
-        assert found.items() <= expected.items()
+        left = as_read(Journal(path))
+        assert left.items() <= expected.items()
         joined = whole[place] == ord("\n") and place > 0  # two lines are one
-        assert len(found) == (8 if joined else 9)
+        assert len(left) == (8 if joined else 9)
         assert f"1 of {9 if joined else 10} lines in {path}" in capsys.readouterr().err
 
 
