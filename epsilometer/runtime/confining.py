@@ -15,7 +15,7 @@ def confine() -> None:
 
     The bound counts all processes and threads of the user: those that there are, and `limits.PROCESSES` more. The
     kernel asks nobody with the rights of root. It counts those of other containers, too, which `/proc` does not show;
-    where they leave no room, there is no bound.
+    where they leave too little room, the bound is left out.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)

@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -452,6 +452,10 @@ def cluster(engine: Engine) -> Iterator[Any]:
                     f"Ray at {address or 'this machine'} cannot be used ({type(error).__name__}: "
                     f"{' '.join(str(error).split())[:300]}); {remedy}"
                 ) from error
+            if address is None and os.environ.get("RAY_AUTH_MODE") != "token":
+                raise UserError(
+                    "this Ray starts clusters without a token; pip install 'epsilometer[ray]' for a newer one"
+                )
             if address is None and any(node["NodeManagerAddress"] != "127.0.0.1" for node in ray.nodes()):
                 raise UserError(
                     "Ray was imported before epsilometer could have it listen on this machine alone; set "
@@ -464,17 +468,23 @@ def cluster(engine: Engine) -> Iterator[Any]:
 @contextmanager
 def _local_environment() -> Iterator[None]:
     """Variables for a cluster of our own: a token that only this user's processes see, and time to start."""
-    own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _token()}  # without one Ray writes it to ~/.ray, for all to read
-    own[_START] = os.environ.get(_START, "120")
+    # Without a token Ray writes one to ~/.ray, for all to read. It asks for one by itself where no mode is set; a mode
+    # that is set after Ray was loaded reaches its servers alone, which then hear nothing of this process.
+    own = {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": _token(), _START: os.environ.get(_START, "120")}
     before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
+    _set(own)
     try:
         yield
     finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 @cache
