@@ -72,7 +72,10 @@ READ := pyproject.toml constraints.txt requirements/audit.lock requirements/test
 setup: SIZE := audit
 setup-test: SIZE := test
 setup setup-test:
-	@mkdir -p .venv; exec 9> .venv/.setting-up; if command -v flock > /dev/null; then flock 9; fi; \
+	@mkdir -p .venv; touch .venv/.setting-up; chmod 600 .venv/.setting-up; exec 9<> .venv/.setting-up; \
+	if command -v flock > /dev/null; then flock -n 9 || { sleep 1; flock -n 9; } || \
+	{ echo "waiting for another set-up of this folder (process $$(cat .venv/.setting-up))"; flock 9; }; fi; \
+	echo $$$$ > .venv/.setting-up; \
 	cat $(READ) | cmp -s - .venv/.ready-$(SIZE) || $(MAKE) --no-print-directory install SIZE=$(SIZE)
 
 install:

@@ -7,7 +7,6 @@ code that means something else: passed, or leaks more.
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import sys
 import threading
@@ -15,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
+from epsilometer.runtime.confining import confine
 from epsilometer.runtime.ending import INTERRUPTED, end_in_time, heed_interrupts
 from epsilometer.runtime.withholding import withhold
 
@@ -32,7 +32,7 @@ def supervised(work: Callable[[], int]) -> int:
         threading.Thread(target=_end_with_parent, args=(alive,), name="end-with-parent", daemon=True).start()
         heed_interrupts()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump of its memory would hold texts
+        confine()
         code = work()
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):  # nobody reads it any more

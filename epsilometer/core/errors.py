@@ -27,8 +27,11 @@ _DISK = {
     errno.EPERM: "it may not write where it must; give the folder's permissions back (chmod u+w, chattr -i)",
     errno.ENAMETOOLONG: "a path is longer than the file system allows; give a shorter one",
     errno.ELOOP: "a link leads back to itself; point it to a file",
+    errno.EAGAIN: "it may start no more processes or threads (EPSILOMETER_PROCESSES, ulimit -u); raise the limit if so "
+    "many are meant",
     errno.EIO: "the disk reports an error; have it looked at",
 }
+_NO_THREAD = "can't start new thread"  # Python's words, without a number
 _FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # of libraries that keep its number back
 
 
@@ -88,5 +91,7 @@ def unknown(kind: str, name: object, names: Iterable[str]) -> UserError:
 
 
 def disk_trouble(error: BaseException) -> str | None:
-    """The disk's complaint and its remedy; None where the error is not the disk's. Quotes no text."""
-    return _DISK.get(errno.ENOSPC if _FULL.search(str(error)) else getattr(error, "errno", None) or 0)
+    """The complaint of the disk or of a limit, and its remedy; None where the error is another. Quotes no text."""
+    said = str(error)
+    number = errno.ENOSPC if _FULL.search(said) else errno.EAGAIN if said == _NO_THREAD else None
+    return _DISK.get(number or getattr(error, "errno", None) or 0)

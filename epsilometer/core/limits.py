@@ -43,6 +43,7 @@ COMMAND_BYTES = Limit("EPSILOMETER_COMMAND_BYTES", 1 << 28)  # that it writes
 UNPACKED_BYTES = Limit("EPSILOMETER_UNPACKED_BYTES", 1 << 30)  # that a compressed file becomes
 ENDPOINT_SECONDS = Limit("EPSILOMETER_ENDPOINT_SECONDS", 60)  # for a request, from the first byte to the last
 ENDPOINT_BYTES = Limit("EPSILOMETER_ENDPOINT_BYTES", 1 << 24)  # of an answer
+PROCESSES = Limit("EPSILOMETER_PROCESSES", 4096)  # and threads that a stage or a command adds to its user's
 _RATIO = 10  # texts compress to a fifth of their size at best
 
 

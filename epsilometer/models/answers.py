@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from platformdirs import user_cache_path
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.flaws import Flaw
+from epsilometer.runtime.progress import note
 
 
 @dataclass(frozen=True)
@@ -31,82 +33,215 @@ class Completion:
     flaws: Flaw = Flaw.NONE
 
 
+_TABLES = {
+    "completions": "question BLOB, revision TEXT, source TEXT, text TEXT, prompt_tokens INTEGER, "
+    "completion_tokens INTEGER, flaws INTEGER",
+    "revisions": "source TEXT, revision TEXT",  # the newest of each source
+}
+_KEYS = {"completions": "question, revision", "revisions": "source"}
+_HEAD = b"SQLite format 3\0"
+_FORM = 1  # of the tables, in SQLite's user_version; 0: a new file, or one of a version without hashes
+# Error codes that say nothing about the file's content.
+_NO_DAMAGE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_AUTH,
+}
+
+
 class Store:
     """Answers on disk, by the hash of their question and by revision.
 
-    SQLite: an answer is stored whole or not at all, whenever the process dies.
+    SQLite: an answer is stored whole or not at all, whenever the process dies. Each row has a hash of its other
+    columns. Opening the file checks them all: damaged rows are dropped, so that their questions are asked again, and a
+    note counts them. Rows of a version without hashes get theirs at the first opening, so that damage before it stays
+    unseen. A file that never was a store is refused.
     """
 
     def __init__(self, path: Path) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._path = threading.Lock(), path
         with storing(path):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            for part in (
-                "",
-                "-wal",
-                "-shm",
-            ):  # SQLite gives new ones the permissions of the file; a killed run left old
-                if (file := path.with_name(path.name + part)).exists():
+            for file in _parts(path):  # SQLite gives new ones the permissions of the file; a killed run left old
+                if file.exists():
                     file.chmod(0o600)
-            # Workers write, one at a time; another process may write to the same file.
-            self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
-            # An answer survives the process at once; a power failure costs the last answers, not the file.
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            self._database.execute(
-                "CREATE TABLE IF NOT EXISTS completions (question BLOB, revision TEXT, source TEXT, text TEXT, "
-                "prompt_tokens INTEGER, completion_tokens INTEGER, flaws INTEGER NOT NULL DEFAULT 0, "
-                "PRIMARY KEY (question, revision))"
-            )
-            self._add_flaws()
-
-    def _add_flaws(self) -> None:
-        """Add the column to a store of an earlier version, whose answers then have no known flaws."""
-        with self._database:
-            self._database.execute("BEGIN IMMEDIATE")
-            if not any(column[1] == "flaws" for column in self._database.execute("PRAGMA table_info(completions)")):
-                self._database.execute("ALTER TABLE completions ADD COLUMN flaws INTEGER NOT NULL DEFAULT 0")
+            self._database = _whole(path)
 
     def revision(self, source: str) -> str:
         """The revision that answered last; empty where none did."""
-        row = self._database.execute(
-            "SELECT revision FROM completions WHERE source = ? ORDER BY rowid DESC LIMIT 1", (source,)
-        ).fetchone()
+        with storing(self._path):
+            row = self._database.execute("SELECT revision FROM revisions WHERE source = ?", (source,)).fetchone()
         return row[0] if row else ""
 
     def has(self, key: bytes, revision: str) -> bool:
-        row = self._database.execute("SELECT 1 FROM completions WHERE question = ? AND revision = ?", (key, revision))
-        return bool(row.fetchone())
+        with storing(self._path):
+            row = self._database.execute(
+                "SELECT 1 FROM completions WHERE question = ? AND revision = ?", (key, revision)
+            ).fetchone()
+        return bool(row)
 
     def get(self, key: bytes, revision: str) -> Completion:
-        row = self._database.execute(
-            "SELECT text, prompt_tokens, completion_tokens, revision, flaws FROM completions "
-            "WHERE question = ? AND revision = ?",
-            (key, revision),
-        )
-        text, prompt_tokens, completion_tokens, revision, flaws = row.fetchone()
-        return Completion(text, prompt_tokens, completion_tokens, revision, flaws=Flaw(flaws))
+        with storing(self._path):
+            source, text, read, written, flaws, stored = self._database.execute(
+                "SELECT source, text, prompt_tokens, completion_tokens, flaws, hash FROM completions "
+                "WHERE question = ? AND revision = ?",
+                (key, revision),
+            ).fetchone()
+        if stored != _hash(key, revision, source, text, read, written, flaws):
+            raise UserError(f"an answer in {self._path} was damaged during the run; run again to have it asked again")
+        return Completion(text, read, written, revision, flaws=Flaw(flaws))
 
     def put(self, key: bytes, source: str, answer: Completion) -> None:
         tokens = answer.prompt_tokens, answer.completion_tokens
-        with self._lock, self._database:
-            self._database.execute(
-                "INSERT OR REPLACE INTO completions "
-                "(question, revision, source, text, prompt_tokens, completion_tokens, flaws) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (key, answer.revision, source, answer.text, *tokens, int(answer.flaws)),
-            )
+        row = (key, answer.revision, source, answer.text, *tokens, int(answer.flaws))
+        with self._lock, storing(self._path), self._database:
+            _insert(self._database, "completions", [(*row, _hash(*row))])
+            newest = source, answer.revision
+            _insert(self._database, "revisions", [(*newest, _hash(*newest))])
 
     def close(self) -> None:
         self._database.close()
+
+
+def _hash(*row: bytes | str | int) -> bytes:
+    """The hash of a row; numbers and texts count as their UTF-8."""
+    plain = [value if isinstance(value, bytes) else str(value).encode() for value in row]
+    return hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
+
+
+def _stored_hash(table: str) -> str:
+    """The hash of a row's columns as SQL; of bytes, since damage may have left no UTF-8."""
+    return f"row_hash({', '.join(f'CAST({name} AS BLOB)' for name in _names(table))})"
+
+
+def _names(table: str) -> list[str]:
+    return [column.split()[0] for column in _TABLES[table].split(", ")]
+
+
+def _insert(database: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
+    """Insert rows of a table's columns and their hash."""
+    names = [*_names(table), "hash"]
+    places = ", ".join("?" * len(names))
+    database.executemany(f"INSERT OR REPLACE INTO {table} ({', '.join(names)}) VALUES ({places})", rows)
+
+
+def _whole(path: Path) -> sqlite3.Connection:
+    """The store at this path without its damaged rows; where SQLite cannot read it, a new one with what was intact."""
+    try:
+        return _opened(path)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # which quotes a damaged schema
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _NO_DAMAGE or not _was_database(path):
+            raise
+    intact = {table: _salvaged(path, table) for table in _TABLES}
+    aside = path.with_name(path.name + ".damaged")
+    for old, new in zip(_parts(path), _parts(aside), strict=True):
+        new.unlink(missing_ok=True)
+        if old.exists():
+            old.rename(new)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    database = _opened(path)
+    with database:
+        for table, rows in intact.items():
+            _insert(database, table, rows)
+    note(
+        f"{path} was damaged: {len(intact['completions'])} answers in it were intact and are kept, all others are "
+        f"asked again; the damaged file is {aside.name} beside it and can be deleted"
+    )
+    return database
+
+
+def _was_database(path: Path) -> bool:
+    """Return whether the file begins as a database does, but for one byte."""
+    with path.open("rb") as file:
+        head = file.read(len(_HEAD))
+    return len(head) == len(_HEAD) and sum(a != b for a, b in zip(head, _HEAD, strict=True)) <= 1
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """The store at this path, of today's form and without damaged rows; DatabaseError where its pages are damaged."""
+    database = _connected(path)
+    try:
+        # An answer survives the process at once; a power failure costs the last answers, not the file.
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        with database:
+            database.execute("BEGIN IMMEDIATE")
+            _bring_into_form(database)
+            if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+                raise sqlite3.DatabaseError("pages or an index contradict each other")
+            count = sum(
+                database.execute(
+                    f"DELETE FROM {table} NOT INDEXED WHERE hash IS NOT {_stored_hash(table)}"  # not of the index
+                ).rowcount
+                for table in _TABLES
+            )
+        if count:
+            note(f"{count} rows of {path} were damaged and are deleted; what they answered is asked again")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    # Workers write, one at a time; another process may write to the same file.
+    database = sqlite3.connect(path, timeout=60, check_same_thread=False)
+    database.create_function("row_hash", -1, _hash, deterministic=True)
+    return database
+
+
+def _bring_into_form(database: sqlite3.Connection) -> None:
+    form = database.execute("PRAGMA user_version").fetchone()[0]
+    there = {table: [c[1] for c in database.execute(f"PRAGMA table_info({table})")] for table in _TABLES}
+    if form == _FORM and there == {table: [*_names(table), "hash"] for table in _TABLES}:
+        return
+    if form or there["revisions"]:
+        raise sqlite3.DatabaseError("the tables have another form than their number says")
+    if there["completions"]:
+        if "flaws" not in there["completions"]:
+            database.execute("ALTER TABLE completions ADD COLUMN flaws INTEGER NOT NULL DEFAULT 0")
+        database.execute("ALTER TABLE completions ADD COLUMN hash BLOB")
+        database.execute(f"UPDATE completions SET hash = {_stored_hash('completions')}")
+    for table, columns in _TABLES.items():
+        database.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns}, hash BLOB, PRIMARY KEY ({_KEYS[table]}))")
+    database.execute(
+        f"INSERT INTO revisions SELECT source, revision, {_stored_hash('revisions')} FROM completions "
+        "WHERE rowid IN (SELECT max(rowid) FROM completions GROUP BY source)"
+    )
+    database.execute(f"PRAGMA user_version = {_FORM}")
+
+
+def _salvaged(path: Path, table: str) -> list[Sequence[object]]:
+    """Intact rows of a damaged store, as far as they can be read from either end."""
+    rows: set[Sequence[object]] = set()
+    with closing(_connected(path)) as database:
+        for order in ("ASC", "DESC"):
+            with suppress(sqlite3.DatabaseError, UnicodeDecodeError):
+                rows.update(
+                    database.execute(
+                        f"SELECT {', '.join(_names(table))}, hash FROM {table} NOT INDEXED "
+                        f"WHERE hash = {_stored_hash(table)} ORDER BY rowid {order}"
+                    )
+                )
+    return list(rows)
+
+
+def _parts(path: Path) -> list[Path]:
+    """The files that SQLite has for a database."""
+    return [path.with_name(path.name + part) for part in ("", "-wal", "-shm")]
 
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, sqlite3.DatabaseError) as error:
+    except (OSError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise UserError(
             f"answers cannot be stored in {path} ({error}); move away what is there, or make it writable"
         ) from None

@@ -18,6 +18,7 @@ import yaml
 
 from epsilometer.core import atomic, yaml_text
 from epsilometer.core.errors import UserError
+from epsilometer.runtime.waiting import waiting_for
 
 IGNORED = ("__pycache__", "*.pyc", "*.partial")  # as in .dvcignore
 _CACHE = Path(".dvc/cache/files/md5")
@@ -186,7 +187,8 @@ def dvc_pauses() -> Iterator[None]:
         yield
         return
     with path.open("rb") as stream:
-        fcntl.flock(stream, fcntl.LOCK_SH)
+        with waiting_for(path):
+            fcntl.flock(stream, fcntl.LOCK_SH)
         yield
 
 

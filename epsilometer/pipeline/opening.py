@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import yaml
@@ -18,6 +19,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.yaml_text import check_aliases
 from epsilometer.pipeline.bookkeeping import Say, remove_damaged_memory
 from epsilometer.project.site_cache import keep_private
+from epsilometer.runtime.waiting import waiting_for
 
 _READ = (".dvc", "dvc.yaml", "dvc.lock", "params.yaml")  # what their names end with
 
@@ -37,6 +39,17 @@ def opened(say: Say = note) -> Repo:
     _check_yaml(project)
     remove_damaged_memory(keep_private(project), say)
     return Repo(_wait_for_lock=True)
+
+
+@contextmanager
+def locked(repo: Repo, say: Say = note) -> Iterator[None]:
+    """DVC's lock of the project, held; whoever waits for it is told for whom."""
+    with waiting_for(Path(str(repo.tmp_dir), "lock"), say):
+        repo.lock.lock()
+    try:
+        yield
+    finally:
+        repo.lock.unlock()
 
 
 def _check_yaml(project: Path) -> None:

@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -43,12 +44,13 @@ from epsilometer.pipeline.bookkeeping import (
 from epsilometer.pipeline.dvc_files import digest, digests, lookup, recorded, settings
 from epsilometer.pipeline.ending import KEPT, Ending, watch_disk
 from epsilometer.pipeline.guard.parent import end_with_parent
-from epsilometer.pipeline.opening import note, opened
+from epsilometer.pipeline.opening import locked, note, opened
 from epsilometer.pipeline.ordering import dependencies
 from epsilometer.pipeline.side_by_side import SideBySide
 from epsilometer.runtime.machine import cores
 from epsilometer.runtime.scaling import THREADS
 from epsilometer.runtime.unfinished import abandoned
+from epsilometer.runtime.waiting import holder
 
 _NAMED = 5  # damaged files, before the rest are counted
 _PAUSE = 0.2  # seconds between looks whether another run has ended
@@ -64,14 +66,19 @@ def held(folder: Path, say: Say) -> Iterator[None]:
         yield
         return
     repo = opened(say)
-    with repo, Path(str(repo.tmp_dir), "epsilometer.lock").open("a+") as lock:
+    path = Path(str(repo.tmp_dir), "epsilometer.lock")
+    with repo, open(path, "a+", opener=partial(os.open, mode=0o600)) as lock:
+        path.chmod(0o600)  # one of an earlier version
         copies = Path(repo.dvc_dir, "cache")
         if Path(repo.cache.local.path).is_relative_to(copies):  # and not one that is shared on purpose
             copies.mkdir(exist_ok=True)
             copies.chmod(0o700)
         if not _taken(lock):
             lock.seek(0)
-            say(f"another run of this project is under way ({lock.read().strip()}); waiting for its end")
+            who, said = holder(path), lock.read().strip()  # the file's words are the last run's
+            if who is None or said.startswith(f"{who}:"):
+                who = said
+            say(f"another run of this project is under way ({who}); waiting for its end")
             while not _taken(lock):  # a call that waits would not notice Ctrl-C that reaches another thread
                 time.sleep(_PAUSE)
         lock.truncate(0)
@@ -84,7 +91,7 @@ def held(folder: Path, say: Say) -> Iterator[None]:
             yield
         finally:
             del os.environ[RUNNER]
-            with repo.lock:
+            with locked(repo, say):
                 remove_begun_copies(Path(repo.root_dir), folder)
                 put_in_order(folder / "dvc.lock")
 
@@ -108,7 +115,7 @@ def repair(repo: Repo, folder: Path, say: Say) -> None:
       any, or if it is wrong, so that it reads all of them again.
     - Files in DVC's cache are read again, and deleted if damaged, before DVC relies on them.
     """
-    with repo.lock:
+    with locked(repo, say):
         _put_aside_half_written(repo, folder / "dvc.lock", say)
         remove_idle_marks(repo, say)
         remove_damaged_runs(repo, say)
@@ -229,7 +236,7 @@ def _side_by_side(targets: Sequence[str], at_once: int) -> int:
     threading.Thread(target=watch_disk, name="watch-disk", daemon=True).start()
     with Repo(_wait_for_lock=True) as repo:
         try:
-            with repo.lock:
+            with locked(repo):
                 needs = dependencies(repo, targets or [PROJECT_FILE])
         except DvcException:
             needs = {}

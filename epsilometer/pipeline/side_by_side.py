@@ -21,6 +21,7 @@ from dvc.repo import Repo
 from dvc.stage import Stage
 
 from epsilometer.core import limits
+from epsilometer.pipeline.opening import locked
 from epsilometer.pipeline.ordering import Needs, in_order, missed
 from epsilometer.runtime.ending import INTERRUPTED
 
@@ -111,7 +112,7 @@ class SideBySide:
     def _start(self, stage: str) -> None:
         """Begin a stage that DVC would run."""
         try:
-            with self._repo.lock:
+            with locked(self._repo):
                 stale = self._stages[stage].changed()
         except DvcException:
             stale = True  # the process says why

@@ -13,6 +13,7 @@ import re
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from epsilometer.core.atomic import write_text
@@ -29,6 +30,7 @@ def keep_private(project: Path) -> Path:
     Returns the folder that DVC uses. Raises UserError where that belongs to another user, or where somebody may write
     it who may not write the project.
     """
+    _close_locks(project)
     own = project.resolve() / NAME
     local = project / ".dvc/config.local"
     match = _NAMED.search(local.read_text(encoding="utf-8", errors="replace")) if local.is_file() else None
@@ -51,6 +53,15 @@ def keep_private(project: Path) -> Path:
         if folder == own and place.stat().st_uid == os.geteuid():
             place.chmod(0o700)
     return folder
+
+
+def _close_locks(project: Path) -> None:
+    """Let nobody else into the folder of DVC's locks: whoever can read a file can lock it, and stop every run."""
+    folder = project / ".dvc/tmp"
+    with suppress(OSError):  # no .dvc, or one that nobody may write: DVC says so
+        folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.exists() and folder.stat().st_uid == os.geteuid():
+        folder.chmod(0o700)
 
 
 def _check(folder: Path, project: Path) -> None:

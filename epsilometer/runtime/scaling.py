@@ -5,8 +5,9 @@ in the slices' order, and only so many slices are under way at a time that neith
 number. A slice's result does not depend on the worker, since streams are named by trial.
 
 On Ray a worker is an actor with one processor core and a share of a GPU. Results wait for their turn as bytes in Ray's
-object store. A slice whose worker died is run again by another one. An exception travels as a result, so that a user's
-error arrives as it was raised, and Ray's logs hold no message that may quote a private text.
+object store. A slice whose worker died runs again: once in processes of this machine, three times on Ray. An exception
+travels as a result, so that a user's error arrives as it was raised, and Ray's logs hold no message that may quote a
+private text.
 """
 
 from __future__ import annotations
@@ -14,21 +15,25 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import secrets
+import signal
 import socket
 import tempfile
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from functools import cache, partial
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from epsilometer.core.errors import UserError
-from epsilometer.runtime.progress import track
+from epsilometer.runtime.progress import note, track
 from epsilometer.runtime.withholding import kind_of, traceback_of
 
 if TYPE_CHECKING:  # loaded where it is used: an audit reads its settings in processes that compute nothing
@@ -42,8 +47,10 @@ _AHEAD = 3  # slices under way for each worker: at work, next, done but not yet 
 _SHARE = 4  # slices for each worker at least, so that the last ones do not leave most workers idle
 _LEAST = 256  # trials in a slice that is cut smaller for that
 _TRIES = 4  # workers that a slice may lose before it counts as the cause
+_LOCAL_RETRIES = 1  # of a slice that was under way when a process of this machine died
 _PATIENCE = 180.0  # seconds without any worker before that is an error
 THREADS = "OMP_NUM_THREADS"
+_START = "RAY_gcs_server_port_wait_time_s"  # Ray's variable: seconds for a local cluster's first server
 _CONNECT = 10.0  # seconds for a cluster's address to answer
 _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # HTTP/2's first frame, from either side: length, type 4, flags, stream
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # RFC 9113, section 3.4; gRPC's servers answer it
@@ -118,28 +125,90 @@ def _in_this(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: 
 def _in_processes(
     build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine
 ) -> Generator[R, None, None]:
-    pool = ProcessPoolExecutor(engine.workers, get_context("spawn"), _begin, (build,))
-    waiting = deque[Future[R]]()
     own = os.environ.get(THREADS)
     # A worker's share of the processor: read as it loads its libraries, which is before it runs any line of ours.
     os.environ[THREADS] = str(max(1, (os.cpu_count() or 1) // engine.workers))
+    failures = Counter[int]()
+    pool = _Pool(build, engine.workers)
     try:
-        for number in range(len(parts)):
-            if len(waiting) == engine.ahead:
-                yield waiting.popleft().result()
-            waiting.append(pool.submit(_work, parts[number]))
-        while waiting:
-            yield waiting.popleft().result()
-    except BrokenProcessPool:
-        raise UserError(
-            "a worker process died, most likely for want of memory; use fewer "
-            "runtime.workers or a smaller runtime.block, then run again"
-        ) from None
+        waiting: dict[int, Future[R]] = {}
+        due = 0
+        while due < len(parts):
+            try:
+                for number in range(due, min(len(parts), due + engine.ahead)):
+                    if number not in waiting:
+                        waiting[number] = pool.submit(parts[number])
+                result = waiting[due].result()
+            except BrokenProcessPool:  # all slices under way are lost with one worker
+                ended = pool.close()
+                lost = [number for number, future in waiting.items() if not _done(future)]
+                failures.update(lost)
+                if failures[due] > _LOCAL_RETRIES:
+                    raise UserError(f"{ended}, {failures[due]} times at the same slices; {pool.remedy}") from None
+                note(f"{ended}; slices that were under way run again")
+                for number in lost:
+                    del waiting[number]
+                pool = _Pool(build, engine.workers)
+                continue
+            del waiting[due]
+            due += 1
+            yield result
     finally:
         os.environ.pop(THREADS)
         if own is not None:
             os.environ[THREADS] = own
-        pool.shutdown(cancel_futures=True)
+        pool.close()
+
+
+def _done(future: Future[Any]) -> bool:
+    return future.done() and not isinstance(future.exception(), BrokenProcessPool)
+
+
+class _Pool:
+    """Worker processes, and the way they ended."""
+
+    def __init__(self, build: Callable[[], Any], workers: int) -> None:
+        self._pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (build,))
+        self._others, self._workers = set(active_children()), set[BaseProcess]()
+        self._memory = _memory_kills()
+
+    def submit(self, part: Any) -> Future[Any]:
+        future = self._pool.submit(_work, part)
+        self._workers |= set(active_children()) - self._others
+        return future
+
+    def close(self) -> str:
+        """End the workers. Returns what ended the first, if it was not this."""
+        self._pool.shutdown(cancel_futures=True)
+        codes = [worker.exitcode for worker in self._workers if worker.exitcode]
+        # When one dies, the pool ends the others with SIGTERM.
+        code = next((code for code in codes if code != -signal.SIGTERM), -signal.SIGTERM)
+        return f"a worker process was ended by {_signal(-code)}" if code < 0 else f"a worker process ended with {code}"
+
+    @property
+    def remedy(self) -> str:
+        if _memory_kills() > self._memory:
+            return (
+                "the kernel ended a process for want of memory meanwhile: use fewer runtime.workers or a smaller "
+                "runtime.block, then run again"
+            )
+        return "the system's log (dmesg) may say why; run again"
+
+
+def _memory_kills() -> int:
+    """Processes that the kernel has ended for want of memory since the machine started; 0 where it does not count."""
+    try:
+        with open("/proc/vmstat") as counts:
+            return next((int(line.split()[1]) for line in counts if line.startswith("oom_kill ")), 0)
+    except OSError:
+        return 0
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 _work_of_process: Callable[[Any], Any]
@@ -149,7 +218,14 @@ def _begin(build: Callable[[], Callable[[Any], Any]]) -> None:
     """Set up a worker process: its function."""
     global _work_of_process
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _work_of_process = build()
+    try:
+        _work_of_process = build()
+    except Exception as error:  # the pool would print it, and drop the rest
+        _work_of_process = partial(_fail, error)
+
+
+def _fail(error: Exception, part: Any) -> Any:
+    raise error
 
 
 def _end_with_parent() -> None:
@@ -356,6 +432,8 @@ def cluster(engine: Engine) -> Iterator[Any]:
                 folder = os.path.join(around, "0")  # short, as names of sockets are
                 options: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores}
                 options["include_dashboard"] = False
+                ending.callback(_end_all_of, folder)
+                ending.enter_context(_local_environment())
             else:
                 _reach(address)
                 options = {"address": address}
@@ -364,8 +442,8 @@ def cluster(engine: Engine) -> Iterator[Any]:
                 ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
             except Exception as error:  # of many kinds, by what is wrong
                 remedy = (
-                    "a busy machine may not manage it in the 30 seconds that Ray allows: run again when there is less "
-                    "to do, or set runtime.ray: null"
+                    f"a busy machine may not manage it within {os.environ[_START]} seconds (set {_START} to more): run "
+                    "again when there is less to do, or set runtime.ray: null; nothing of it is left"
                     if address is None
                     else "join the cluster on this machine first (ray start --address=HOST:PORT), with its token and "
                     "the same versions of Python and Ray, or set runtime.ray: null"
@@ -374,6 +452,10 @@ def cluster(engine: Engine) -> Iterator[Any]:
                     f"Ray at {address or 'this machine'} cannot be used ({type(error).__name__}: "
                     f"{' '.join(str(error).split())[:300]}); {remedy}"
                 ) from error
+            if address is None and os.environ.get("RAY_AUTH_MODE") != "token":
+                raise UserError(
+                    "this Ray starts clusters without a token; pip install 'epsilometer[ray]' for a newer one"
+                )
             if address is None and any(node["NodeManagerAddress"] != "127.0.0.1" for node in ray.nodes()):
                 raise UserError(
                     "Ray was imported before epsilometer could have it listen on this machine alone; set "
@@ -381,6 +463,44 @@ def cluster(engine: Engine) -> Iterator[Any]:
                 )
         _check_room(ray.nodes(), engine.gpus)
         yield ray
+
+
+@contextmanager
+def _local_environment() -> Iterator[None]:
+    """Variables for a cluster of our own: a token that only this user's processes see, and time to start."""
+    # Without a token Ray writes one to ~/.ray, for all to read. It asks for one by itself where no mode is set; a mode
+    # that is set after Ray was loaded reaches its servers alone, which then hear nothing of this process.
+    own = {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": _token(), _START: os.environ.get(_START, "120")}
+    before = {name: os.environ.get(name) for name in own}
+    _set(own)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@cache
+def _token() -> str:
+    """The token of this process's clusters: Ray remembers the first that it reads."""
+    return secrets.token_hex(32)
+
+
+def _end_all_of(folder: str) -> None:
+    """Kill what a cluster in this folder has left: agents outlive a start that fails."""
+    import psutil
+
+    for process in psutil.process_iter(["cmdline"]):
+        if process.pid != os.getpid() and any(folder in word for word in process.info["cmdline"] or ()):
+            with suppress(psutil.Error):
+                process.kill()
 
 
 def _reach(address: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -116,3 +117,11 @@ def test_ctrl_c_before_the_outer_process_is_ready_ends_both(tmp_path: Path) -> N
     _, errors = finished(process)
     assert process.returncode == -signal.SIGINT
     assert "in slow" not in errors, "the outer process has no traceback"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of processes")
+def test_what_a_command_starts_is_bounded(tmp_path: Path) -> None:
+    process = started(tmp_path, "import resource; print(resource.getrlimit(resource.RLIMIT_NPROC)[1]); return 0")
+    said, _ = finished(process)
+    before = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    assert 4096 < int(said) < (1 << 40 if before == resource.RLIM_INFINITY else before)

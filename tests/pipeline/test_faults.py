@@ -326,6 +326,16 @@ def test_other_records_that_are_garbage(project: Project, name: str) -> None:
     assert project.results() == project.outputs
 
 
+def test_a_merge_conflict_in_the_record(project: Project) -> None:
+    lock = project.folder / "dvc.lock"
+    record = lock.read_text()
+    lock.write_text(f"<<<<<<< HEAD\n{record}=======\n{record}>>>>>>> other\n")
+    said = project.run()
+    assert "Traceback" not in said
+    assert "put aside as .dvc/tmp/dvc.lock.damaged" in said
+    assert project.results() == project.outputs
+
+
 def test_the_embedded_weights_are_those_that_are_stated(tmp_path: Path) -> None:
     models = ROOT / "data/embedded/models"
     checksums.check(models)

@@ -15,10 +15,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
+import psutil
 import pytest
 import yaml
 from hypothesis import given
@@ -145,9 +147,26 @@ def test_a_slice_that_kills_every_worker_is_an_error(ray: Any, tmp_path: Path) -
         list(run(partial(deadly, tmp_path, 99), range(30), RAY))
 
 
-def test_a_process_that_was_killed_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="a worker process died"):
-        list(run(partial(deadly, tmp_path, 1), range(30), TWO))
+def test_slices_of_a_killed_process_run_again_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    in_order_and_bounded(TWO, tmp_path, 1)
+    assert "note: a worker process was ended by SIGKILL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_a_slice_that_kills_two_processes_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: bool
+) -> None:
+    """Memory is named where the kernel counted a process that it ended for that."""
+    kills = iter([3, 3, 4] if short else [3] * 3)
+    monkeypatch.setattr(scaling, "_memory_kills", lambda: next(kills))
+    with pytest.raises(UserError, match="SIGKILL, 2 times") as caught:
+        list(run(partial(deadly, tmp_path, 99), range(30), TWO))
+    assert ("memory" in str(caught.value)) == short
+
+
+def test_an_error_of_the_builder_comes_from_processes_as_it_was_raised() -> None:
+    with pytest.raises(UserError, match="the model is not there"):
+        list(run(no_builder, range(2), TWO))
 
 
 def test_processes_share_the_processor() -> None:
@@ -204,6 +223,25 @@ def test_nobody_else_enters_the_folder_of_a_local_cluster(ray: Any) -> None:
     assert folder.parent.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
+def test_a_local_cluster_leaves_neither_token_nor_process(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    code = (
+        "from epsilometer.runtime.scaling import Engine, cluster\n"
+        "with cluster(Engine(workers=2, ray='auto')) as ray:\n"
+        "    print(ray._private.worker._global_node.get_temp_dir_path())\n"
+        "    assert ray.get(ray.remote(lambda: 7).remote()) == 7\n"
+    )
+    ours = {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=os.environ | ours, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    folder = done.stdout.strip()
+    assert not Path(folder).parent.exists()
+    assert not (tmp_path / ".ray").exists()
+    assert not [p for p in psutil.process_iter(["cmdline"]) if folder in " ".join(p.info["cmdline"] or ())]
+
+
 def _descendants(parent: int) -> list[int]:
     children = []
     for status in Path("/proc").glob("[0-9]*/stat"):
@@ -217,6 +255,32 @@ def _descendants(parent: int) -> list[int]:
 
 
 # -- without a cluster
+
+
+def test_a_start_that_fails_leaves_nothing_and_its_token_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a Ray that starts an agent and gives up."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "the user's")
+    seen = dict[str, Any]()
+
+    def init(**options: Any) -> None:
+        code = "import time; time.sleep(60)"
+        Path(options["_temp_dir"]).mkdir()
+        seen["agent"] = subprocess.Popen([sys.executable, "-c", code, f"--temp-dir={options['_temp_dir']}"])
+        seen["environment"], seen["around"] = dict(os.environ), Path(options["_temp_dir"]).parent
+        seen["mode"] = seen["around"].stat().st_mode & 0o777
+        raise TimeoutError("no server")
+
+    fake = SimpleNamespace(is_initialized=lambda: False, init=init, shutdown=lambda: None)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    with pytest.raises(UserError, match=r"within 120 seconds"), scaling.cluster(RAY):
+        pass
+    assert seen["agent"].wait(10) == -signal.SIGKILL
+    assert seen["mode"] == 0o700
+    assert not seen["around"].exists()
+    assert "RAY_AUTH_MODE" not in seen["environment"]  # Ray then sets it to "token"
+    assert len(seen["environment"]["RAY_AUTH_TOKEN"]) == 64
+    assert os.environ["RAY_AUTH_TOKEN"] == "the user's"
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

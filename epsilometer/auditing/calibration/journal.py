@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import UserDict
 from pathlib import Path
@@ -9,29 +10,47 @@ from pathlib import Path
 import numpy as np
 
 from epsilometer.auditing.calibration.sampled import Batch
+from epsilometer.runtime.progress import note
 
 Key = tuple[str, float, int, int]
 """attack, epsilon, the number of the first trial, how many trials"""
 
 
 class Journal(UserDict[Key, Batch]):
-    """Guesses by their trials; each new batch is a line of JSON at the end of the file."""
+    """Guesses by their trials; each new batch is a line at the end of the file: a hash, a space and JSON.
+
+    Lines that differ from their hash are counted in a note, and their trials are measured again: damaged ones, one that
+    a kill cut off, and those of a version that wrote no hashes.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        for line in path.read_text().splitlines() if path.exists() else []:
-            try:
-                attack, epsilon, first, count, successes, posteriors = json.loads(line)
-            except ValueError:  # cut off by a kill: treated as not written
+        lines = [line for line in path.read_bytes().split(b"\n") if line] if path.exists() else []
+        damaged = 0
+        for line in lines:
+            stored, _, measured = line.partition(b" ")
+            if stored != _hash(measured):
+                damaged += 1
                 continue
+            attack, epsilon, first, count, successes, posteriors = json.loads(measured)
             self.data[attack, epsilon, first, count] = Batch(
                 successes, None if posteriors is None else np.array(posteriors, np.float64)
+            )
+        if damaged:
+            note(
+                f"{damaged} of {len(lines)} lines in {path} are damaged, cut off or of an earlier version; "
+                "what they held is measured again"
             )
 
     def __setitem__(self, key: Key, batch: Batch) -> None:
         self.data[key] = batch
         posteriors = None if batch.posteriors is None else batch.posteriors.tolist()
-        with self.path.open("a") as file:  # the line break first, since the last line may be cut off
-            file.write("\n" + json.dumps([*key, batch.successes, posteriors]))
+        measured = json.dumps([*key, batch.successes, posteriors]).encode()
+        with self.path.open("ab") as file:  # the line break first, since the last line may be cut off
+            file.write(b"\n" + _hash(measured) + b" " + measured)
+
+
+def _hash(measured: bytes) -> bytes:
+    return hashlib.blake2b(measured, digest_size=16).hexdigest().encode()

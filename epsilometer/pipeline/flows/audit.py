@@ -39,7 +39,7 @@ from epsilometer.pipeline.flows.listening import is_own
 from epsilometer.pipeline.flows.output import Server
 from epsilometer.pipeline.flows.pages import HOSTS
 from epsilometer.pipeline.flows.reproduce import reproduce, stopped_with_this
-from epsilometer.pipeline.opening import opened
+from epsilometer.pipeline.opening import locked, opened
 from epsilometer.pipeline.ordering import in_order, missed
 from epsilometer.pipeline.repro import held
 
@@ -108,7 +108,7 @@ def _bring_up_to_date(folder: str, target: str | None, ended: Callable[[int], No
 def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
     """The stages to bring up to date, by address, and those that each depends on, all from DVC's graph."""
     file = str(Path(folder, "dvc.yaml"))
-    with opened() as repo, repo.lock:
+    with opened() as repo, locked(repo):
         return ordering.dependencies(repo, [f"{file}:{target}" if target else file])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -18,6 +17,7 @@ from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime.batches import recorded
+from epsilometer.runtime.confining import confine
 from epsilometer.runtime.ending import end_in_time, heed_interrupts
 from epsilometer.runtime.progress import say
 from epsilometer.runtime.withholding import WHY, report, shows, traceback_of, withhold
@@ -71,7 +71,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     """
     end_with_parent()
     heed_interrupts()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump of its memory would hold texts
+    confine()
     data = Path("data")
     data.mkdir(exist_ok=True)
     data.chmod(0o700)  # private texts are in it

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,6 +55,19 @@ def test_a_stopped_search_goes_on_and_ends_alike(tmp_path: Path) -> None:
     assert again.rewritten == 0
 
 
+def test_a_search_that_is_killed_goes_on_and_ends_alike(tmp_path: Path) -> None:
+    """kill -9 at three moments with a fixed seed."""
+    path, expected, draws = tmp_path / "a.jsonl", search(Respond(), 2.0, None), random.Random(1)
+    for _ in range(3):
+        if not (child := os.fork()):
+            search(Respond(), 2.0, Journal(path))
+            os._exit(0)
+        time.sleep(draws.uniform(0.05, 0.5))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert search(Respond(), 2.0, Journal(path)) == expected
+
+
 def test_files_that_settings_name_are_part_of_a_journals_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("mine.py", "words.txt", "judge.bin"):
@@ -89,3 +106,25 @@ def test_a_line_that_was_cut_off_is_measured_again(tmp_path: Path) -> None:
     again = Journal(path)
     assert again["lexical", 1.5, 200, 200].posteriors.tolist() == [0.1, 1 / 3]
     assert [batch.successes for batch in again.values()] == [101, 150]
+
+
+def test_a_flipped_bit_loses_lines_but_changes_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """400 flips with a fixed seed; lost lines are counted, and their file is named."""
+    journal, draws = Journal(tmp_path / "whole.jsonl"), random.Random(0)
+    for i in range(10):
+        journal["lexical", 1.5, 200 * i, 200] = Batch(101 + i, np.array([0.1 * i, 1 / 3]) if i % 2 else None)
+    whole, expected = journal.path.read_bytes(), as_read(journal)
+    for i in range(400):
+        path = tmp_path / f"{i}.jsonl"
+        place = draws.randrange(len(whole))
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draws.randrange(8)]) + whole[place + 1 :])
+        left = as_read(Journal(path))
+        assert left.items() <= expected.items()
+        joined = whole[place] == ord("\n") and place > 0  # two lines are one
+        assert len(left) == (8 if joined else 9)
+        assert f"1 of {9 if joined else 10} lines in {path}" in capsys.readouterr().err
+
+
+def as_read(journal: Journal) -> dict[object, object]:
+    lists = {key: None if batch.posteriors is None else batch.posteriors.tolist() for key, batch in journal.items()}
+    return {key: (batch.successes, lists[key]) for key, batch in journal.items()}

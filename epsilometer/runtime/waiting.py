@@ -1,0 +1,49 @@
+"""Locks on files that name whom a process waits for."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from epsilometer.runtime.progress import note
+
+_SILENT = 1.0  # seconds of waiting before it is said
+
+
+@contextmanager
+def waiting_for(path: Path, say: Callable[[str], None] = note) -> Iterator[None]:
+    """Say who holds the lock on a file if the block, which takes that lock, needs more than a second."""
+    timer = threading.Timer(
+        _SILENT, lambda: say(f"waiting for {path}, which {holder(path) or 'another process'} has locked")
+    )
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def holder(path: Path) -> str | None:
+    """The process that has locked a file with flock, and its user if another; None where the kernel lists none."""
+    try:
+        file = path.stat()
+        here = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+        with open("/proc/locks") as locks:
+            rows = [line.split() for line in locks]
+        number = next(int(row[4]) for row in rows if row[1] == "FLOCK" and row[5] == here)
+        user = os.stat(f"/proc/{number}").st_uid
+    except (OSError, StopIteration, IndexError, ValueError):
+        return None
+    return f"process {number}" + ("" if user == os.geteuid() else f" of user {_name(user)}")
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)

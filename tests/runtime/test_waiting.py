@@ -1,0 +1,112 @@
+"""Locks that only their owner can take, and the note for whoever waits for one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from epsilometer.pipeline.repro import held
+from epsilometer.runtime import waiting
+from tests.support.dvc_project import make_project
+from tests.support.places import ROOT
+from tests.support.processes import wait
+
+LINUX = pytest.mark.skipif(not Path("/proc/locks").exists() or not which("flock"), reason="needs Linux's locks")
+
+
+@contextmanager
+def locker(path: Path, user: int | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A process that has locked a file which it may only read."""
+    command = ["flock", "--shared", "--close", str(path), "sleep", "60"]  # another user may not run our Python
+    with subprocess.Popen(command, text=True, user=user) as process:
+        try:
+            assert wait(lambda: waiting.holder(path) is not None)
+            yield process
+        finally:
+            process.kill()
+
+
+@LINUX
+def test_who_waits_is_told_for_whom_after_a_second(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    assert waiting.holder(path) is None
+    with locker(path) as process, path.open() as file:
+        assert waiting.holder(path) == f"process {process.pid}"
+        began = time.monotonic()
+        with waiting.waiting_for(path):
+            time.sleep(1.5)
+            process.kill()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        assert time.monotonic() - began > 1
+    assert f"waiting for {path}, which process {process.pid} has locked" in capsys.readouterr().err
+    with waiting.waiting_for(path):
+        pass
+    assert not capsys.readouterr().err
+
+
+def test_locks_of_a_project_are_its_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_project(tmp_path)
+    (tmp_path / "dvc.yaml").write_text("stages: {}\n")
+    (tmp_path / ".dvc/tmp").chmod(0o755)
+    lock = tmp_path / ".dvc/tmp/epsilometer.lock"
+    lock.touch(0o644)
+    monkeypatch.chdir(tmp_path)
+    with held(tmp_path, lambda line: None):
+        assert lock.stat().st_mode & 0o777 == 0o600
+        assert lock.parent.stat().st_mode & 0o777 == 0o700
+        if os.geteuid() == 0:  # to try as another user
+            tried = subprocess.run(["cat", lock], preexec_fn=lambda: os.setuid(65534), capture_output=True, text=True)
+            assert "Permission denied" in tried.stderr
+
+
+@LINUX
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to be another user")
+def test_another_user_who_opened_a_lock_before_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    make_project(tmp_path)
+    (tmp_path / "dvc.yaml").write_text("stages: {}\n")
+    (tmp_path / ".dvc/tmp").chmod(0o755)
+    lock, said = tmp_path / ".dvc/tmp/epsilometer.lock", list[str]()
+    lock.touch(0o644)
+    monkeypatch.chdir(tmp_path)
+    with locker(lock, user=65534) as process:
+
+        def say(line: str) -> None:
+            said.append(line)
+            process.kill()
+
+        with held(tmp_path, say):
+            pass
+    assert f"(process {process.pid} of user " in said[0]
+
+
+@LINUX
+def test_set_up_waits_aloud_for_a_lock_of_its_owner(tmp_path: Path) -> None:
+    (tmp_path / "requirements").mkdir()
+    names = ("pyproject.toml", "constraints.txt", *(f"requirements/{name}.lock" for name in ("audit", "test", "uv")))
+    for name in names:
+        (tmp_path / name).write_text(name)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/.ready-audit").write_text("".join(names))
+    lock = tmp_path / ".venv/.setting-up"
+    make = ["make", "-f", str(ROOT / "Makefile"), "setup", "PYTHON=false"]
+    assert subprocess.run(make, cwd=tmp_path).returncode == 0
+    assert lock.stat().st_mode & 0o777 == 0o600
+    with locker(lock) as process:
+        lock.write_text(f"{process.pid}\n")
+        with subprocess.Popen(make, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as waits:
+            assert waits.stdout is not None
+            assert f"(process {process.pid})" in waits.stdout.readline()
+            process.kill()
+            assert waits.wait(30) == 0
+    assert lock.read_text().strip().isdigit()
