@@ -237,7 +237,10 @@ def test_the_flaws_of_an_answer_are_read_and_stored(server: Server, tmp_path: Pa
 def test_a_store_of_an_earlier_version_is_read(server: Server, tmp_path: Path) -> None:
     Chat("m", tmp_path / "s").complete(ask("a"), 5)
     with closing(sqlite3.connect(tmp_path / "s")) as store, store:
-        store.execute("ALTER TABLE completions DROP COLUMN flaws")
+        for change in ("ALTER TABLE completions DROP COLUMN flaws", "ALTER TABLE completions DROP COLUMN hash"):
+            store.execute(change)
+        store.execute("DROP TABLE revisions")
+        store.execute("PRAGMA user_version = 0")
     assert Chat("m", tmp_path / "s").complete(ask("a"), 5) == [Completion("re: a", 7, 3)]
     assert server.answered == {"a": 1}
 
