@@ -495,8 +495,8 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "ray start": "as its environment",
 }
 IN_THIS_PROCESS = (
-    "anonymity", "choosing", "epsilons", "gate", "one-run", "training-epsilons", "training-sigma", "your-own-attack",
-    "your-own-texts",
+    "anonymity", "choosing", "epsilons", "gate", "gate-limits", "one-run", "training-epsilons", "training-sigma",
+    "your-own-attack", "your-own-texts",
 )  # fmt: skip
 BY_A_SHELL = ("your-own-project", "reaudits")
 HERE = {"README": "make audit", "scale": "make audit"}  # of the repository: what is released is what that has written
