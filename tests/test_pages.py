@@ -483,6 +483,8 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "epsilometer dossier": "a finished audit: tests/studies/texts/report/test_dossier.py",
     "epsilometer fetch": "needs a network; tests/pipeline/test_downloads.py has a hub of its own",
     "epsilometer gate reviews.csv --mechanism mine.py --attribute": "needs labels of authors; as the next",
+    "epsilometer gate reviews.txt --mechanism masker.py": "tests/cli/test_gate.py has the masker",
+    "epsilometer audit reviews.txt --mechanism masker.py": "as the last",
     "epsilometer gate reviews.jsonl": "needs facts about people; tests/cli/test_gate.py has some",
     "epsilometer repro leaderboard_cells": "minutes; tests/pipeline/test_leaderboard_stages.py has a small one",
     "epsilometer why": "after an edit: tests/pipeline/test_code.py",

@@ -200,7 +200,7 @@ def _still(met: Met, target: float, figure: Figure) -> str | None:
 
 
 def far_loss(compare: Callable[[], ComparedByLaw], target: float, epsilon: float) -> str | None:
-    """Return the average loss by the law far below an epsilon, in words, where it exceeds the target there; else None.
+    """Return the average loss under the law far below an epsilon, in words, where it exceeds the target there; else None.
 
     None without a law, and where it cannot be computed.
     """
