@@ -217,8 +217,8 @@ def calibrate_texts(
 def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> str | None:
     """Why there is no epsilon, or what to think of it; None where there is nothing to say.
 
-    matched: whether the candidates were of equal length already. still: the loss under the stated law far below the range, where
-    it exceeds the target.
+    matched: whether the candidates were of equal length already. still: the loss under the stated law far below
+    the range, where it exceeds the target.
     """
     first, last = calibrated.points[0], calibrated.points[-1]
     if calibrated.status == OUTSIDE:
