@@ -484,6 +484,8 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "epsilometer dossier": "a finished audit: tests/studies/texts/report/test_dossier.py",
     "epsilometer fetch": "needs a network; tests/pipeline/test_downloads.py has a hub of its own",
     "epsilometer gate reviews.csv --mechanism mine.py --attribute": "needs labels of authors; as the next",
+    "epsilometer gate reviews.txt --mechanism masker.py": "tests/cli/test_gate.py has the masker",
+    "epsilometer audit reviews.txt --mechanism masker.py": "as the last",
     "epsilometer gate reviews.jsonl": "needs facts about people; tests/cli/test_gate.py has some",
     "epsilometer repro leaderboard_cells": "minutes; tests/pipeline/test_leaderboard_stages.py has a small one",
     "epsilometer why": "after an edit: tests/pipeline/test_code.py",
@@ -496,8 +498,8 @@ NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot b
     "ray start": "as its environment",
 }
 IN_THIS_PROCESS = (
-    "anonymity", "choosing", "epsilons", "gate", "one-run", "training-epsilons", "training-sigma", "your-own-attack",
-    "your-own-texts",
+    "anonymity", "choosing", "epsilons", "gate", "gate-limits", "one-run", "training-epsilons", "training-sigma",
+    "your-own-attack", "your-own-texts",
 )  # fmt: skip
 BY_A_SHELL = ("your-own-project", "reaudits")
 HERE = {"README": "make audit", "scale": "make audit"}  # of the repository: what is released is what that has written

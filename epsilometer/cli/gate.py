@@ -77,7 +77,7 @@ class Texts(Rewriting):
             raise UserError("give a FILE of texts (only --cell needs none)")
 
     def subject(self, epsilon: float | None, texts: pl.DataFrame, accepted: Accepted | None = None) -> Subject:
-        """What is judged, on these texts, by the attacks and design that were accepted, if any."""
+        """Return the subject of a gate on these texts, by the attacks and design that were accepted, if any."""
         from epsilometer.auditing.gate import subject, temperature_of
         from epsilometer.auditing.trials.design import Design
 

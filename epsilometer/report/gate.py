@@ -1,4 +1,4 @@
-"""What a gate decided, for people and machines: lines, Markdown, a page, JUnit XML, SARIF, JSON with a schema."""
+"""The decision of a gate for people and machines: lines, Markdown, a page, JUnit XML, SARIF, JSON with a schema."""
 
 from __future__ import annotations
 
@@ -552,7 +552,7 @@ def _names(verdict: Verdict) -> str:
 
 
 def _by_kind(verdict: Verdict) -> list[list[Judged]]:
-    """What was judged, by kind: of a measure, of identifiers each kind by itself."""
+    """The judged limits by kind: one group a measure, and one a kind of identifier."""
     kinds: dict[tuple[str, str], list[Judged]] = {}
     for judged in verdict.attacks:
         name = judged.attack.removesuffix(f", {judged.shape}") if isinstance(judged.limit, RateLimit) else ""

@@ -84,7 +84,7 @@ def advice(met: Met, what: str, *ends: str, still: str | None = None) -> str:
     if met.status == FALLING:
         return f"{low} and falls: {ends[1]}; below the interval it is above the target, and beyond it below"
     if still is not None:
-        beyond = f"by the law it is {still}, too, so that no epsilon meets the target"
+        beyond = f"under the stated law it is {still}, too: no epsilon meets the target"
     elif (met.low == 0) == falls:
         beyond = "raise `high` (--high) to search beyond"
     else:
@@ -95,7 +95,7 @@ def advice(met: Met, what: str, *ends: str, still: str | None = None) -> str:
 
 
 def _falls(met: Met) -> bool:
-    """Whether the figure is less at the largest epsilon than at the smallest."""
+    """Return True where the figure is less at the largest epsilon than at the smallest."""
     return met.figures[min(met.figures)][0] > met.figures[max(met.figures)][1]
 
 

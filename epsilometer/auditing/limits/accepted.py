@@ -119,7 +119,9 @@ def read(path: Path) -> Accepted:
         raise UserError(f"{path}: {describe(error, '')}; accept what is measured now (--accept)") from error
     except (OSError, ValueError) as error:
         wrong = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"{path} is not readable JSON ({wrong}); restore it, or accept anew (--accept)") from error
+        raise UserError(
+            f"{path} is not readable JSON ({wrong}); restore it, or accept what is measured now (--accept)"
+        ) from error
 
 
 def extra_of(attack: str) -> str | None:

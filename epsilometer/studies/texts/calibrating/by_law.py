@@ -200,9 +200,9 @@ def _still(met: Met, target: float, figure: Figure) -> str | None:
 
 
 def far_loss(compare: Callable[[], ComparedByLaw], target: float, epsilon: float) -> str | None:
-    """Return the average loss by the law far below an epsilon, in words, where it exceeds the target there; else None.
+    """Return the average loss under the law far below an epsilon, in words, where it exceeds the target there.
 
-    None without a law, and where it cannot be computed.
+    None where it does not, without a law, and where it cannot be computed.
     """
     far = epsilon / FAR
     try:

@@ -217,8 +217,8 @@ def calibrate_texts(
 def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> str | None:
     """Why there is no epsilon, or what to think of it; None where there is nothing to say.
 
-    matched: whether the candidates were of equal length already. still: the loss by the law far below the range, where
-    it exceeds the target.
+    matched: whether the candidates were of equal length already. still: the loss under the stated law far below
+    the range, where it exceeds the target.
     """
     first, last = calibrated.points[0], calibrated.points[-1]
     if calibrated.status == OUTSIDE:
@@ -232,7 +232,7 @@ def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> s
             remedy = _RAISE if above else _LOWER
             return f"the loss falls: {_said(first)} and {_said(last)}; {remedy} to search beyond that"
         if above and still is not None:
-            least = f"by the law it is {still}, so that no epsilon meets the target"
+            least = f"under the stated law it is {still}: no epsilon meets the target"
             return f"the loss is {_said(first)}, the smallest; {least}"
         if above:
             return f"the loss is {_said(first)} already, the smallest; {_LOWER} to search below"
