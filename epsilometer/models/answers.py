@@ -93,7 +93,8 @@ class Store:
                 "WHERE question = ? AND revision = ?",
                 (key, revision),
             ).fetchone()
-        if stored != _hash(key, revision, source, text, read, written, flaws):
+        row = (key, revision, source, text, read, written, flaws)
+        if stored != _hash(*row):
             raise UserError(f"an answer in {self._path} was damaged during the run; run again to have it asked again")
         return Completion(text, read, written, revision, flaws=Flaw(flaws))
 

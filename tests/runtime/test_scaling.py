@@ -234,7 +234,7 @@ def test_a_local_cluster_leaves_neither_token_nor_process(tmp_path: Path) -> Non
     )
     ours = {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=os.environ | ours, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=os.environ | ours, capture_output=True, text=True, timeout=LAST_RESORT)
     assert done.returncode == 0, done.stderr
     folder = done.stdout.strip()
     assert not Path(folder).parent.exists()
@@ -264,7 +264,7 @@ def test_a_start_that_fails_leaves_nothing_and_its_token_is_ours(monkeypatch: py
     seen = dict[str, Any]()
 
     def init(**options: Any) -> None:
-        code = "import time; time.sleep(60)"
+        code = f"import time; time.sleep({LAST_RESORT})"
         Path(options["_temp_dir"]).mkdir()
         seen["agent"] = subprocess.Popen([sys.executable, "-c", code, f"--temp-dir={options['_temp_dir']}"])
         seen["environment"], seen["around"] = dict(os.environ), Path(options["_temp_dir"]).parent
@@ -275,7 +275,7 @@ def test_a_start_that_fails_leaves_nothing_and_its_token_is_ours(monkeypatch: py
     monkeypatch.setitem(sys.modules, "ray", fake)
     with pytest.raises(UserError, match=r"within 120 seconds"), scaling.cluster(RAY):
         pass
-    assert seen["agent"].wait(10) == -signal.SIGKILL
+    assert seen["agent"].wait(LAST_RESORT) == -signal.SIGKILL
     assert seen["mode"] == 0o700
     assert not seen["around"].exists()
     assert "RAY_AUTH_MODE" not in seen["environment"]  # Ray then sets it to "token"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from epsilometer.pipeline.repro import held
 from epsilometer.runtime import waiting
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
-from tests.support.processes import wait
+from tests.support.waiting import LAST_RESORT, wait_for
 
 LINUX = pytest.mark.skipif(not Path("/proc/locks").exists() or not which("flock"), reason="needs Linux's locks")
 
@@ -25,32 +24,38 @@ LINUX = pytest.mark.skipif(not Path("/proc/locks").exists() or not which("flock"
 @contextmanager
 def locker(path: Path, user: int | None = None) -> Iterator[subprocess.Popen[str]]:
     """A process that has locked a file which it may only read."""
-    command = ["flock", "--shared", "--close", str(path), "sleep", "60"]  # another user may not run our Python
+    command = [
+        "flock",
+        "--shared",
+        "--close",
+        str(path),
+        "sleep",
+        f"{LAST_RESORT:g}",
+    ]  # another user may not run our Python
     with subprocess.Popen(command, text=True, user=user) as process:
         try:
-            assert wait(lambda: waiting.holder(path) is not None)
+            wait_for("the lock", lambda: waiting.holder(path) is not None, runs=process)
             yield process
         finally:
             process.kill()
 
 
 @LINUX
-def test_who_waits_is_told_for_whom_after_a_second(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "lock"
+def test_who_waits_is_told_for_whom(tmp_path: Path) -> None:
+    """After a second, for which nothing here waits but the lock, whose holder ends once it was named."""
+    path, said = tmp_path / "lock", list[str]()
     path.touch()
     assert waiting.holder(path) is None
     with locker(path) as process, path.open() as file:
         assert waiting.holder(path) == f"process {process.pid}"
-        began = time.monotonic()
-        with waiting.waiting_for(path):
-            time.sleep(1.5)
+
+        def say(line: str) -> None:
+            said.append(line)
             process.kill()
+
+        with waiting.waiting_for(path, say):
             fcntl.flock(file, fcntl.LOCK_EX)
-        assert time.monotonic() - began > 1
-    assert f"waiting for {path}, which process {process.pid} has locked" in capsys.readouterr().err
-    with waiting.waiting_for(path):
-        pass
-    assert not capsys.readouterr().err
+    assert said == [f"waiting for {path}, which process {process.pid} has locked"]
 
 
 def test_locks_of_a_project_are_its_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,5 +113,5 @@ def test_set_up_waits_aloud_for_a_lock_of_its_owner(tmp_path: Path) -> None:
             assert waits.stdout is not None
             assert f"(process {process.pid})" in waits.stdout.readline()
             process.kill()
-            assert waits.wait(30) == 0
+            assert waits.wait(LAST_RESORT) == 0
     assert lock.read_text().strip().isdigit()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from epsilometer.auditing.trials.design import Design
 from epsilometer.core.component import IDENTIFICATION, find
 from epsilometer.core.mechanism import FunctionMechanism
 from epsilometer.studies.texts.calibrating.losses import named_files
+from tests.support.waiting import pause
 
 TEXTS = ["the meeting is on", "the meeting is off"]
 
@@ -62,7 +62,7 @@ def test_a_search_that_is_killed_goes_on_and_ends_alike(tmp_path: Path) -> None:
         if not (child := os.fork()):
             search(Respond(), 2.0, Journal(path))
             os._exit(0)
-        time.sleep(draws.uniform(0.05, 0.5))
+        pause(draws.uniform(0.05, 0.5))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     assert search(Respond(), 2.0, Journal(path)) == expected

@@ -48,7 +48,9 @@ class Never(OnlyRepeats):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "noticed"), [(OnlyRepeats(), True), (OnlySeeds(), True), (Never(), False)], ids=lambda of: str(of)
+    ("mechanism", "noticed"),
+    [(OnlyRepeats(), True), (OnlySeeds(), True), (Never(), False)],
+    ids=["repeats", "seeds", "never"],
 )
 def test_a_mechanism_that_notices_an_audit_is_named(
     mechanism: OnlyRepeats, noticed: bool, capsys: pytest.CaptureFixture[str]
