@@ -142,8 +142,8 @@ def standings(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
         above = surely_above(cosines)
         more = surely_above(_by_mechanism(taught.filter(texts=taught["texts"].min())))
         means = {name: float(np.mean(values)) for name, values in cosines.items()}
-        kept = dict(group.select("mechanism", "one_text").iter_rows())
-        tier = tiers({name: mean for name, mean in means.items() if mean > kept[name]}, above)
+        one_text = dict(group.select("mechanism", "one_text").iter_rows())
+        tier = tiers({name: mean for name, mean in means.items() if mean > one_text[name]}, above)
         standing += [
             named | {"mechanism": name, "tier": tier.get(name), "above": above[name], "teaches_more": more[name]}
             for name in above
