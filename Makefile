@@ -4,7 +4,7 @@
 #                it fine-tunes some hundred classifiers, and make audit takes some minutes without them
 # make anonymize IDT and other anonymisers, and who infers an attribute all the same: make audit PROFILE=anonymize
 # make training  private fine-tuning: its claims, what it costs, who can tell: make audit PROFILE=training
-# make leaderboard   what every mechanism keeps at equal loss, ranked within a class of claims: make audit PROFILE=leaderboard
+# make leaderboard   what every mechanism keeps at equal loss, in tiers within a class of claims: make audit PROFILE=leaderboard
 # make test      a larger set-up, then the test suite
 # make lint      ruff and mypy, which CI runs beside the tests
 # make test-slow   what guards a release and takes long: kills by the dozen, full disks, the tutorial, paper-sized checks

@@ -117,7 +117,7 @@ def ranked_by_worth(text: str, won: set[str]) -> list[str]:
     """Rows that a table with a column of worth ranks, though their tail is not known to be allowed."""
     wrong = []
     for table in tables(text):
-        ranks = [column for column in table.rows[0] if re.match(r"rank|place\b", column)] if table.rows else []
+        ranks = [column for column in table.rows[0] if re.match(r"rank|tier|place\b", column)] if table.rows else []
         worth = [column for column in table.rows[0] if column in won or LEARNT.search(column)] if ranks else []
         for row in table.rows if worth else ():
             placed = any(number(row[column]) is not None for column in ranks)

@@ -37,7 +37,7 @@ RULE = re.compile(
     re.DOTALL,
 )
 _NUMBER = r"-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
-_SILENT = {"no message": UNDECIDED, "undecided": UNDECIDED, "not testable": NOT_TESTABLE, "": NOT_TESTABLE}
+_SILENT = {"no message": UNDECIDED, "undecided": UNDECIDED, "": NOT_TESTABLE}
 _ALPHA = 0.01  # of the intervals of shares
 
 
@@ -59,6 +59,8 @@ def agreement(
     Raises UserError where a number or an interval is expected and none is there, and where a share is not between 0
     and 1.
     """
+    if cell == "not testable":
+        return NOT_TESTABLE
     if rule in ("IS", "IS NOT"):
         return _SILENT.get(cell) or (AGREES if (cell == other) == (rule == "IS") else DISAGREES)
     beside, reach = interval(other, other_of), interval(by or "0")[1]

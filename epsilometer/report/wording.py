@@ -75,9 +75,15 @@ def mean_interval(values: ArrayLike, digits: str = ".3f", *, shared: float = 0) 
     shared: the part of what two runs learn from that is in both, 0 of independent ones; the variance is corrected for
     it as by Nadeau and Bengio (Machine Learning 52, 2003), which is no exact interval.
     """
+    mean, reach = mean_and_reach(values, shared=shared)
+    return f"{mean:{digits}} ± {reach:{digits}}"
+
+
+def mean_and_reach(values: ArrayLike, *, shared: float = 0) -> tuple[float, float]:
+    """Return the two numbers of `mean_interval`."""
     runs = np.asarray(values, dtype=np.float64)
     variance = runs.var(ddof=1) * (1 / len(runs) + shared / (1 - shared))
-    return f"{runs.mean():{digits}} ± {stdtrit(len(runs) - 1, 0.995) * math.sqrt(variance):{digits}}"
+    return float(runs.mean()), float(stdtrit(len(runs) - 1, 0.995)) * math.sqrt(variance)
 
 
 def rough(value: float) -> str:

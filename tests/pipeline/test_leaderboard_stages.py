@@ -173,16 +173,16 @@ def test_a_mechanism_of_ones_own_gets_the_same_row(project: Path) -> None:
         assert not figures["by_law"].any()  # it lists no inputs, by which a learner would know its channel
 
 
-def test_tables_name_what_has_not_run_and_give_controls_no_rank(project: Path) -> None:
+def test_tables_name_what_has_not_run_and_give_controls_no_tier(project: Path) -> None:
     with inside(project):
         results = Results(read())
         (board,) = boards(results)
         assert ("mine", 2.0) in board.absent
         assert ("never", 1.0) in board.absent
         assert ("mine", 1.0) not in board.absent
-        ranks = dict(board.rows.filter(budget=TAIL, lengths="any").select("mechanism", "rank").iter_rows())
-        assert ranks["coin"] is None
-        assert ranks["exemplars"] == 1
+        tiers = dict(board.rows.filter(budget=TAIL, lengths="any").select("mechanism", "tier").iter_rows())
+        assert tiers["coin"] is None
+        assert tiers["exemplars"] == 1
         shown = section(results)
         assert shown is not None
         (main, *others), (figure,) = shown.tables, shown.figures

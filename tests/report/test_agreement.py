@@ -47,6 +47,8 @@ def test_a_cell_is_an_interval(cell: str, ends: tuple[float, float]) -> None:
         (("no message", "IS NOT", "falls with noise"), UNDECIDED),
         (("undecided", "IS", "different"), UNDECIDED),
         (("not testable", "IS", "falls with noise"), NOT_TESTABLE),
+        (("not testable", "NEAR", "0.31", "0.05"), NOT_TESTABLE),
+        (("not testable", "ABOVE", "0.31"), NOT_TESTABLE),
     ],
 )
 def test_a_rule_could_have_come_out_otherwise(claim: tuple[str, ...], verdict: str) -> None:

@@ -1,1 +1,1 @@
-"""What mechanisms keep of what is possible at equal loss, ranked within a class of claims."""
+"""The leaderboard: worth of mechanisms at equal loss, in tiers within a class of claims."""

@@ -1,10 +1,13 @@
-"""Which of several mechanisms is better, where that can be told: paired tests over splits.
+"""Tiers of mechanisms, from paired tests over splits.
 
 Splits are disjoint, so the differences of two mechanisms over five splits are five independent draws of a population of
 texts, at budgets that are taken as given. A pair is ordered where a two-sided paired t test of its five differences
 rejects "equally good" at 5 % for all pairs of a class together (Holm 1979): with probability .95 no order is stated
-between mechanisms that are equally good, as far as differences are normal. The rank of a mechanism is one more than the
-number of those that are surely better: different ranks alone order nobody.
+between mechanisms that are equally good, as far as differences are normal.
+
+Tiers go down the means: a new tier begins at the first mechanism that is shown to be worse than some mechanism of the
+current tier. No mechanism of a tier is therefore shown to be worse than another of it. The converse does not hold:
+neighbours in different tiers need not be told apart.
 """
 
 from __future__ import annotations
@@ -35,9 +38,20 @@ def surely_above(values: Mapping[str, Sequence[float]], level: float = LEVEL) ->
     return {name: [other for other in values if other in beaten] for name, beaten in above.items()}
 
 
-def ranks(above: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Returns each mechanism's rank: one more than how many are surely above it."""
-    return {name: 1 + sum(name in beaten for beaten in above.values()) for name in above}
+def tiers(means: Mapping[str, float], above: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Return the tier of each mechanism in `means`, 1 for the best.
+
+    above: for each mechanism those that it is surely better than, as `surely_above` returns them.
+    """
+    tier: dict[str, int] = {}
+    current: list[str] = []
+    number = 1
+    for name in sorted(means, key=lambda name: -means[name]):  # equal means in the order given
+        if any(name in above[other] for other in current):
+            number, current = number + 1, []
+        current.append(name)
+        tier[name] = number
+    return tier
 
 
 def p_value(differences: np.ndarray) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from epsilometer.studies.leaderboard.ranking import LEVEL, p_value, ranks, surely_above
+from epsilometer.studies.leaderboard.ranking import LEVEL, p_value, surely_above, tiers
 
 
 def test_equally_good_mechanisms_are_hardly_ever_ordered() -> None:
@@ -30,13 +30,48 @@ def test_clear_differences_are_told_whatever_splits_have_in_common() -> None:
     values = {name: split + offset + own for name, offset, own in zip("abc", (0.0, 0.1, 0.3), noise, strict=True)}
     above = surely_above(values)
     assert above == {"a": [], "b": ["a"], "c": ["a", "b"]}
-    assert ranks(above) == {"c": 1, "b": 2, "a": 3}
+    assert tiers(means(values), above) == {"c": 1, "b": 2, "a": 3}
 
 
-def test_equal_values_have_one_rank() -> None:
+def test_equal_values_have_one_tier() -> None:
     above = surely_above({"a": [0.5] * 5, "b": [0.5] * 5})
     assert above == {"a": [], "b": []}
-    assert ranks(above) == {"a": 1, "b": 1}
+    assert tiers({"a": 0.5, "b": 0.5}, above) == {"a": 1, "b": 1}
+
+
+def test_a_tier_begins_at_the_first_that_is_below_some_of_the_current_tier() -> None:
+    """`c` is below `a` alone, `d` below `a` too: `d` joins the tier of `c`. `e` is below `d`, though not below `c`."""
+    above = {"a": ["c", "d", "e"], "b": ["e"], "c": [], "d": ["e"], "e": []}
+    assert tiers(dict(zip("edcba", range(5), strict=True)), above) == {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3}
+
+
+def test_nothing_of_a_tier_is_shown_to_be_below_another_of_it() -> None:
+    """Over 300 boards of random size, differences and noise; only some of their mechanisms have a tier."""
+    generator = np.random.default_rng(3)
+    split_up = 0
+    for _ in range(300):
+        names = [f"m{i}" for i in range(generator.integers(2, 12))]
+        scales = generator.lognormal(-2, 1.5, size=len(names))  # splits differ between mechanisms in their noise
+        common = generator.normal(size=5)
+        values = {
+            name: common + generator.normal(scale=2) + generator.normal(scale=scale, size=5)
+            for name, scale in zip(names, scales, strict=True)
+        }
+        above = surely_above(values)
+        eligible = {name: mean for name, mean in means(values).items() if mean > -2}
+        tier = tiers(eligible, above)
+        assert tier.keys() == eligible.keys()
+        assert not [(a, b) for a in tier for b in above[a] if tier.get(b) == tier[a]]
+        assert all(tier[a] < tier[b] for a in tier for b in above[a] if b in tier)
+        ordered = sorted(eligible, key=lambda name: -eligible[name])
+        steps = np.diff([tier[name] for name in ordered])
+        assert {*steps} <= {0, 1}, "down the means, no number is left out"
+        split_up += len({*tier.values()}) > 2 and len({*tier.values()}) < len(tier)
+    assert split_up > 50  # boards of several tiers, some of them shared
+
+
+def means(values: dict[str, np.ndarray]) -> dict[str, float]:
+    return {name: float(np.mean(each)) for name, each in values.items()}
 
 
 def test_the_test_is_the_paired_t_test() -> None:

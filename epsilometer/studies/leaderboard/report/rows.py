@@ -7,12 +7,13 @@ from typing import Any
 
 from scipy.stats import ttest_1samp
 
+from epsilometer.core.rounding import NOT_TESTABLE
 from epsilometer.report.table import NONE
-from epsilometer.report.wording import as_number, budget, mean_interval, tail_words
+from epsilometer.report.wording import as_number, budget, listed, mean_and_reach, mean_interval, tail_words
 from epsilometer.studies.leaderboard.learning import SENTENCES, WORDS
 from epsilometer.studies.leaderboard.plain import SENTENCE
 from epsilometer.studies.leaderboard.report.standing import Board, exceeds
-from epsilometer.studies.leaderboard.tables import AVERAGE, SIZES, SPLITS, TAIL
+from epsilometer.studies.leaderboard.tables import SIZES, SPLITS, TAIL
 
 _ENDS = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # what a loss is known by; hits are counted without an interval
 _SHARES = {"law": "", "latents": "≥ ", "attacks": "≲ "}
@@ -32,20 +33,22 @@ def standing(board: Board, lengths: str) -> list[dict[str, str]]:
 
 def _standing(board: Board, row: Row) -> dict[str, str]:
     above = row["above"] and f"above {', '.join(row['above'])}"
-    binds = "its tail binds" if _tail_binds(board, row) else None
+    binds = "its tail binds" if row["tail_binds"] else None
     less = "keeps less than one sentence for all" if _keeps_less(board, row) else None
     more = "loses more than was asked for" if exceeds(row) else None
-    rank = NONE if row["rank"] is None else str(row["rank"])
-    begin = {**_named(row), "claim": row["claim_class"] or NONE, "rank": rank}
-    remarks = (row["reason"], binds, above, less, more)
+    tier = NONE if row["tier"] is None else str(row["tier"])
+    begin = {**_named(row), "claim": row["claim_class"] or NONE, "tier": tier}
+    remarks = (row["reason"], binds, _repeated(row), above, less, more)
     return {**begin, **_worth(board, row), "remark": "; ".join(filter(None, remarks))}
 
 
-def _tail_binds(board: Board, row: Row) -> bool:
-    """Whether delta at 4 nats, and not the loss, is what allows no larger budget."""
-    of = {name: row[name] for name in ("mechanism", "loss", "lengths")}
-    of_loss = board.rows.filter(**of, budget=AVERAGE)["epsilon"]
-    return row["reason"] is None and row["epsilon"] is not None and (of_loss > row["epsilon"]).any()
+def _repeated(row: Row) -> str | None:
+    """`the same at 1 and 2 (tier 3)`: the other losses at which this is the row, and its tier where that differs."""
+    losses = [
+        f"{at['loss']:g}" if at["tier"] == row["tier"] else f"{at['loss']:g} (tier {at['tier'] or NONE})"
+        for at in row["repeated"] or ()
+    ]
+    return f"the same at {listed(losses)}" if losses else None
 
 
 def _keeps_less(board: Board, row: Row) -> bool:
@@ -63,11 +66,11 @@ def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
     for (name, texts), group in board.plain.filter(figure="task").group_by("row", "texts", maintain_order=True):
         if texts != fewest and texts in board.texts:
             continue
-        row = {"mechanism": f"{name} ({texts:,} texts)"} | dict.fromkeys(("loss", "claim", "rank"), NONE)
+        row = {"mechanism": f"{name} ({texts:,} texts)"} | dict.fromkeys(("loss", "claim", "tier"), NONE)
         row |= dict.fromkeys(("epsilon", "average", "delta at 4", "cosine", "ceiling", "share"), "")
         if name == SENTENCE:
             row |= {"cosine": f"{board.one_text(lengths):.3f}", "share": "0"}
-        f1 = {f"F1 {_LEARNERS[each['learner']]}": mean_interval(each["values"]) for each in group.to_dicts()}
+        f1 = {f"F1 {_LEARNERS[each['learner']]}": _interval(each["values"]) for each in group.to_dicts()}
         yield {**row, **f1, "remark": ""}
 
 
@@ -108,7 +111,7 @@ def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
             learner, task = _LEARNERS[each["learner"]], each["figure"] == "task"
             if not task or each["texts"] in board.texts:
                 shared = _shared(board.texts.index(each["texts"])) if each["texts"] in board.texts else 0
-                cell = mean_interval(each["values"], shared=shared)
+                cell = _interval(each["values"], shared=shared)
                 row[f"{learner}, {each['texts']:,}" if task else f"infers, {learner}"] = cell
         if any(row[column] for column in row if column not in _TOLD):
             yield row
@@ -161,7 +164,13 @@ def _tail(row: Row) -> str:
 
 def _f1(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_law: bool = False) -> str:
     values = board.values(row, figure, learner, size, by_law=by_law)
-    return "" if values is None else mean_interval(values, shared=_shared(size))
+    return "" if values is None else _interval(values, shared=_shared(size))
+
+
+def _interval(values: Sequence[float], *, shared: float = 0) -> str:
+    """Return F1 with its interval, or `not testable` where the interval is wider than F1 itself."""
+    mean, reach = mean_and_reach(values, shared=shared)
+    return NOT_TESTABLE if 2 * reach > mean else mean_interval(values, shared=shared)
 
 
 def _shared(size: int) -> float:

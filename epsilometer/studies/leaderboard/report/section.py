@@ -23,32 +23,36 @@ _CLEAR = (
     "word vectors, does not. Learners see releases alone, but for the rows `public only`."
 )
 _READING = (
-    "Losses, worth and ceiling are those of the same sets of ten texts: by the mechanism's law, ≤ by the law of its "
-    "latents, ≳ by two attacks (embeddings and letters), whose hits are counted without an interval: a share is then "
-    "≲. F1 is macro, on clean texts, with 99 % intervals of the mean, by a linear model of words and by a head on "
-    "frozen sentence embeddings (MiniLM). Intervals are Student's t over five splits, which share the public part and"
-    " no other text; where they learn from three times as many texts they share half of these, and the variance is "
-    "corrected for it (Nadeau and Bengio 2003). Who infers an attribute is tested on the texts of the next split: "
-    "that interval is no exact one. `One sentence` is the public text that keeps most on these very sets."
+    "Losses, worth and ceiling are those of the same sets of ten texts: by the mechanism's law, ≤ by the law of "
+    "its latents, ≳ by two attacks (embeddings and letters), whose hits are counted without an interval: a share "
+    "is then ≲. F1 is macro, on clean texts, with 99 % intervals of the mean, by a linear model of words and by a "
+    "head on frozen sentence embeddings (MiniLM). Intervals are Student's t over five splits, which share the "
+    "public part and no other text; where they learn from three times as many texts they share half of these, and "
+    "the variance is corrected for it (Nadeau and Bengio 2003). An F1 whose interval is wider than F1 itself is "
+    "not testable. Who infers an attribute is tested on the texts of the next split: that interval is "
+    "approximate. `One sentence` is the public text that keeps most on these very sets."
 )
-_RANKED = (
-    "At the largest budget with at most this loss and a delta at 4 nats of at most .01; where the tail binds, larger "
-    "losses repeat it. Ranks are within a class of claims, by cosine: one more than how many are above; different "
-    "ranks alone order nobody. Controls, and losses that are not known by law, have none. Who is above others keeps "
-    f"more at these budgets, by paired t tests over the splits, at {LEVEL:.0%} for all pairs of a class and table "
-    "together (Holm)."
+_TIERS = (
+    "At the largest budget with at most this loss and a delta at 4 nats of at most .01. Where that delta binds, "
+    "the row is the same at larger losses and is shown once, at the smallest. In the class of pure epsilon a "
+    "delta at 4 nats is 0 up to a largest loss of 4: where it binds, this budget is about 4 by construction, or "
+    "larger where a mechanism loses less than its epsilon. Tiers are within a class of claims, by cosine: no row "
+    "of a tier is shown to be below another row of it; different tiers alone order nobody. Controls, losses that "
+    "are not known by law, and rows that keep on average no more than one sentence for all have no tier. A row "
+    f"above others keeps more at these budgets, by paired t tests over the splits, at {LEVEL:.0%} for all pairs of "
+    "a class and table together (Holm)."
 )
 _ANY = (
     "The same where a set's texts have any length. A mechanism that always keeps the number of words loses some nats "
     "by that alone. The two attacks do not use it, so that losses by attacks are not shown here."
 )
 _TAUGHT = (
-    "At the budgets of the ranks. Known law: learnt with the known channel (loss correction). Infers: F1 of the "
-    "attribute, learnt from releases and tested on releases. Teaches more than: whose F1 by words from the fewest "
-    "releases is lower, by paired t tests like those of the ranks, corrected separately."
+    "At the budgets of the tiers, each row once. Known law: learnt with the known channel (loss correction). "
+    "Infers: F1 of the attribute, learnt from releases and tested on releases. Teaches more than: whose F1 by "
+    "words from the fewest releases is lower, by paired t tests like those of the tiers, corrected separately."
 )
 _MEASURED = (
-    "Pure epsilon and worst pair are those of the pairs compared, at the budgets of the ranks. Budgets are known to 1 "
+    "Pure epsilon and worst pair are those of the pairs compared, at the budgets of the tiers. Budgets are known to 1 "
     "% by a law, to 3 % by attacks; no interval counts that. By attacks delta at 4 nats is a lower end, so that more "
     "may be given away there than .01."
 )
@@ -75,7 +79,7 @@ def section(results: Results[LeaderboardParams]) -> Section | None:
 
 def tables(board: Board) -> list[Table]:
     """Who keeps how much, on texts of equal length first; what is learnt; the other budget; how it was measured."""
-    name, ranked = board.dataset, board.rows.filter(budget=TAIL).to_dicts()
+    name, with_tail = board.dataset, board.rows.filter(budget=TAIL).to_dicts()
     first = [row for row in board.rows.filter(budget=AVERAGE).to_dicts() if row["epsilon"] is not None]
     averaged = [rows.averaged(board, row) for row in first]
     by_length = {each: rows.standing(board, each) for each in (EQUAL, ANY) if each in board.frontiers["lengths"]}
@@ -84,18 +88,18 @@ def tables(board: Board) -> list[Table]:
     return [
         Table(
             f"Leaderboard on {name}",
-            f"{_CLEAR} {_RANKED} The texts of a set have {kind}. {_absent(board)}",
+            f"{_CLEAR} {_TIERS} The texts of a set have {kind}. {_absent(board)}",
             by_length[main],
             folded=True,
             picture=figure(board).name,
         ),
         *(Table(f"Texts of any length on {name}", _ANY, by_length[each], folded=True) for each in other),
-        Table(f"What releases teach on {name}", _TAUGHT, rows.taught(board, ranked), folded=True),
+        Table(f"What releases teach on {name}", _TAUGHT, rows.taught(board, with_tail), folded=True),
         Table(f"At the average loss on {name}", _averaged(first), averaged, folded=True),
         Table(
             f"How {name} was measured",
             _MEASURED,
-            [rows.measured(board, row) for row in ranked],
+            [rows.measured(board, row) for row in with_tail],
             folded=True,
         ),
     ]
@@ -120,7 +124,7 @@ def _averaged(rows: Sequence[Mapping[str, Any]]) -> str:
         most[row["loss"], row["lengths"]] = row
     won = sum(row["control"] for row in most.values())
     return (
-        "At the budget where the loss is this, as far as it is known, by which nothing is ranked: the control `coin`, "
+        "At the budget where the loss is this, as far as it is known, by which nothing has a tier: the control `coin`, "
         f"which publishes some texts verbatim, keeps most at {won} of {len(most)} losses and lengths. Its other "
         "sentence is about nothing; with the best public text in its place it would keep still more."
     )

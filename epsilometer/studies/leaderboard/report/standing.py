@@ -1,4 +1,4 @@
-"""The rows of the leaderboard as they are shown: cells that have run, ranked within a class of claims."""
+"""The rows of the leaderboard as they are shown: cells that have run, in tiers within a class of claims."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from epsilometer.auditing.ceilings.share import BY_ATTACKS, BY_LAW
@@ -15,7 +16,8 @@ from epsilometer.project.origin import Origin, read
 from epsilometer.report.results import Results
 from epsilometer.studies.leaderboard.learning import WORDS
 from epsilometer.studies.leaderboard.params import LeaderboardCell, LeaderboardParams
-from epsilometer.studies.leaderboard.ranking import ranks, surely_above
+from epsilometer.studies.leaderboard.ranking import surely_above, tiers
+from epsilometer.studies.leaderboard.report.repeats import with_repeats
 from epsilometer.studies.leaderboard.tables import (
     ANY,
     FIGURES,
@@ -31,8 +33,9 @@ from epsilometer.studies.leaderboard.tables import (
 
 _CELL: Schema = {"mechanism": pl.String, "loss": pl.Float64}
 _OF_BUDGET = [*_CELL, "lengths", "budget"]
-_STANDING: Schema = {"rank": pl.Int64, "above": pl.List(pl.String), "teaches_more": pl.List(pl.String)}
+_STANDING: Schema = {"tier": pl.Int64, "above": pl.List(pl.String), "teaches_more": pl.List(pl.String)}
 _CLASS = ["loss", "lengths", "claim_class"]
+_OF_SHOWN = ["mechanism", "lengths", "budget", "shown_at"]
 _ALLOWANCE = 1.02
 _SHARED = {"plain": PLAIN, "frontiers": FRONTIERS}
 
@@ -41,8 +44,7 @@ _SHARED = {"plain": PLAIN, "frontiers": FRONTIERS}
 class Board:
     """A data set's part of the leaderboard.
 
-    rows: schema `ROWS` with `rank` (null where a row has none), `above`, those that it surely keeps more than, and
-    `teaches_more`, those that it surely teaches more than. figures: schema `FIGURES` with `mechanism` and `loss`.
+    rows: as `standings` returns them. figures: schema `FIGURES` with `mechanism` and `loss`.
     plain: `PLAIN`; frontiers: `FRONTIERS`. texts: how many classifiers learn from, by the place in SIZES. absent:
     mechanism and loss of the cells that have not run; origins: of those that have, where it is recorded, and
     prepared, of what they share.
@@ -96,7 +98,7 @@ def _board(results: Results[LeaderboardParams], dataset: str) -> Board:
     plain, frontiers = (results.table(_part(dataset, name), schema) for name, schema in _SHARED.items())
     return Board(
         dataset,
-        ranked(rows, figures),
+        standings(rows, figures),
         figures,
         plain,
         frontiers=frontiers,
@@ -112,37 +114,54 @@ def _of_cell(results: Results[LeaderboardParams], name: str, cell: LeaderboardCe
     return results.table(figures_path(name), FIGURES).with_columns(columns)
 
 
-def ranked(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
-    """The rows with `rank`, `above` and `teaches_more`: within a class of claims, by worth at the second budget.
+def standings(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows in the order of a table, each once, with their tiers at the second budget.
 
-    Controls have no rank, as an average loss is won by publishing some of the texts; nor have rows whose loss is not
+    Columns beside `ROWS`: `tier` (null where a row has none), `above`, those that it surely keeps more than,
+    `teaches_more`, those that it surely teaches more than, `tail_binds`, and `repeated`, the other losses at which it
+    is the row, each with its tier there.
+
+    Controls have no tier, as an average loss is won by publishing some of the texts; nor have rows whose loss is not
     known by law: by attacks it may be larger, by latents smaller, at a smaller budget than the one allowed; nor rows
-    that lose more than was asked for, nor a mechanism alone in its class, which nothing could have put second.
+    that lose more than was asked for, nor a mechanism alone in its class, which nothing could have put second. A row
+    whose mean cosine is not above that of one sentence for all takes part in the tests and has no tier.
     """
+    marked = with_repeats(rows)
+    of_shown = figures.rename({"loss": "shown_at"})
     eligible = pl.col("epsilon").is_not_null() & ~pl.col("control") & (pl.col("by") == BY_LAW)
     eligible &= pl.col("average") <= _ALLOWANCE * pl.col("loss")
     standing: list[dict[str, Any]] = []
-    for of_class, group in rows.filter(eligible, budget=TAIL).group_by(_CLASS, maintain_order=True):
+    for of_class, group in marked.filter(eligible, budget=TAIL).group_by(_CLASS, maintain_order=True):
         if len(group) == 1:
             continue
         named = dict(zip(_CLASS, of_class, strict=True)) | {"budget": TAIL}
-        here = figures.filter(
-            pl.col("mechanism").is_in(group["mechanism"].implode()), loss=named["loss"], lengths=named["lengths"],
-            budget=TAIL, by_law=False,
-        )  # fmt: skip
+        shown = group.select(*_OF_SHOWN)
+        here = shown.join(of_shown.filter(~pl.col("by_law")), on=_OF_SHOWN, how="left", maintain_order="left")
         taught = here.filter(figure="task", learner=WORDS)
-        above = surely_above(_by_mechanism(here.filter(figure="cosine")))
+        cosines = _by_mechanism(here.filter(figure="cosine"))
+        above = surely_above(cosines)
         more = surely_above(_by_mechanism(taught.filter(texts=taught["texts"].min())))
+        means = {name: float(np.mean(values)) for name, values in cosines.items()}
+        one_text = dict(group.select("mechanism", "one_text").iter_rows())
+        tier = tiers({name: mean for name, mean in means.items() if mean > one_text[name]}, above)
         standing += [
-            named | {"mechanism": name, "rank": rank, "above": above[name], "teaches_more": more[name]}
-            for name, rank in ranks(above).items()
+            named | {"mechanism": name, "tier": tier.get(name), "above": above[name], "teaches_more": more[name]}
+            for name in above
         ]
     keys = [*_CLASS, "budget", "mechanism"]
     schema = {**{name: ROWS[name] for name in keys}, **_STANDING}
-    joined = rows.join(pl.DataFrame(standing, schema=schema), on=keys, how="left")
-    return joined.sort(
-        [*_CLASS, "rank", "cosine"], descending=[False] * 4 + [True], nulls_last=True, maintain_order=True
+    joined = marked.join(pl.DataFrame(standing, schema=schema), on=keys, how="left", maintain_order="left")
+    return _once(joined).sort(
+        [*_CLASS, "tier", "cosine"], descending=[False] * 4 + [True], nulls_last=True, maintain_order=True
     )
+
+
+def _once(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that are shown, with `repeated`, the other losses at which each is the row."""
+    repeats = rows.filter(pl.col("loss") != pl.col("shown_at")).sort("loss", maintain_order=True)
+    at = repeats.group_by(_OF_SHOWN).agg(repeated=pl.struct("loss", "tier")).rename({"shown_at": "loss"})
+    shown = rows.filter(pl.col("loss") == pl.col("shown_at")).drop("shown_at")
+    return shown.join(at, on=["mechanism", "lengths", "budget", "loss"], how="left", maintain_order="left")
 
 
 def exceeds(row: Mapping[str, Any]) -> bool:

@@ -10,9 +10,10 @@ import pytest
 
 from epsilometer.auditing.ceilings.share import BY_LAW
 from epsilometer.project.origin import Origin
+from epsilometer.studies.leaderboard.learning import WORDS
 from epsilometer.studies.leaderboard.report.rows import standing
 from epsilometer.studies.leaderboard.report.section import _effort
-from epsilometer.studies.leaderboard.report.standing import Board, ranked
+from epsilometer.studies.leaderboard.report.standing import Board, standings
 from epsilometer.studies.leaderboard.tables import AVERAGE, EQUAL, FIGURES, FRONTIERS, PLAIN, ROWS, TAIL
 
 ONE_TEXT = 0.3
@@ -40,6 +41,28 @@ def test_a_row_says_that_its_tail_binds(of_loss: float, reason: str | None, said
     assert ("its tail binds" in row["remark"]) == said
 
 
+@pytest.mark.parametrize(
+    ("f1", "shown"),
+    [
+        ([0.28, 0.31, 0.27, 0.32, 0.29], "0.294 ± 0.043"),
+        ([0.2, 0.3, 0.1, 0.2, 0.2], "not testable"),  # ± 0.146: wider than 0.2, though not beyond 0
+        ([0.9, 0.1, 0.9, 0.1, 0.5], "not testable"),
+        ([0.0] * 5, "0.000 ± 0.000"),
+    ],
+)
+def test_an_interval_wider_than_f1_is_not_testable(f1: list[float], shown: str) -> None:
+    (row,) = standing(board(ABOVE, f1=f1), EQUAL)
+    assert row["F1 words"] == shown
+
+
+def test_a_row_names_the_other_losses_at_which_it_is_the_row() -> None:
+    first = board(ABOVE)
+    repeated = [{"loss": 2.0, "tier": None}, {"loss": 4.0, "tier": 3}]
+    rows = first.rows.with_columns(repeated=pl.Series([repeated] * len(first.rows)))
+    (row,) = standing(replace(first, rows=rows), EQUAL)
+    assert row["remark"] == "the same at 2 and 4 (tier 3)"
+
+
 def test_what_cells_took_is_summed_over_data_sets() -> None:
     """Of songs one of three cells has no origin, and one has not run; poems share nothing."""
     hour, half = (Origin("0123456789ab", "2026-11-29 01:00", "a machine", 60.0 * minutes) for minutes in (60, 30))
@@ -55,7 +78,9 @@ def test_what_cells_took_is_summed_over_data_sets() -> None:
     assert shown.caption.endswith("On a machine.")
 
 
-def board(cosines: list[float], *, of_loss: float = 1.0, reason: str | None = None) -> Board:
+def board(
+    cosines: list[float], *, of_loss: float = 1.0, reason: str | None = None, f1: list[float] | None = None
+) -> Board:
     """One mechanism at budget 1. of_loss: its budget of exactly the loss; reason: why the first is none such."""
     of = {"mechanism": "mine", "loss": 1.0, "lengths": EQUAL, "budget": TAIL}
     mean = sum(cosines) / len(cosines)
@@ -65,5 +90,8 @@ def board(cosines: list[float], *, of_loss: float = 1.0, reason: str | None = No
     rows = pl.concat([frame(ROWS, row) for row in both])
     schema = {**FIGURES, "mechanism": pl.String, "loss": pl.Float64}
     figures = frame(schema, of | {"figure": "cosine", "by_law": False, "values": cosines})
+    if f1 is not None:
+        taught = {"figure": "task", "learner": WORDS, "texts": 10, "by_law": False, "values": f1}
+        figures = pl.concat([figures, frame(schema, of | taught)])
     plain, frontiers = pl.DataFrame(schema=dict(PLAIN)), frame(FRONTIERS, {"lengths": EQUAL, "one_text": ONE_TEXT})
-    return Board("songs", ranked(rows, figures), figures, plain, frontiers, [10, 30], [], {}, None)
+    return Board("songs", standings(rows, figures), figures, plain, frontiers, [10, 30], [], {}, None)
