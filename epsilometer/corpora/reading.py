@@ -55,16 +55,13 @@ def read(
 ) -> pl.DataFrame:
     """The texts of a source, as columns `text`, `split`, the labels, and its record of identifiers where it has one.
 
-    source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .txt with a text a line; JSON lines may be called .json), a
-    folder of .txt files, a pin of a Hugging Face data set (.json), texts annotated in the form of the Text
-    Anonymization Benchmark or of Presidio (.json), a generator (.py with `generate(name, count, seed)`), or the id of a
-    Hugging Face data set, owner/name or owner/name@revision. text, labels, split: its columns, or the path of one in
-    objects: of `comments[].text` each comment is a text, beside which the row's other columns stand again. A label
-    `a,b` joins two (`corpora.joint`). Several columns of text are joined by line breaks; without a column `split` all
-    rows are "train". rows: only the first so many; layout: of a file; request: to a generator. Raises UserError for
-    whatever is missing,
-    unknown or damaged, naming the remedy. The record is `identifiers`, `identifier_kinds` and `identifier_entities`,
-    for each text as many strings.
+    source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .json, .txt with a text a line), a folder of .txt files, a pin
+    of a Hugging Face data set (.json), texts annotated in the form of the Text Anonymization Benchmark or of Presidio
+    (.json), a generator (.py with `generate(name, count, seed)`), or the id of a Hugging Face data set. text, labels,
+    split: its columns, or a path in objects: of `comments[].text` each comment is a text with the rest of its row. A
+    label `a,b` joins two (`corpora.joint`). Several columns of text are joined by line breaks; without a column `split`
+    all rows are "train". rows: only the first so many; layout: of a file; request: to a generator. Raises UserError for
+    whatever is missing, unknown or damaged. The record is `identifiers`, `identifier_kinds` and `identifier_entities`.
     """
     check_readable(source, "the source of the texts")
     for label in labels:
