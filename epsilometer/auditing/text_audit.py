@@ -201,7 +201,7 @@ def _as_mechanism(named: Named, settings: Mapping[str, Any] | None, texts: Seque
 
 
 def label(named: Named) -> str:
-    """What a mechanism is called in tables: its name or path, what an object is `shown_as`, else its name or class."""
+    """Return a mechanism's name in tables: its name or path; of an object `shown_as`, else its name or class."""
     if isinstance(named, (str, Path)):
         return str(named)
     return str(getattr(named, "shown_as", None) or getattr(named, "__name__", type(named).__name__))

@@ -56,7 +56,7 @@ def read(
     """The texts of a source, as columns `text`, `split`, the labels, and its record of identifiers where it has one.
 
     source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .json, .txt with a text a line), a folder of .txt files, a
-    pin of a Hugging Face data set (.json), texts annotated in the form of the Text Anonymization Benchmark or of Presidio
+    pin of a Hugging Face data set (.json), annotated texts of the Text Anonymization Benchmark's or Presidio's form
     (.json), a generator (.py with `generate(name, count, seed)`), or the id of a Hugging Face data set. text, labels,
     split: its columns, or a path in objects: of `comments[].text` each comment is a text with the rest of its row. A
     label `a,b` joins two (`corpora.joint`). Several columns of text are joined by line breaks; without a column `split`

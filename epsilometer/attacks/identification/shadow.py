@@ -16,8 +16,8 @@ candidates' texts, spread evenly: each shadow is left out of its own text's and 
 trial teaches the learner, and no guess depends on other trials.
 
 A guess is right beyond chance only if the release depends on its source, whatever the learner does: the lower bound
-holds for any mechanism that draws each rewrite independently. The learner is no optimal adversary: no success shows
-that this learner finds no code, not that there is none.
+holds for any mechanism that draws each rewrite independently. The learner is not an optimal adversary: where it has no
+success, this learner finds no code, and there may be one.
 """
 
 from __future__ import annotations

@@ -309,7 +309,7 @@ class _Checks:
         )
 
     def _by_law(self, level: float) -> tuple[str | None, float]:
-        """What departs from the law at this epsilon, and the largest departure that the tests may miss."""
+        """Return the departure from the law at this epsilon, if any, and the largest one that the tests may miss."""
         assert isinstance(self.mechanism, HasLaws)
         texts = self._read
         laws, places = self.mechanism.laws(texts), []

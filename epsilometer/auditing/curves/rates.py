@@ -23,7 +23,7 @@ _HALVINGS = 30  # of the logarithm of a p-value
 
 
 def p_value(scored: Scored, curve: Curve, candidates: int) -> float:
-    """How likely such rates are at most under the claim: the least error at which their bounds break it."""
+    """Return an upper bound on the p-value under the claim: the least error at which the rates' bounds break it."""
     trials = len(scored.right)
     if trials < 2:
         return 1.0

@@ -67,7 +67,7 @@ class Occurrence:
 
     @property
     def group(self) -> Group:
-        """What is counted together."""
+        """The kind and shape of trials that are counted together."""
         return self.kind, self.shape
 
     @property
@@ -223,12 +223,12 @@ class Outcomes(NamedTuple):
 
     @property
     def survived(self) -> int:
-        """How many survived as a whole."""
+        """The number that survived as a whole."""
         return sum(self.whole)
 
     @property
     def partly(self) -> int:
-        """How many others survived in part."""
+        """The number of others that survived in part."""
         return sum(self.part)
 
 

@@ -67,7 +67,7 @@ def least_difference(compared: Comparison, level: float, power: float = 0.9) -> 
     """
     by_chance = min(compared.first_only, compared.second_only) / compared.trials
     count = np.arange(compared.trials + 1)
-    # Of so many trials that tell them apart, the most that the rarer kind may have; -1 for none.
+    # The most trials of the rarer kind at which the test is significant, for each count of both; -1 for none.
     most = binom.ppf(level / 2, count, 0.5) - 1
     most += 2 * binom.cdf(most + 1, count, 0.5) <= level
     for difference in np.arange(0.001, 1 - 2 * by_chance, 0.001):

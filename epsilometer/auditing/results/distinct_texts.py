@@ -48,7 +48,7 @@ class Noticed:
 
     @property
     def differs(self) -> bool:
-        """Whether the runs differ; a mechanism that treats both alike is called so with probability .001 at most."""
+        """True where the runs differ; a mechanism that treats both alike has a probability of .001 at most of that."""
         return self.p_value <= _FALSE_ALARM
 
     def said(self) -> str:

@@ -1,4 +1,4 @@
-"""What a gate's verdict covers: this deployment or its law, which adversaries, and what no audit sees."""
+"""The scope of a gate's verdict: this deployment or its law, the adversaries that guessed, and the rest unseen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Scope:
     black_box: bool = False
 
     def sentences(self, passed: bool) -> list[str]:
-        """What a reader of the verdict must know; passed: whether nothing exceeds its limit."""
+        """Return the sentences that belong beside the verdict; passed: whether nothing exceeds its limit."""
         said = []
         if self.memory is not None and self.memory.repeated:
             said.append(self.memory.said())

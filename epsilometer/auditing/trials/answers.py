@@ -159,7 +159,7 @@ class Tally:
         return self._by_epsilon.get(stored(epsilon), NONE)
 
     def memory(self, epsilon: float) -> Memory | None:
-        """How repeated texts were answered at an epsilon; None where too few repeat."""
+        """Return the mechanism's memory at an epsilon; None where too few texts repeat."""
         recollection = self._recollections.get(stored(epsilon))
         return None if recollection is None else recollection.memory
 

@@ -22,7 +22,7 @@ _WORDS = 3  # changed words that two texts share, before texts are taken to be a
 
 @dataclass(frozen=True)
 class Memory:
-    """How a mechanism answers a text that it was given before.
+    """The way a mechanism answers a text that it was given before.
 
     kind: FRESH, CONSTANT, IDENTITY, BY_TEXT or BY_WORD. texts: distinct texts that were rewritten; repeats: rewrites
     of a text beyond its first; changed: how many of these gave another answer.
@@ -35,16 +35,16 @@ class Memory:
 
     @property
     def repeated(self) -> bool:
-        """Whether the mechanism is deterministic or remembers its answers."""
+        """True for a mechanism that is deterministic or remembers its answers."""
         return self.kind != FRESH
 
     @property
     def by_text(self) -> bool:
-        """Whether each text has one answer of its own, so that the law is known from one draw a text."""
+        """True where each text has one answer of its own, so one draw a text is known of the law."""
         return self.kind in (CONSTANT, IDENTITY, BY_TEXT)
 
     def said(self) -> str:
-        """One sentence on what was seen, and what the figures then describe; empty for one that draws anew."""
+        """Return a sentence on the repeats and on what the figures then describe; empty for fresh draws."""
         same = f"each of {self.texts:,} texts got the same answer every time ({self.repeats:,} repeats)"
         if self.kind == CONSTANT:
             return f"all rewrites of {self.texts:,} texts are equal: the mechanism is constant"
@@ -83,7 +83,7 @@ class Recollection:
 
     @property
     def memory(self) -> Memory | None:
-        """What the answers show; None for fewer than REPEATS repeats, unless one of them differs."""
+        """The mechanism's memory; None for fewer than REPEATS repeats, unless one of them differs."""
         if self.changed:
             return Memory(FRESH, len(self.answers), self.repeats, self.changed)
         return Memory(_kind(self.answers), len(self.answers), self.repeats) if self.repeats >= REPEATS else None
@@ -98,7 +98,7 @@ def _kind(answers: Mapping[str, str]) -> str:
 
 
 def _by_word(answers: Mapping[str, str]) -> bool:
-    """Whether words that several texts share become the same word in each, some of them another one.
+    """Return whether each word that several texts share became one word in all of them, and some changed.
 
     Only texts with as many words before as after count, since words are compared by their place.
     """
