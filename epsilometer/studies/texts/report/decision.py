@@ -98,6 +98,7 @@ def section(results: TextResults) -> Section:
         heading="May it be released?",
         words=[
             limits_sentence(limits, results),
+            query_access(results.estimates),
             *[said for each in every for said in behind_averages(each)],
             *left_out(table),
             *not_tested(table),
@@ -266,6 +267,19 @@ def limits_sentence(limits: Limits, results: TextResults) -> str:
         f"An attribute: {limits.attribute:g} nats. A person has one text, which is compared as a whole with {pairs}. "
         "**Within** rests on upper ends alone, which attacks never show, and holds for an adversary who sees one "
         "rewrite and compares texts; linking with other data of a person was not tested."
+    )
+
+
+def query_access(estimates: pl.DataFrame) -> str:
+    """Return whether an adversary guessed who may let the mechanism rewrite texts, and what follows for codes."""
+    if "shadow" in estimates["attack"].to_list():
+        return (
+            "**Codes.** `shadow` rewrote the candidates itself and learnt from that: a low loss means that our learner "
+            "finds no code, not that there is none."
+        )
+    return (
+        "**Codes.** No adversary with query access guessed (`shadow`), so a code that only repeated rewriting of a text "
+        "reveals was not looked for."
     )
 
 

@@ -24,6 +24,7 @@ from epsilometer.studies.texts.report.decision import (
     hardly_reading,
     in_a_cell,
     matrices,
+    query_access,
     reasons,
     section,
     sentence,
@@ -304,6 +305,13 @@ def test_what_an_average_hides_stands_beside_within() -> None:
     (rows,) = reasons(table, 0.01)
     assert rows.rows[1]["pairs compared"] == "300 of 2,000"
     assert rows.rows[0]["worst pair"] == "the average alone was bounded"
+
+
+@pytest.mark.parametrize(("attacks", "looked"), [(["lexical", "shadow"], True), (["lexical"], False)])
+def test_the_page_says_whether_codes_were_looked_for(attacks: list[str], looked: bool) -> None:
+    said = query_access(pl.DataFrame({"attack": attacks}))
+    assert ("was not looked for" not in said) == looked
+    assert "no code" not in said.lower() or "our learner finds no code" in said
 
 
 def test_a_cell_that_a_smaller_budget_keeps_open_says_so() -> None:
