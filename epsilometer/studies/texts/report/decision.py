@@ -278,8 +278,8 @@ def query_access(estimates: pl.DataFrame) -> str:
             "finds no code, not that there is none."
         )
     return (
-        "**Codes.** No adversary with query access guessed (`shadow`), so a code that only repeated rewriting of a text "
-        "reveals was not looked for."
+        "**Codes.** No adversary with query access guessed (`shadow`), so a code that only repeated rewriting reveals "
+        "was not looked for."
     )
 
 
