@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from epsilometer.cli import app as cli
 from epsilometer.report.environment import show
 from tests.support.audited import audit
+from tests.support.commands import app
 from tests.support.places import ROOT
 
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
@@ -45,7 +45,7 @@ def test_the_templates_pass_the_conformance_tests(
     for code in blocks("python"):
         if name := re.match(r"# (\w+\.py)\n", code):
             Path(name[1]).write_text(code)
-    assert not cli.app(shlex.split(command), standalone_mode=False)
+    assert not app(shlex.split(command))
     assert capsys.readouterr().out.count("ok ") > 3
 
 

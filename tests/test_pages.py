@@ -36,6 +36,7 @@ from epsilometer.cli import main
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
 from epsilometer.pipeline import params
+from tests.support.commands import app
 from tests.support.page_project import write_project
 from tests.support.places import ROOT
 from tests.support.processes import OUTSIDE
@@ -365,7 +366,7 @@ def test_files_of_texts_are_audited_and_rewritten_as_shown(
     Path("anonymise").write_text("#!/bin/sh\nexec cat\n")
     Path("anonymise").chmod(0o755)
     quick = ["--trials", "20", "--temperature", "0"] if " audit " in call else []
-    assert not cli.app([*shlex.split(call)[1:], *quick], standalone_mode=False)
+    assert not app([*shlex.split(call)[1:], *quick])
     out, err = capsys.readouterr()
     if "--identifiers" in call:
         assert "phone number" in out
@@ -446,7 +447,7 @@ def test_the_template_is_audited_by_the_optimal_adversary(folder: Path) -> None:
 def output(shown: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, int]:
     """What the command after the `$` prints, and how it ends."""
     arguments = shlex.split(shown.partition("\n")[0].removeprefix("$ "))[1:]
-    status = cli.app(arguments, standalone_mode=False)
+    status = app(arguments)
     return capsys.readouterr().out, status or 0
 
 
@@ -582,7 +583,7 @@ def test_the_commands_of_a_page_run_one_after_another(
 
 def status(call: list[str]) -> int:
     try:
-        return cli.app(call, standalone_mode=False) or 0
+        return app(call)
     except SystemExit as ended:
         return int(ended.code or 0)
 

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from epsilometer.auditing.truth.bench import TRUTH
-from epsilometer.cli import app as cli
 from epsilometer.core.errors import UserError
 from epsilometer.report.truth import figure, write
+from tests.support.commands import app
 
 
 def row(mechanism: str, estimator: str, **more: float) -> dict[str, object]:
@@ -48,4 +48,4 @@ def test_what_is_infinite_stands_at_the_edge() -> None:
 
 def test_a_page_must_be_markdown(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"ends in \.md"):
-        cli.app(["bench", "--out", str(tmp_path / "page.html")], standalone_mode=False)
+        app(["bench", "--out", str(tmp_path / "page.html")])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from epsilometer import cli
 from epsilometer.cli import main
+from epsilometer.runtime.withholding import restore
 
 
 def run(*words: str) -> int:
@@ -18,3 +22,11 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
     """Run a command in this process: exit code, output, error output."""
     code = run(*map(str, arguments))
     return code, *capsys.readouterr()
+
+
+def app(arguments: Sequence[str]) -> int:
+    """Run a command in this process and let its errors through: its exit code."""
+    try:
+        return cli.app(list(arguments), standalone_mode=False) or 0
+    finally:
+        restore()

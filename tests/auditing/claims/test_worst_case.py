@@ -16,7 +16,6 @@ from epsilometer.auditing.claims.largest_loss import largest_losses
 from epsilometer.auditing.claims.monte_carlo import monte_carlo
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, pair_claims
 from epsilometer.auditing.claims.worst_case import check_claim, exact
-from epsilometer.cli import app as cli
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
@@ -26,6 +25,7 @@ from epsilometer.mechanisms.words.mvc import MVC
 from epsilometer.mechanisms.words.santext import SanText
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.text.vectors import WordVectors
+from tests.support.commands import app
 
 
 def clustered(words: int = 500) -> WordVectors:
@@ -192,7 +192,7 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def cli_result(arguments: list[str]) -> None:
-    cli.app(arguments, standalone_mode=False)
+    app(arguments)
 
 
 @pytest.mark.parametrize(
