@@ -365,8 +365,8 @@ def attacked(
     texts, candidates = pool.texts, trials.candidates
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
     counts, left = np.array([len(words(text)) for text in texts]), unread(mechanism, texts)
-    tally = Tally.of(rewrites, Repeated(texts, trials.source))
-    tally.say()
+    (tally := Tally.of(rewrites, Repeated(texts, trials.source))).say()
+    tally.say_memory()
     fits = law_fit(mechanism, texts, trials.source, list(rewrites.values()), epsilons=list(rewrites))
     guesses = _guesses(pool, trials, rewrites, applied, mechanism=mechanism, design=design)
     rows = estimates(
@@ -395,8 +395,10 @@ def attacked(
     on_texts = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share, **variety(candidates)}
     among = {STRONGEST: [name for name in seen if seen[name]], STRONGEST_INSIDE: list(seen)}
 
+    by_stored = {stored(epsilon): by_attack for epsilon, by_attack in guesses.items()}
+
     def on_answers(epsilon: float, attack: str) -> dict[str, Any]:
-        shared = [guesses[epsilon][name] for name in among.get(attack, [attack])]
+        shared = [by_stored[stored(epsilon)][name] for name in among.get(attack, [attack])]
         return tally.at(epsilon).columns | _of_memory(tally.memory(epsilon), shared, trials, design.alpha)
 
     every = [row | on_texts | on_answers(restored(row["epsilon"]), row["attack"]) for row in shown]

@@ -106,7 +106,7 @@ def test_a_table_of_unknown_form_is_refused_before_any_work(
     monkeypatch.setattr(anonymizing, "make", lambda *_: pytest.fail("trained"))
     code, _, err = call(capsys, *ARGUMENTS, "--mechanism", "swap.py", "--explain", "--out", "out.xlsx")
     assert code == 2
-    assert "--out must end in one of .parquet, .csv, .tsv, .jsonl, .ndjson, got out.xlsx" in err
+    assert "--out must end in one of .parquet, .csv, .tsv, .jsonl, .ndjson, .json, got out.xlsx" in err
 
 
 def test_no_auxiliaries_are_trained_for_a_mechanism_that_reads_none(

@@ -92,7 +92,7 @@ def test_audit_at_several_epsilons(capsys: pytest.CaptureFixture[str], texts: Pa
     assert 0 < rows[1]["loss"] < rows[0]["loss"]  # three words each, but not as many characters
     notes = err.splitlines()
     assert notes[:2] == ["note: 1 texts without a word dropped", "note: 1 duplicate texts merged"]
-    assert "length alone proves" in notes[2]  # of equally many words
+    assert any("length alone proves" in note for note in notes)  # of equally many words
     code, out, _ = call(capsys, *arguments)
     header, first, _, strongest, *_ = out.split("\n")
     assert header.split() == ["epsilon", "attack", "success_rate", "loss", "upper", "overall"]

@@ -59,10 +59,11 @@ def gate(*words: str) -> int:
 
 def test_it_passes_accuses_or_leaves_it_open(project, capsys) -> None:
     assert gate("--set", "share=0.1", "--max-loss", "1.0") == 0
-    three = capsys.readouterr().out.splitlines()
-    assert len(three) == 3
-    assert three[0].startswith("PASSED: tells.py")
-    assert three[2].startswith("whatever exceeds the limit passes with probability 0.05 at most; ")
+    verdict, _, errors, codes, unseen = capsys.readouterr().out.splitlines()
+    assert verdict.startswith("PASSED: tells.py")
+    assert errors.startswith("whatever exceeds the limit passes with probability 0.05 at most; ")
+    assert "shadow" in codes, "no adversary with query access was asked for"
+    assert "black box" in unseen
     assert gate("--set", "share=0.95", "--max-loss", "1.0") == 1
     assert "BEYOND THE LIMIT" in capsys.readouterr().out
     assert gate("--set", "share=0.46", "--max-loss", "1.0", "--budget", "300") == 3  # half of .54 and .46 right: 1 nat
@@ -410,7 +411,7 @@ def test_identifiers_and_attacks_are_judged_together(project, capsys) -> None:
     assert identified(*named, "--set", "masks='(?!)'", "--budget", "700") == 1
     assert {row.status for row in judged().values()} == {"beyond the limit"}
     assert "lexical" in judged()
-    _, *kinds, _ = capsys.readouterr().out.splitlines()
+    _, *kinds = capsys.readouterr().out.splitlines()[:3]
     assert sorted(line.split(":")[0].split()[0] for line in kinds) == ["identifiers", "lexical"], "one line a kind"
 
 

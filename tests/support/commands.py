@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from epsilometer import cli
+from epsilometer.cli import app as commands
 from epsilometer.cli import main
 from epsilometer.runtime.withholding import restore
 
@@ -27,6 +27,6 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
 def app(arguments: Sequence[str]) -> int:
     """Run a command in this process and let its errors through: its exit code."""
     try:
-        return cli.app(list(arguments), standalone_mode=False) or 0
+        return commands.app(list(arguments), standalone_mode=False) or 0
     finally:
         restore()

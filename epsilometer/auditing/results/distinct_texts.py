@@ -98,6 +98,7 @@ def noticed(
         each += rewrite_all(knowledge.mechanism, job)
     rewrites = joined(each)
     again = replace(knowledge, candidates=trials.candidates[rows])
+    attacks = {name: attack for name, attack in attacks.items() if name in guesses}
     played = play(again, {epsilon: rewrites}, attacks, lambda *_: Noise.operating_system(len(rows)))[epsilon]
     target = trials.target[rows]
     compared = {

@@ -172,8 +172,12 @@ class Tally:
         """Print what is remarkable at each epsilon."""
         for epsilon, answers in self._by_epsilon.items():
             say(answers, at_budget(epsilon))
-            memory = self._recollections[epsilon].memory
-            if memory is not None and memory.repeated and not answers.constant:
+
+    def say_memory(self) -> None:
+        """Print what repeated answers mean for the figures of an audit, by epsilon."""
+        for epsilon, recollection in self._recollections.items():
+            memory = recollection.memory
+            if memory is not None and memory.repeated and not self._by_epsilon[epsilon].constant:
                 note(f"{memory.said()}{at_budget(epsilon)}")
 
 

@@ -34,7 +34,7 @@ def test_a_printed_table_shows_success_loss_and_verdict(table: pl.DataFrame) -> 
         assert "…" not in shown
         assert "≥ " in shown
         assert "no claim" in shown
-        assert "52 columns" in shown
+        assert "54 columns" in shown
         assert "equal_trials" not in shown
 
 
