@@ -24,7 +24,7 @@ from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.auditing.trials.unread import say_language
 from epsilometer.core.errors import UserError, by_number
 from epsilometer.core.file_names import no_column
-from epsilometer.core.guarantees import NO_BUDGET, Guarantee, at_budget, check_epsilons
+from epsilometer.core.guarantees import NO_BUDGET, Guarantee, at_budget, check_epsilons, restored, stored
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import files
@@ -198,7 +198,7 @@ def audit_recorded(
     originals = table.select(text="original", split=pl.lit("train"))
     texts = prepare(originals).table.select("text", key=layout_free("text")).with_row_index("number")
     rows = table.with_columns(key=layout_free("original")).join(texts, on="key", maintain_order="left")
-    epsilons = rows["epsilon"].unique().sort().to_list()
+    epsilons = [restored(stored(epsilon)) for epsilon in rows["epsilon"].unique().sort()]  # one key for no budget
     counts = {e: _counts(rows.filter(epsilon=e), len(texts)) for e in epsilons}
     for epsilon, count in counts.items():
         if (count > 0).sum() < design.k:

@@ -12,7 +12,7 @@ from tests.goldens.values import flat
 FROZEN = Path(__file__).parent / "frozen"
 SECTIONS = (  # a module and what it computes, the longest first
     *("guesses_tem", "guesses_project", "studies_texts"),
-    *("studies_leaderboard", "commands_audit", "commands_gate", "commands_other"),
+    *("studies_leaderboard", "studies_training", "commands_audit", "commands_gate", "commands_other"),
     *("guesses_coin", "guesses_plain", "locks_audit", "locks_leaderboard"),
 )
 

@@ -41,13 +41,17 @@ def results(study: str) -> dict[str, Any]:
 def run(folder: Path, params: dict[str, Any], only: Collection[str] = ()) -> None:
     """Run the stages that the parameters need, or those of the given names, in the order of DVC's graph.
 
-    The folder gets generated texts, and word vectors over their words.
+    The folder gets generated texts, word vectors over their words, and for parameters with models a small BERT, `tiny`.
     """
     file = folder / "params.yaml"
     file.write_text(yaml.safe_dump(params))
     file.write_text(yaml.safe_dump(params | unwritten(read(file))))  # DVC knows no defaults
     with chdir(folder):
         write_texts()
+    if "models" in params:
+        from tests.support.tiny_models import save_word_bert
+
+        save_word_bert(folder / "tiny", ["the", "a", "and", "was", "is", "good", "great", "bad", "service", "food"])
     (folder / ".dvc").mkdir()
     shutil.copy(ROOT / ".dvc/config", folder / ".dvc")
     compose(folder)
