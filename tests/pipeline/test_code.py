@@ -319,6 +319,8 @@ def test_other_texts_settings_code_or_data_have_another_digest(tmp_path: Path) -
     data.write_bytes(b"12")
     base = digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path)
     assert digest({"epsilon": 1}, ["a b"], [code], [tmp_path / "vectors.npz"], tmp_path) == base
+    assert digest({"epsilon": 1}, ["a b"], [code], [tmp_path], tmp_path) == base, "Python counts as code, once"
+    (tmp_path / "more.npz").write_bytes(b"12")
     assert digest({"epsilon": 1}, ["a b"], [code], [tmp_path], tmp_path) != base
     assert digest({"epsilon": 2}, ["a b"], [code], [data], tmp_path) != base
     assert digest({"epsilon": 1}, ["a", "b"], [code], [data], tmp_path) != base
