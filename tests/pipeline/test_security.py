@@ -171,14 +171,14 @@ HOSTILE = {
 }
 
 
-def hostile(suffix: str) -> list[str]:
-    """The hostile texts that a file may hold: a NUL byte says that a file is no text, escaped it is a character."""
-    return [text for name, text in HOSTILE.items() if not (suffix == "csv" and name == "nul")]
+def hostile() -> list[str]:
+    """Those that may be data: a NUL is refused in every form."""
+    return [text for name, text in HOSTILE.items() if name != "nul"]
 
 
 def source(folder: Path, suffix: str) -> Path:
     """A file of the hostile texts, written by something else than epsilometer."""
-    path, texts = folder / f"hostile.{suffix}", hostile(suffix)
+    path, texts = folder / f"hostile.{suffix}", hostile()
     if suffix == "csv":
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([["text", "label"], *([text, "=1+1"] for text in texts)])
@@ -206,7 +206,7 @@ def test_hostile_texts_go_through_the_prepare_stage_as_they_are(
     monkeypatch.chdir(tmp_path)
     prepare.main("hostile")
     table = pl.read_parquet("data/prepared/hostile.parquet")
-    assert table["text"].to_list() == hostile(suffix)
+    assert table["text"].to_list() == hostile()
     assert set(table["label"]) == {"=1+1"}
     assert capfd.readouterr() == ("", "")
 
