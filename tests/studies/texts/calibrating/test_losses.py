@@ -186,7 +186,9 @@ def test_what_is_inside_counts_when_asked_for(project: Path) -> None:
     for sees, count in (("text", 1), ("released", 1), ("inside", 2)):
         (row,) = calibrate_cells(params, 1.0, Search(sees=sees), ["mask"])
         keys = {
-            json.loads(line)[0] for p in Path("data/calibrating").iterdir() for line in p.read_text().split("\n")[1:]
+            json.loads(line.partition(" ")[2])[0]
+            for p in Path("data/calibrating").iterdir()
+            for line in p.read_text().split("\n")[1:]
         }
         assert len(keys) == count
         assert row["sees"] == sees
