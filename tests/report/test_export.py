@@ -9,7 +9,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT, EXACT_CURVES
@@ -19,7 +18,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.report import export
 from epsilometer.studies.texts.tables import curves_path, exact_path
 from tests.support.audited import HOSTILE, checks, frame
-from tests.support.commands import call
+from tests.support.commands import Runner, call
 
 ROWS = (
     ("queries", "mvc", 0.0001, "embedding", 700, 990.0, NOT_REFUTED),
@@ -125,7 +124,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(tmp_path / "one", frame(*ROWS), checks(BROKEN))
     second = run(tmp_path / "two", frame(*ROWS, ("queries", HOSTILE, 1.0, "length", 600, None, NO_CLAIM)))
     monkeypatch.chdir(first)
-    runner = CliRunner()
+    runner = Runner()
     done = runner.invoke(cli.app, ["export", "here.csv", "--columns", "mechanism,overall"])
     assert done.exit_code == 0, done.output
     assert pl.read_csv("here.csv").columns == ["mechanism", "overall"]
