@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
+from typer.testing import CliRunner
 
 from epsilometer.cli.options import flat
-from tests.support.commands import Runner
 
 
 @dataclass(frozen=True)
@@ -31,5 +31,5 @@ def test_a_dataclass_is_filled_from_options_its_own_dataclasses_too() -> None:
     app = typer.Typer()
     app.command()(flat(command))
     every = ["a", "--depth", "5", "--words", "x", "--words", "y", "--loud"]
-    assert Runner().invoke(app, every).stdout == f"{Outer('a', ['x', 'y'], Inner(5))} True\n"
-    assert Runner().invoke(app, ["a"]).stdout == f"{Outer('a')} False\n", "defaults are as they were"
+    assert CliRunner().invoke(app, every).stdout == f"{Outer('a', ['x', 'y'], Inner(5))} True\n"
+    assert CliRunner().invoke(app, ["a"]).stdout == f"{Outer('a')} False\n", "defaults are as they were"

@@ -12,13 +12,13 @@ import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT, EXACT_CURVES
-from epsilometer.cli import app as cli
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.report import export
 from epsilometer.studies.texts.tables import curves_path, exact_path
 from tests.support.audited import HOSTILE, checks, frame
-from tests.support.commands import Runner, call
+from tests.support.commands import call
+from tests.support.commands import run as run_command
 
 ROWS = (
     ("queries", "mvc", 0.0001, "embedding", 700, 990.0, NOT_REFUTED),
@@ -120,27 +120,27 @@ def test_other_formats_and_columns_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     first = run(tmp_path / "one", frame(*ROWS), checks(BROKEN))
     second = run(tmp_path / "two", frame(*ROWS, ("queries", HOSTILE, 1.0, "length", 600, None, NO_CLAIM)))
     monkeypatch.chdir(first)
-    runner = Runner()
-    done = runner.invoke(cli.app, ["export", "here.csv", "--columns", "mechanism,overall"])
-    assert done.exit_code == 0, done.output
+    assert run_command("export", "here.csv", "--columns", "mechanism,overall") == 0
     assert pl.read_csv("here.csv").columns == ["mechanism", "overall"]
-    assert runner.invoke(cli.app, ["export", "two.tex", "--run", str(second)]).exit_code == 0
+    assert run_command("export", "two.tex", "--run", str(second)) == 0
     assert "\\bottomrule" in Path("two.tex").read_text(encoding="utf-8")
-    assert pl.read_csv(StringIO(runner.invoke(cli.app, ["export", "--csv"]).output)).columns == [*export.SHORT]
+    capsys.readouterr()
+    assert pl.read_csv(StringIO(call(capsys, "export", "--csv")[1])).columns == [*export.SHORT]
     assert "delta_at_4_low" in export.SHORT  # beside every loss stands its tail
-    everything = runner.invoke(cli.app, ["export", "--csv", "--columns", "all"])
-    assert pl.read_csv(StringIO(everything.output)).columns == [*ESTIMATES, "overall", "overall_by"]
-    printed = runner.invoke(cli.app, ["export", "--markdown", "--table", "claims", "--columns", "mechanism,verdict"])
-    assert printed.output.splitlines()[2].split() == ["|", "mvc", "|", VIOLATED, "|"]
-    assert runner.invoke(cli.app, ["export", "rows.txt", "--json", "--run", str(second)]).exit_code == 0
+    _, everything, _ = call(capsys, "export", "--csv", "--columns", "all")
+    assert pl.read_csv(StringIO(everything)).columns == [*ESTIMATES, "overall", "overall_by"]
+    _, printed, _ = call(capsys, "export", "--markdown", "--table", "claims", "--columns", "mechanism,verdict")
+    assert printed.splitlines()[2].split() == ["|", "mvc", "|", VIOLATED, "|"]
+    assert run_command("export", "rows.txt", "--json", "--run", str(second)) == 0
     assert len(json.loads(Path("rows.txt").read_text())) == len(export.read(second))
     tables.write(exact(3.0), first / exact_path("queries-mvc"), EXACT)
-    printed = runner.invoke(cli.app, ["export", "--csv", "--table", "exact", "--columns", "pairs,average"])
-    assert printed.output == "pairs,average\nequal length,3.0\n"
+    capsys.readouterr()
+    _, printed, _ = call(capsys, "export", "--csv", "--table", "exact", "--columns", "pairs,average")
+    assert printed == "pairs,average\nequal length,3.0\n"
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from epsilometer.cli import app as commands
 from epsilometer.cli import main
@@ -32,13 +30,3 @@ def app(arguments: Sequence[str]) -> int:
         return commands.app(list(arguments), standalone_mode=False) or 0
     finally:
         restore()
-
-
-class Runner(CliRunner):
-    """Typer's runner, which puts the streams back after each command."""
-
-    def invoke(self, *arguments: Any, **options: Any) -> Any:
-        try:
-            return super().invoke(*arguments, **options)
-        finally:
-            restore()
