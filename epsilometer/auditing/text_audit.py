@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -394,13 +394,7 @@ def attacked(
     shown = [row for row in rows if row["attack"] not in repeated]
     on_texts = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share, **variety(candidates)}
     among = {STRONGEST: [name for name in seen if seen[name]], STRONGEST_INSIDE: list(seen)}
-
-    by_stored = {stored(epsilon): by_attack for epsilon, by_attack in guesses.items()}
-
-    def on_answers(epsilon: float, attack: str) -> dict[str, Any]:
-        shared = [by_stored[stored(epsilon)][name] for name in among.get(attack, [attack])]
-        return tally.at(epsilon).columns | _of_memory(tally.memory(epsilon), shared, trials, design.alpha)
-
+    on_answers = _on_answers(tally, guesses, among, trials=trials, alpha=design.alpha)
     every = [row | on_texts | on_answers(restored(row["epsilon"]), row["attack"]) for row in shown]
     table = pl.DataFrame(every, schema=dict(AUDIT), orient="row")
     worst = worst_cases(None, []) if worst is None else worst
@@ -464,6 +458,23 @@ def _guesses(
     return play(
         knowledge, rewrites, attacks, lambda attack, epsilon: Noise.named(count, design.seed, "attack", attack, epsilon)
     )
+
+
+def _on_answers(
+    tally: Tally,
+    guesses: Mapping[float, Mapping[str, Guesses]],
+    among: Mapping[str, Sequence[str]],
+    trials: Trials,
+    alpha: float,
+) -> Callable[[float, str], dict[str, Any]]:
+    """The columns on answers, by epsilon and attack. among: the attacks that share alpha in a row for several."""
+    by_stored = {stored(epsilon): by_attack for epsilon, by_attack in guesses.items()}
+
+    def columns(epsilon: float, attack: str) -> dict[str, Any]:
+        sharing = [by_stored[stored(epsilon)][name] for name in among.get(attack, [attack])]
+        return tally.at(epsilon).columns | _of_memory(tally.memory(epsilon), sharing, trials, alpha)
+
+    return columns
 
 
 def _of_memory(

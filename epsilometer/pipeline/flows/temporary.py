@@ -54,8 +54,9 @@ def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
     try:
         wait(psutil.Process(server.pid), "server of this run", lambda: answers(f"http://{HOST}:{port}"))
     except UserError:
-        server.kill()
-        server.wait()
+        for process in (ending, server):  # first the one that would kill whoever has the server's number by then
+            process.kill()
+            process.wait()
         raise
     return port, server, ending
 
