@@ -139,7 +139,7 @@ def assert_leaks_at_most() -> Callable[..., None]:
     import polars as pl
 
     from epsilometer.auditing.gate import Rules, gate, subject
-    from epsilometer.auditing.gate_statistics import PASSED, STANDARD
+    from epsilometer.auditing.gate_statistics import STANDARD
     from epsilometer.auditing.text_audit import Named
     from epsilometer.core.errors import UserError, unknown
     from epsilometer.corpora.joint import with_joint
@@ -178,6 +178,6 @@ def assert_leaks_at_most() -> Callable[..., None]:
         except UserError as error:
             raise error.with_traceback(None) from None  # the way to it shows nothing more
         decision = Decision.of(of, STANDARD, verdict)
-        assert verdict.status == PASSED, "\n".join(lines(decision))
+        assert verdict.status.passes, "\n".join(lines(decision))
 
     return check

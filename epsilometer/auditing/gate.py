@@ -16,21 +16,11 @@ from numpy.typing import NDArray
 from epsilometer.auditing.calibration.search import fresh_batches, fresh_guesses
 from epsilometer.auditing.estimation.successes import Estimate
 from epsilometer.auditing.estimation.tail import Scored, threshold, thresholds
-from epsilometer.auditing.gate_statistics import (
-    LEAKS_MORE,
-    PASSED,
-    UNDECIDED,
-    Errors,
-    Judged,
-    LossLimit,
-    Sure,
-    TailLimit,
-    Verdict,
-    decide,
-    limit_of_increase,
-    verdict_of,
-)
+from epsilometer.auditing.evidence.evidence import Confident, Hits, Sure
+from epsilometer.auditing.evidence.limit import TAIL, Limit, Scale
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.gate_statistics import STANDARD as STANDARD_ERRORS
+from epsilometer.auditing.gate_statistics import Errors, Judged, Verdict, decide, limit_of_increase
 from epsilometer.auditing.identifiers.surviving import Identified
 from epsilometer.auditing.limits.accepted import Accepted, Count, chosen_settings
 from epsilometer.auditing.limits.identifiers import Kinds
@@ -169,11 +159,11 @@ def gate(
         )
     if accepted is not None:
         _check_attacks(accepted, of.attacks)
-    limits: dict[str, LossLimit | TailLimit | None] = {}
+    limits: dict[str, Limit | None] = {}
     if on_loss:
-        limits |= {name: _limit(name, rules, accepted) for name in of.attacks}
+        limits |= {name: _limit(name, of.design.k, rules, accepted) for name in of.attacks}
     if rules.max_delta_at_4 is not None:
-        tail = TailLimit(rules.max_delta_at_4, "the largest delta at 4 nats allowed")
+        tail = Limit(rules.max_delta_at_4, TAIL, "the largest delta at 4 nats allowed")
         limits |= {f"{name}{_TAIL}": tail for name in of.attacks}
     say(unread(of.mechanism, of.pool.texts))
     say_language(of.pool.texts, {**of.attacks, MECHANISM: of.mechanism})
@@ -184,23 +174,23 @@ def gate(
         judged, rewrites = each.judge(of, share, tests=tests, errors=rules.errors)
         once, spent = [*once, *judged], spent + rewrites
     if not limits:
-        return _answered(verdict_of(once, spent), of, rules, query_access=None)
+        return _answered(Verdict.of(once, spent), of, rules, query_access=None)
     attacked = _attacked(of, rules, limits, rules.budget - spent, beside=beside)
     asking = any(isinstance(attack, Queries) for attack in of.attacks.values())
-    return _answered(verdict_of([*attacked.attacks, *once], attacked.trials + spent), of, rules, query_access=asking)
+    return _answered(Verdict.of([*attacked.attacks, *once], attacked.trials + spent), of, rules, query_access=asking)
 
 
 def _answered(verdict: Verdict, of: Subject, rules: Rules, *, query_access: bool | None) -> Verdict:
     """The verdict with its counts of answers and its scope; what passed although answers are missing is undecided."""
     answers = of.tally.total
-    if verdict.status != LEAKS_MORE:
+    if verdict.status is not Status.BEYOND:
         _check_missing(answers, answers.rewrites, rules.max_missing)
     if answers.missing:
         judged = [
-            replace(each, status=UNDECIDED, unanswered=True) if each.status == PASSED else each
+            replace(each, status=Status.OPEN, unanswered=True) if each.status.passes else each
             for each in verdict.attacks
         ]
-        verdict = verdict_of(judged, verdict.trials)
+        verdict = Verdict.of(judged, verdict.trials)
     scope = Scope(of.tally.memory(of.epsilon), query_access, black_box=not has_law(of.mechanism))
     return replace(verdict, answers=answers, scope=scope)
 
@@ -214,9 +204,7 @@ def _check_missing(answers: Answers, rewrites: int, most: float) -> None:
         )
 
 
-def _attacked(
-    of: Subject, rules: Rules, limits: Mapping[str, LossLimit | TailLimit | None], budget: int, *, beside: int
-) -> Verdict:
+def _attacked(of: Subject, rules: Rules, limits: Mapping[str, Limit | None], budget: int, *, beside: int) -> Verdict:
     """The verdict on the attacks, by so many rewrites at most. beside: limits that are judged elsewhere."""
     on_loss, on_tail = any(name in of.attacks for name in limits), rules.max_delta_at_4 is not None
     learning = min(_LEARNING, budget // 2) if on_tail else 0
@@ -224,23 +212,23 @@ def _attacked(
     guesses = fresh_guesses(of.pool, of.mechanism, of.attacks, of.design, stream="gate", tally=of.tally)
     of_texts: dict[str, list[tuple[str, bool]]] = {name: [] for name in of.attacks}
 
-    def measure(first: int, count: int) -> list[int | Sequence[Sure]]:
+    def measure(first: int, count: int) -> list[Hits | Confident]:
         _check_missing(of.tally.total, rules.budget, rules.max_missing)  # no further rewrites can change that
         every = guesses(of.epsilon, first, count, range(len(of.attacks)))
         for name, each in zip(of.attacks, every, strict=True):
             texts = (of.pool.texts[i] for i in each.source.tolist())
             of_texts[name] += zip(texts, each.right.tolist(), strict=True)
         scored = [Scored(each.right, each.guesses.scores) for each in every]
-        counts: list[int | Sequence[Sure]] = []
+        counts: list[Hits | Confident] = []
         if on_loss:
-            counts += [int(np.count_nonzero(of_attack.right)) for of_attack in scored]
+            counts += [Hits(int(np.count_nonzero(of_attack.right)), count) for of_attack in scored]
         if on_tail:
             counts += [each.count(of_attack) for each, of_attack in zip(learnt, scored, strict=True)]
         return counts
 
     verdict = decide(measure, limits, budget - learning, of.design.k, errors=rules.errors, beside=beside)
     judged = [replace(each, of_texts=of_texts[each.attack.removesuffix(_TAIL)]) for each in verdict.attacks]
-    return Verdict(verdict.status, verdict.trials + learning, judged)
+    return Verdict(verdict.trials + learning, judged)
 
 
 @dataclass(frozen=True)
@@ -250,10 +238,11 @@ class _Learnt:
     best: float
     grid: NDArray[np.floating]
 
-    def count(self, scored: Scored) -> list[Sure]:
-        """Return the guesses that count beyond the best threshold, then in each interval of the grid."""
+    def count(self, scored: Scored) -> Confident:
+        """Return the guesses that count beyond the best threshold, and in each interval of the grid."""
         intervals = scored.between(self.grid).T.tolist()
-        return [Sure(*scored.beyond(self.best)), *(Sure(hits, misses) for hits, misses in intervals)]
+        between = [Sure(hits, misses) for hits, misses in intervals]
+        return Confident(Sure(*scored.beyond(self.best)), between, len(scored.right))
 
 
 def _learnt(of: Subject, trials: int) -> list[_Learnt]:
@@ -304,9 +293,10 @@ def _check_attacks(accepted: Mapping[str, Estimate], attacks: Mapping[str, Any])
         raise UserError(f"the baseline has other attacks ({said}); name the same ones, or accept what is measured now")
 
 
-def _limit(name: str, rules: Rules, accepted: Mapping[str, Estimate] | None) -> LossLimit | None:
+def _limit(name: str, candidates: int, rules: Rules, accepted: Mapping[str, Estimate] | None) -> Limit | None:
     """The lowest limit of an attack; None where its baseline has no upper end and nothing else limits it."""
-    limits = [] if rules.max_loss is None else [LossLimit(rules.max_loss, "the largest loss allowed")]
+    scale = Scale.loss(candidates)
+    limits = [] if rules.max_loss is None else [Limit(rules.max_loss, scale, "the largest loss allowed")]
     if accepted is not None and np.isfinite(accepted[name].upper):
-        limits.append(limit_of_increase(accepted[name], rules.max_increase))
-    return min(limits, key=lambda limit: limit.loss, default=None)
+        limits.append(limit_of_increase(accepted[name], rules.max_increase, candidates))
+    return min(limits, key=lambda limit: limit.allowed, default=None)

@@ -1,4 +1,4 @@
-"""Whether a mechanism leaks more than it may: decided on fresh trials, as few as it takes.
+"""The statistics of a gate: whether limits are kept, decided on fresh trials, as few as it takes.
 
 Each attack has a limit on its loss, which is a limit p* on its success probability (TeDA eq. 10). After every batch of
 trials, s successes in n so far, two bettors are looked at (Ville 1939; Robbins 1970):
@@ -6,14 +6,15 @@ trials, s successes in n so far, two bettors are looked at (Ville 1939; Robbins 
     above: the mean over q in (p*, 1) of (q / p*)^s ((1 - q) / (1 - p*))^(n - s)    bets that the limit is exceeded,
     below: the same over q in (0, p*)                                               bets that it is kept.
 
-Each is a non-negative supermartingale that begins at 1 where its bet is wrong. So one may look after every batch:
+Each is a non-negative supermartingale that begins at 1 where its bet is wrong. So one may look after every batch. The
+status of a limit (`evidence.status`) is
 
-- **leaks more** as soon as one of a attacks has `above` at a / alpha: a mechanism that keeps all limits is ever accused
-  with probability at most alpha (union bound over the attacks);
-- **passed** as soon as all attacks have `below` at 1 / beta: one that exceeds some limit ever passes with probability
-  at most beta, for that attack's bettor alone would have to be that wrong;
-- **undecided** when the trials run out first, as they must where a loss is at its limit, and where an attack has no
-  limit, since its baseline was right in every trial: nothing that it could do would count against the mechanism.
+- **beyond** as soon as one of a attacks has `above` at a / alpha. A mechanism that keeps all limits is ever called
+  beyond with probability at most alpha (union bound over the attacks).
+- **not exceeded by these attacks** as soon as all attacks have `below` at 1 / beta. A mechanism that exceeds some limit
+  ever passes with probability at most beta, for that attack's bettor alone would have to be that wrong.
+- **open** when the trials run out first, as they must where a loss is at its limit. An attack without a limit is open
+  too: it was right in every trial of its baseline, so nothing that it could do would count against the mechanism.
 
 A limit on **delta at 4 nats** is judged the same way, by thresholds of an attack's score that were learnt on other
 trials (`estimation/tail.py`). A trial counts 1 where a guess beyond the threshold names the source, -e^4 / (k - 1)
@@ -26,10 +27,10 @@ the bettor in that threshold's interval alone would have to be that wrong. Stake
 
 A limit on the **identifiers that survive** is judged once, of a number of texts that is fixed beforehand: each has one
 identifier of a kind, and of planted ones of a shape (`identifiers/surviving.py`), so that the survivors of each are
-binomial. A kind or shape passes where the upper end of Clopper and Pearson's interval at 1 - beta is within the limit,
-leaks more where the lower end at 1 - alpha / a exceeds it, a counting shapes as attacks, and is undecided else; all
-must pass. So a mechanism of which one shape exceeds the limit passes with probability at most beta however many shapes
-there are, and one that keeps all is accused with at most alpha, together with whatever else is limited.
+binomial. A kind or shape is *within* where the upper end of Clopper and Pearson's interval at 1 - beta is at most the
+limit, *beyond* where the lower end at 1 - alpha / a is above it, a counting shapes as attacks, and open else; all must
+pass. So a mechanism of which one shape exceeds the limit passes with probability at most beta however many shapes there
+are, and one that keeps all is called beyond with at most alpha, together with whatever else is limited.
 
 A limit on what attackers infer of an **attribute** is judged the same way: of test texts in equal number from each of k
 classes, one an author, each rewritten afresh once, the right inferences of an attacker who learned from other rewrites
@@ -37,12 +38,11 @@ are no more spread than a binomial of their mean rate (Hoeffding 1956), which a 
 10). A limit on **linking** is judged of independent sets of rewrites: the share of a set that is linked rightly is a
 number in [0, 1], whose mean has an interval by betting (`estimation/betting.py`).
 
-A pass is a statement about the attacks that were run. One that is right significantly
-less often than blind guessing (`below_chance`, at 1e-6 a look) tells candidates apart and yet keeps every limit: it is
-undecided. A baseline's loss is known up to its interval: an increase is judged against the middle between the baseline
-and what is not to be missed, or against the baseline's upper end where that is higher (`limit_of_increase`). So nobody
-is accused wrongly while the baseline's interval contains its loss; where it does not, every run inherits the error.
-`least_found` says which loss is then found with the stated power.
+An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 a look) tells candidates
+apart and yet keeps every limit: it is open. A baseline's loss is known up to its interval: an increase is judged
+against the middle between the baseline and what is not to be missed, or against the baseline's upper end where that is
+higher (`limit_of_increase`). So nobody is called beyond wrongly while the baseline's interval contains its loss; where
+it does not, every run inherits the error. `least_found` says which loss is then found with the stated power.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,15 +58,17 @@ from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, betaincinv, betaln, logsumexp, xlogy
 from scipy.stats import binom
 
-from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.estimation.successes import Estimate, below_chance, clopper_pearson, loss_at, success_bound
 from epsilometer.auditing.estimation.tail import WEIGHT, difference
+from epsilometer.auditing.evidence.bounds import status
+from epsilometer.auditing.evidence.evidence import By, Computed, Confident, Covers, Evidence, Hits, Sure
+from epsilometer.auditing.evidence.limit import TAIL, Limit, Measure, Scale
+from epsilometer.auditing.evidence.status import Status, heaviest
 from epsilometer.auditing.results.scope import Scope
 from epsilometer.auditing.trials.answers import NONE, Answers
 from epsilometer.core.errors import UserError
 
 MANY = 10_000_000_000  # rewrites, more than anybody makes
-PASSED, LEAKS_MORE, UNDECIDED = "passed", "leaks more", "undecided"
 BY_LAW = ": by its stated law"  # after an attribute, whose limit that law shows kept
 _FIRST = 200  # trials before one looks
 _STAKES = np.geomspace(0.001, 0.95, 14)  # of what a bettor owns, as in `estimation/betting.py`
@@ -94,101 +96,22 @@ STANDARD = Errors()
 
 
 @dataclass(frozen=True)
-class LossLimit:
-    """The largest loss that an attack may show, in nats, and in words where it comes from.
-
-    of_baseline: whether that is what was accepted earlier.
-    """
-
-    loss: float
-    source: str
-    of_baseline: bool = False
-
-
-@dataclass(frozen=True)
-class TailLimit:
-    """The largest delta at 4 nats that an attack's sure guesses may show, and in words where it comes from."""
-
-    delta: float
-    source: str
-
-
-@dataclass(frozen=True)
-class RateLimit:
-    """The largest share of identifiers of a kind that may survive, and in words where it comes from.
-
-    partly: whether those that survive in part count.
-    """
-
-    rate: float
-    source: str
-    partly: bool = False
-
-
-@dataclass(frozen=True)
-class InferenceLimit:
-    """The largest loss that an attacker of one of so many equally likely classes may show, and where it comes from.
-
-    joined: how many attributes the classes are of.
-    """
-
-    loss: float
-    classes: int
-    source: str
-    joined: int = 1
-
-    @property
-    def rate(self) -> float:
-        """The success rate at that loss."""
-        return success_bound(self.loss, self.classes)
-
-
-@dataclass(frozen=True)
-class LinkingLimit:
-    """The largest loss that who links people to one of so many rewrites may show, and where it comes from."""
-
-    loss: float
-    rewrites: int
-    source: str
-
-    @property
-    def rate(self) -> float:
-        """The success rate at that loss."""
-        return success_bound(self.loss, self.rewrites)
-
-
-AnyLimit = LossLimit | TailLimit | RateLimit | InferenceLimit | LinkingLimit
-
-
-class Sure(NamedTuple):
-    """How often guesses beyond a threshold of their score name the source, and how often another candidate."""
-
-    hits: int
-    misses: int
-
-
-@dataclass(frozen=True)
 class Judged:
-    """One attack against its limit, None where it has none; against a RateLimit one kind of identifier.
+    """Evidence against its limit, None where it has none.
 
-    successes: right guesses; against a TailLimit the sure ones among them, beside `misses`, the sure wrong ones; of a
-    kind the survivors, among `trials` texts. point: its loss at the success rate seen; against a TailLimit the delta at
-    the rates seen, of a kind the share that survived. shape: of planted identifiers. partly: of a kind, how many
-    identifiers survived in part alone. precision: of a kind, the number of masked runs of words, the share of them that
-    touch an identifier, None where there are none, and its interval; None of what is no kind.
-    unrefuted: of what a stated law shows, how many rewrites did not refute it; 0 of what was counted. turned: whether
-    it was right less often than by chance (`below_chance`), so that it cannot pass. unanswered: whether it kept its
-    limit while answers of a service were missing, so that it is undecided. of_texts: of each trial the text
-    and whether it was named, inferred or linked rightly, or its identifier survived.
+    point: the figure at the rate seen, no bound. shape: of planted identifiers. partly: of a kind, how many identifiers
+    survived in part alone. precision: of a kind, the number of masked runs of words, the share of them that touch an
+    identifier, None where there are none, and its interval; None of what is no kind. unrefuted: of what a stated law
+    shows, how many rewrites did not refute it; 0 of what was counted. turned: whether it was right less often than by
+    chance (`below_chance`), so that it cannot pass. unanswered: whether it kept its limit while answers of a service
+    were missing, so that it is open. of_texts: of each trial the text and whether it was named, inferred or linked
+    rightly, or its identifier survived.
     """
 
-    attack: str
-    successes: int
-    trials: int
+    evidence: Evidence
     point: float
-    limit: AnyLimit | None
-    status: str
-    misses: int = 0
+    limit: Limit | None
+    status: Status
     shape: str | None = None
     partly: int | None = None
     precision: tuple[int | None, float | None, float | None, float | None] | None = None
@@ -197,32 +120,66 @@ class Judged:
     unanswered: bool = False
     of_texts: Sequence[tuple[str, bool]] = field(default=(), repr=False)
 
+    @property
+    def attack(self) -> str:
+        """The attack, kind of identifier or attacker."""
+        return self.evidence.of
+
+    @property
+    def measure(self) -> Measure:
+        """What point and limit are of."""
+        return self.evidence.scale.measure
+
+    @property
+    def successes(self) -> int:
+        """The trials that are right; of identifiers, those that survived."""
+        data = self.evidence.data
+        return 0 if isinstance(data, Computed) else data.right
+
+    @property
+    def misses(self) -> int:
+        """The confident guesses that are wrong."""
+        data = self.evidence.data
+        return data.beyond.misses if isinstance(data, Confident) else 0
+
+    @property
+    def trials(self) -> int:
+        """The number of trials; by a law, of pairs of texts."""
+        return self.evidence.data.n
+
 
 @dataclass(frozen=True)
 class Verdict:
-    """status: PASSED, LEAKS_MORE or UNDECIDED; trials: at the end; attacks: one by one, the one that decided first.
-
-    answers: counts of the rewrites that were judged. scope: what the verdict covers.
+    """attacks: what was judged, what decided first. answers: counts of the rewrites that were judged. scope: what the
+    verdict covers.
     """
 
-    status: str
     trials: int
     attacks: Sequence[Judged]
     answers: Answers = NONE
     scope: Scope = field(default_factory=Scope)
 
+    @property
+    def status(self) -> Status:
+        """The heaviest of what was judged."""
+        return heaviest(judged.status for judged in self.attacks)
 
-Measure = Callable[[int, int], Sequence[int | Sequence[Sure]]]
-"""(first, count) -> of each attack, how many of the fresh trials first, ..., first + count - 1 were successes.
+    @classmethod
+    def of(cls, judged: Sequence[Judged], trials: int) -> Verdict:
+        """The verdict on everything that was judged."""
+        return cls(trials, sorted(judged, key=_decisive))
 
-Of one with a TailLimit its guesses beyond the threshold that proves most, then those that count in each interval
-between thresholds (`Scored.between`); the thresholds depend on none of these trials.
+
+Measured = Callable[[int, int], Sequence[Hits | Confident]]
+"""(first, count) -> what each attack did in the fresh trials first, ..., first + count - 1.
+
+`Confident` of one with a limit on its tail; the thresholds depend on none of these trials.
 """
 
 
 def decide(
-    measure: Measure,
-    limits: Mapping[str, LossLimit | TailLimit | None],
+    measure: Measured,
+    limits: Mapping[str, Limit | None],
     budget: int,
     candidates: int,
     *,
@@ -231,7 +188,7 @@ def decide(
 ) -> Verdict:
     """Draw trials until every limit is known to be kept, or one to be exceeded, or the budget is spent.
 
-    limits: of each attack by name, in the order in which `measure` counts; an attack with None is undecided whatever it
+    limits: of each attack by name, in the order in which `measure` counts; an attack with None is open whatever it
     does. beside: how many limits are judged elsewhere and share alpha. Raises UserError for a limit that no success
     rate exceeds, and for a budget without a trial.
     """
@@ -239,77 +196,48 @@ def decide(
         raise UserError(f"the budget must be at least one rewrite, got {budget}")
     limited = {name: limit for name, limit in limits.items() if limit is not None}
     for name, limit in limited.items():
-        if isinstance(limit, LossLimit) and not 0 < success_bound(limit.loss, candidates) < 1:
-            raise UserError(f"no success rate exceeds a loss of {limit.loss:g} nats ({name}); give a lower limit")
-    counts: dict[str, list[Sure]] = {name: [] for name in limits}
-    trials, each = 0, dict.fromkeys(limits, UNDECIDED)
+        if limit.scale.options is not None and not 0 < limit.rate < 1:
+            raise UserError(f"no success rate exceeds a loss of {limit.allowed:g} nats ({name}); give a lower limit")
+    seen: dict[str, Hits | Confident] = {}
+    trials, each = 0, dict.fromkeys(limits, Status.OPEN)
     settled, turned = False, dict.fromkeys(limits, False)
     while trials < budget and not settled:
         count = min(max(_FIRST, trials // _GROWTH), budget - trials)
         for name, more in zip(limits, measure(trials, count), strict=True):
-            batch = [Sure(more, 0)] if isinstance(more, int) else more
-            before = counts[name] or [Sure(0, 0)] * len(batch)
-            counts[name] = [Sure(a + c, b + d) for (a, b), (c, d) in zip(before, batch, strict=True)]
+            seen[name] = _sum(seen[name], more) if name in seen else more
         trials += count
         for name, limit in limited.items():
-            above, below = (_wealth(limit, counts[name], trials, candidates, above=way) for way in (True, False))
-            each[name] = _status(above, below, len(limited) + beside, errors)
-            turned[name] = isinstance(limit, LossLimit) and below_chance(counts[name][0].hits, trials, candidates)
-            if each[name] == PASSED and turned[name]:
-                each[name] = UNDECIDED
-        settled = _whole([each[name] for name in limited]) != UNDECIDED
-    attacks = [
-        Judged(
-            name,
-            seen.hits,
-            trials,
-            point=_point(limits[name], seen, trials, candidates),
-            limit=limits[name],
-            status=each[name],
-            misses=seen.misses,
-            turned=turned[name],
-        )
-        for name, (seen, *_) in counts.items()
-    ]
-    return verdict_of(attacks, trials)
+            data = seen[name]
+            each[name] = _status(*wealth(data, limit, candidates), len(limited) + beside, errors)
+            turned[name] = isinstance(data, Hits) and below_chance(data.right, trials, candidates)
+            if each[name].passes and turned[name]:
+                each[name] = Status.OPEN
+        settled = heaviest(each[name] for name in limited) is not Status.OPEN
+    judged = []
+    for name, data in seen.items():
+        scale = Scale.loss(candidates) if isinstance(data, Hits) else TAIL
+        evidence = Evidence(name, By.ATTACK, scale, data, Covers.THESE)
+        judged.append(Judged(evidence, _point(data, candidates), limits[name], status=each[name], turned=turned[name]))
+    return Verdict.of(judged, trials)
 
 
-def verdict_of(attacks: Sequence[Judged], trials: int) -> Verdict:
-    """The verdict on everything that was judged."""
-    return Verdict(_whole([judged.status for judged in attacks]), trials, sorted(attacks, key=_decisive))
+def _sum(seen: Hits | Confident, more: Hits | Confident) -> Hits | Confident:
+    if isinstance(seen, Hits) and isinstance(more, Hits):
+        return seen + more
+    if isinstance(seen, Confident) and isinstance(more, Confident):
+        return seen + more
+    raise TypeError("an attack counts the same in every batch")
 
 
-def judge_rate(
-    name: str, successes: int, trials: int, limit: RateLimit | InferenceLimit, *, tests: int, errors: Errors
-) -> Judged:
-    """Identifiers of a kind that survived, one in each of so many texts, or right inferences of a class, against the
-    largest share that there may be.
+def judge(evidence: Evidence, limit: Limit, *, tests: int, errors: Errors) -> Judged:
+    """Judge evidence of a number of trials, or of sets of them, that was fixed beforehand.
 
     tests: how many limits share alpha.
     """
-    low, high = (
-        clopper_pearson(successes, trials, 2 * errors.alpha / tests)[0],
-        clopper_pearson(successes, trials, 2 * errors.beta)[1],
-    )
-    share = successes / trials
-    point = loss_at(share, limit.classes) if isinstance(limit, InferenceLimit) else share
-    return Judged(name, successes, trials, point, limit=limit, status=_by_ends(low, high, limit.rate))
-
-
-def judge_links(name: str, shares: Sequence[float], limit: LinkingLimit, *, tests: int, errors: Errors) -> Judged:
-    """The share of each set of rewrites that was linked rightly, against the largest mean that there may be.
-
-    shares: of independent sets, whose number was fixed beforehand. tests: how many limits share alpha.
-    """
-    low = interval(shares, 2 * errors.alpha / tests, fixed=True)[0]
-    high = interval(shares, 2 * errors.beta, fixed=True)[1]
-    linked, links = round(sum(shares) * limit.rewrites), len(shares) * limit.rewrites
-    point = loss_at(linked / links, limit.rewrites)
-    return Judged(name, linked, links, point, limit=limit, status=_by_ends(low, high, limit.rate))
-
-
-def _by_ends(low: float, high: float, rate: float) -> str:
-    return LEAKS_MORE if low > rate else PASSED if high <= rate else UNDECIDED
+    data = evidence.data
+    assert not isinstance(data, Confident | Computed), "these trials are counted"
+    point = evidence.scale.figure(data.right / data.n)
+    return Judged(evidence, point, limit, status=status(evidence, limit, errors.alpha / tests, errors.beta))
 
 
 def fewest_texts(rate: float, tests: int, *, errors: Errors) -> int:
@@ -342,12 +270,14 @@ def _most_survivors(texts: int, rate: float, errors: Errors) -> int:
     return survivors if binom.cdf(survivors, texts, rate) <= errors.beta else survivors - 1
 
 
-def limit_of_increase(baseline: Estimate, increase: float) -> LossLimit:
+def limit_of_increase(baseline: Estimate, increase: float, candidates: int) -> Limit:
     """The limit that tells a baseline's loss from one that is larger by `increase` nats."""
     middle = baseline.point + increase / 2
     if baseline.upper > middle:
-        return LossLimit(baseline.upper, f"the baseline's upper end, at {baseline.trials:,} trials", of_baseline=True)
-    return LossLimit(middle, f"the baseline's {baseline.point:.2f} and half of {increase:g}", of_baseline=True)
+        source = f"the baseline's upper end, at {baseline.trials:,} trials"
+        return Limit(baseline.upper, Scale.loss(candidates), source, of_baseline=True)
+    source = f"the baseline's {baseline.point:.2f} and half of {increase:g}"
+    return Limit(middle, Scale.loss(candidates), source, of_baseline=True)
 
 
 def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
@@ -429,43 +359,28 @@ def fewest_rewrites(limit: float, candidates: int, errors: Errors) -> int | None
     return trials
 
 
-def _wealth(
-    limit: LossLimit | TailLimit, counts: Sequence[Sure], trials: int, candidates: int, *, above: bool
-) -> float:
-    seen, *intervals = counts
-    if isinstance(limit, LossLimit):
-        return log_wealth(seen.hits, trials, success_bound(limit.loss, candidates), above)
-    judged = [seen] if above else intervals
-    return float(_log_wealths_of_tail(judged, trials, limit.delta, candidates, above=above).min())
+def wealth(data: Hits | Confident, limit: Limit, candidates: int) -> tuple[float, float]:
+    """Return ln of what the bettors own who bet that the limit is exceeded, and that it is kept."""
+    if isinstance(data, Hits):
+        above, below = (log_wealth(data.right, data.n, limit.rate, way) for way in (True, False))
+        return above, below
+    of = partial(_log_wealths_of_tail, trials=data.n, delta=limit.allowed, candidates=candidates)
+    return float(of([data.beyond], above=True).min()), float(of(data.between, above=False).min())
 
 
-def _point(limit: LossLimit | TailLimit | None, seen: Sure, trials: int, candidates: int) -> float:
-    if isinstance(limit, TailLimit):
-        return difference(seen.hits, seen.misses, trials, candidates)
-    return loss_at(seen.hits / trials, candidates)
+def _point(data: Hits | Confident, candidates: int) -> float:
+    if isinstance(data, Confident):
+        return difference(*data.beyond, data.n, candidates)
+    return loss_at(data.right / data.n, candidates)
 
 
-def _status(above: float, below: float, attacks: int, errors: Errors) -> str:
-    if above >= math.log(attacks / errors.alpha):
-        return LEAKS_MORE
-    return PASSED if below >= math.log(1 / errors.beta) else UNDECIDED
+def _status(above: float, below: float, tests: int, errors: Errors) -> Status:
+    if above >= math.log(tests / errors.alpha):
+        return Status.BEYOND
+    return Status.NOT_EXCEEDED if below >= math.log(1 / errors.beta) else Status.OPEN
 
 
 def _decisive(judged: Judged) -> tuple[int, float]:
-    """Sorts what decided a verdict first: the worst status, then the loss that is nearest to its limit or beyond it."""
-    limit = judged.limit
-    room = -math.inf if limit is None else amount(limit) - judged.point
-    return (LEAKS_MORE, UNDECIDED, PASSED).index(judged.status), room
-
-
-def amount(limit: AnyLimit) -> float:
-    """The number that a limit allows: nats, a delta or a share."""
-    if isinstance(limit, TailLimit):
-        return limit.delta
-    return limit.rate if isinstance(limit, RateLimit) else limit.loss
-
-
-def _whole(each: Sequence[str]) -> str:
-    if LEAKS_MORE in each:
-        return LEAKS_MORE
-    return PASSED if all(verdict == PASSED for verdict in each) else UNDECIDED
+    """Sorts what decided a verdict first: the heaviest status, then the figure nearest to its limit or beyond it."""
+    room = -math.inf if judged.limit is None else judged.limit.allowed - judged.point
+    return list(Status).index(judged.status), room

@@ -15,21 +15,13 @@ from xml.etree import ElementTree
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from epsilometer.auditing.estimation.successes import loss_at
+from epsilometer.auditing.evidence.limit import Measure
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.gate_statistics import (
-    LEAKS_MORE,
     MANY,
-    PASSED,
-    UNDECIDED,
     Errors,
-    InferenceLimit,
     Judged,
-    LinkingLimit,
-    LossLimit,
-    RateLimit,
-    TailLimit,
     Verdict,
-    amount,
     fewest_rewrites,
     least_found,
     least_rate_found,
@@ -44,22 +36,10 @@ from epsilometer.core.json_text import for_json
 from epsilometer.core.rounding import NOT_TESTABLE
 from epsilometer.report import sheet
 
-EXIT = {PASSED: 0, LEAKS_MORE: 1}
-UNDECIDED_EXIT = 3
-BEYOND = "beyond the limit"  # the status where the limit is not that of a baseline, which alone shows an increase
+_ONCE = ("identifiers", "attribute", "linking")  # judged of a number of trials that is fixed beforehand
 _UNLIMITED = "nothing limits it, since it was right in every trial of the baseline; give a largest loss (--max-loss)"
 _PRECISION = ("masked", "precision", "precision_low", "precision_high")
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
-
-
-Measure = Literal["loss", "delta_at_4", "identifiers", "attribute", "linking"]
-_MEASURES: dict[type, Measure] = {
-    LossLimit: "loss",
-    TailLimit: "delta_at_4",
-    RateLimit: "identifiers",
-    InferenceLimit: "attribute",
-    LinkingLimit: "linking",
-}
 
 
 class Row(BaseModel):
@@ -69,9 +49,7 @@ class Row(BaseModel):
 
     attack: str
     measure: Measure = Field(description="what point, limit and least_found are of")
-    status: Literal["passed", "leaks more", "beyond the limit", "undecided"] = Field(
-        description="leaks more than a baseline, or beyond another limit"
-    )
+    status: Status
     trials: int = Field(
         description="of identifiers the texts, with one of the kind each; of an attribute the texts tested on, by law "
         "the pairs of texts; of linking the people of all sets"
@@ -86,8 +64,9 @@ class Row(BaseModel):
     point: float | Literal["Infinity"] = Field(
         description="the loss, delta or share at the rates seen; no lower bound; Infinity of a loss without a bound"
     )
-    limit: float | None = Field(description="null where nothing limits the attack, which is then undecided")
+    limit: float | None = Field(description="null where nothing limits the attack, which is then open")
     source: str = Field(description="where the limit comes from")
+    of_baseline: bool = Field(description="whether the limit is that of a baseline")
     least_found: float | None = Field(
         description="the least loss, delta or share that so many trials tell from the limit; null for none, by law, "
         "and of linking, where it depends on how links of a set hang together; of delta_at_4 if guesses beyond the "
@@ -126,7 +105,8 @@ class Result(BaseModel):
         description="its name or path; of a program the file name, without arguments; of a service the host"
     )
     epsilon: float | None
-    status: Literal["passed", "leaks more", "beyond the limit", "undecided", "error"]
+    passed: bool
+    status: Status | None = Field(description="the heaviest of the rows; null where nothing was decided")
     rewrites: int
     attacks: list[Row]
     answers: Counts | None = Field(default=None, description="null where nothing was decided")
@@ -153,16 +133,10 @@ class Decision:
         return cls(subject.name, stored(subject.epsilon), subject.design.k, errors=errors, verdict=verdict)
 
     @property
-    def status(self) -> str:
-        """PASSED, UNDECIDED, LEAKS_MORE where a baseline is exceeded, or BEYOND where other limits alone are."""
-        if self.verdict.status != LEAKS_MORE:
-            return self.verdict.status
-        return LEAKS_MORE if LEAKS_MORE in map(status_of, self.verdict.attacks) else BEYOND
-
-    @property
     def exit_code(self) -> int:
-        """0: passed; 1: a limit is exceeded; 3: undecided."""
-        return EXIT.get(self.verdict.status, UNDECIDED_EXIT)
+        """0: passed; 1: a limit is exceeded; 3: open."""
+        status = self.verdict.status
+        return 0 if status.passes else 1 if status is Status.BEYOND else 3
 
     @property
     def name(self) -> str:
@@ -175,20 +149,17 @@ class Decision:
 
     def least_loss(self, judged: Judged) -> float:
         """The least loss that these trials would have told from the attack's limit; infinite if none."""
-        if judged.limit is None:
+        limit = judged.limit
+        if limit is None or judged.measure == "linking" or by_law(judged):
             return math.inf
         limited = sum(each.limit is not None for each in self.verdict.attacks)
-        if isinstance(judged.limit, TailLimit):
-            missed, delta = self.missed(judged), judged.limit.delta
+        if judged.measure == "delta_at_4":
+            missed, delta = self.missed(judged), limit.allowed
             return least_tail_found(judged.trials, delta, self.candidates, limited, missed=missed, errors=self.errors)
-        if isinstance(judged.limit, RateLimit):
-            return least_rate_found(judged.trials, judged.limit.rate, limited, errors=self.errors)
-        if isinstance(judged.limit, LinkingLimit) or by_law(judged):
-            return math.inf
-        if isinstance(judged.limit, InferenceLimit):
-            rate = least_rate_found(judged.trials, judged.limit.rate, limited, errors=self.errors)
-            return loss_at(min(rate, 1.0), judged.limit.classes)
-        return least_found(judged.trials, judged.limit.loss, self.candidates, limited, errors=self.errors)
+        if judged.measure == "loss":
+            return least_found(judged.trials, limit.allowed, self.candidates, limited, errors=self.errors)
+        rate = least_rate_found(judged.trials, limit.rate, limited, errors=self.errors)
+        return rate if limit.scale.options is None else limit.scale.figure(min(rate, 1.0))
 
 
 @dataclass(frozen=True)
@@ -240,28 +211,28 @@ class Files:
             raise
 
 
-def status_of(judged: Judged) -> str:
-    """PASSED, UNDECIDED, LEAKS_MORE than its baseline, or BEYOND another limit."""
-    of_baseline = isinstance(judged.limit, LossLimit) and judged.limit.of_baseline
-    return BEYOND if judged.status == LEAKS_MORE and not of_baseline else judged.status
-
-
 def lines(decision: Decision) -> list[str]:
     """The verdict; a line a kind of limit, the deciding one first; how often it is wrong; then what it rests on."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
-    alone = f"a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most"
-    if verdict.status == PASSED and any(isinstance(judged.limit, RateLimit) for judged in verdict.attacks):
+    alone = f"a mechanism within its limits is called beyond with probability {decision.errors.alpha:g} at most"
+    passes = verdict.status.passes
+    if passes and any(judged.measure == "identifiers" for judged in verdict.attacks):
         alone += "; spellings of identifiers that a reader recognises may go uncounted"
-    joined = [judged.limit.joined for judged in verdict.attacks if isinstance(judged.limit, InferenceLimit)]
-    if verdict.status == PASSED and joined:
+    joined = [judged.evidence.scale.joined for judged in verdict.attacks if judged.measure == "attribute"]
+    if passes and joined:
         alone += f"; {beyond_joined(max(joined))}"
     return [
-        f"{decision.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
+        f"{_headline(verdict.status)}: {decision.name}, {verdict.trials:,} rewrites, {_names(verdict)}",
         *(_kind(kind, verdict.status) for kind in _by_kind(verdict)),
         alone if by_law(first) and not first.unanswered else f"{_detectable(decision, first)}; {alone}",
         *verdict.answers.sentences,
-        *verdict.scope.sentences(verdict.status == PASSED),
+        *verdict.scope.sentences(passes),
     ]
+
+
+def _headline(status: Status) -> str:
+    """PASSED, and on what; else the status."""
+    return f"PASSED, {status}" if status.passes else status.upper()
 
 
 def beyond_joined(attributes: int) -> str:
@@ -271,7 +242,7 @@ def beyond_joined(attributes: int) -> str:
 
 def _detectable(decision: Decision, first: Judged) -> str:
     """Of a pass how often it is wrong; else, and of a tail, what would have been found by what decided."""
-    if first.status == PASSED and not isinstance(first.limit, TailLimit):
+    if first.status.passes and first.measure != "delta_at_4":
         return f"whatever exceeds the limit passes with probability {decision.errors.beta:g} at most"
     if first.unanswered:
         return "nothing passes while answers are missing, since a missing answer looks private"
@@ -279,7 +250,7 @@ def _detectable(decision: Decision, first: Judged) -> str:
         return "inverted, its guesses name the source, so nothing passed; if its score is a distance, change its sign"
     least = decision.least_loss(first)
     power = f"with probability {1 - decision.errors.beta:g}"
-    if isinstance(first.limit, TailLimit):
+    if first.measure == "delta_at_4":
         share = f"{100 * decision.missed(first):.2g} % of trials"
         if not math.isfinite(least):
             return f"no delta at 4 nats would have been found {power} if sure guesses may be wrong in {share}"
@@ -289,13 +260,13 @@ def _detectable(decision: Decision, first: Judged) -> str:
         said = f"{_amount(first, least)} or more would have been found {power}"
     elif first.limit is None:
         said = f"no loss would have been found by {first.attack}"
-    elif isinstance(first.limit, LinkingLimit):
+    elif first.measure == "linking":
         said = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
     else:
         said = f"{NOT_TESTABLE}: too few rewrites"
-    if first.status == UNDECIDED and isinstance(first.limit, LossLimit):
-        needed = fewest_rewrites(first.limit.loss, decision.candidates, decision.errors)
-        limit = allowed_nats(first.limit.loss)
+    if first.status is Status.OPEN and first.measure == "loss" and first.limit is not None:
+        needed = fewest_rewrites(first.limit.allowed, decision.candidates, decision.errors)
+        limit = allowed_nats(first.limit.allowed)
         if needed is not None and needed <= decision.verdict.trials:
             said += f"; the loss is so near {limit} that it takes more rewrites to tell (--budget)"
         else:
@@ -310,7 +281,8 @@ def result(outcome: Decision | Failure) -> Result:
         return Result(
             mechanism=outcome.mechanism,
             epsilon=outcome.epsilon,
-            status="error",
+            passed=False,
+            status=None,
             rewrites=0,
             attacks=[],
             error=outcome.error,
@@ -318,16 +290,17 @@ def result(outcome: Decision | Failure) -> Result:
     rows = [
         Row(
             attack=attack.attack,
-            measure=_measure(attack),
-            misses=attack.misses if isinstance(attack.limit, TailLimit) else None,
-            status=status_of(attack),
+            measure=attack.measure,
+            misses=attack.misses if attack.measure == "delta_at_4" else None,
+            status=attack.status,
             trials=attack.trials,
             successes=attack.successes,
             shape=attack.shape,
             partly=attack.partly,
             point=for_json(attack.point),
-            limit=None if attack.limit is None else amount(attack.limit),
+            limit=None if attack.limit is None else attack.limit.allowed,
             source=_source(attack),
+            of_baseline=attack.limit is not None and attack.limit.of_baseline,
             least_found=least if math.isfinite(least := outcome.least_loss(attack)) else None,
             **dict(zip(_PRECISION, attack.precision or [None] * len(_PRECISION), strict=True)),
         )
@@ -337,7 +310,8 @@ def result(outcome: Decision | Failure) -> Result:
     return Result(
         mechanism=outcome.mechanism,
         epsilon=outcome.epsilon,
-        status=outcome.status,
+        passed=verdict.status.passes,
+        status=verdict.status,
         rewrites=verdict.trials,
         attacks=rows,
         answers=Counts(missing=verdict.answers.missing, rewrites=verdict.answers.rewrites, **verdict.answers.columns),
@@ -367,13 +341,15 @@ def markdown(outcome: Decision | Failure) -> str:
     ]
     table += [
         f"| {attack.attack} | {attack.successes:,} | {attack.trials:,} | {_number(attack.point)} | "
-        f"{_number(math.inf if attack.limit is None else amount(attack.limit))} | {status_of(attack)} |"
+        f"{_number(_allowed(attack))} | {attack.status} |"
         for attack in outcome.verdict.attacks
     ]
     return "\n".join([f"### {head}", "", *table, "", *rest, ""])
 
 
-_COLOURS = {PASSED: "good", LEAKS_MORE: "bad"}  # of a status, on the page
+def _colour(status: Status) -> str:
+    """Of a status, on the page."""
+    return "good" if status.passes else "bad" if status is Status.BEYOND else "open"
 
 
 def html(outcome: Decision | Failure) -> str:
@@ -384,20 +360,20 @@ def html(outcome: Decision | Failure) -> str:
     head, *rest = lines(outcome)
     rows = [
         [
-            status_of(judged),
+            judged.status,
             judged.attack,
             f"{judged.successes:,} of {judged.trials:,}",
             _number(judged.point),
-            _number(math.inf if judged.limit is None else amount(judged.limit)),
-            _measure(judged),
+            _number(_allowed(judged)),
+            judged.measure,
             "" if judged.precision is None or judged.precision[1] is None else f"{judged.precision[1]:.0%}",
         ]
         for judged in outcome.verdict.attacks
     ]
     heads = ["", "judged", "right, or survived", "at that rate", "allowed", "measure", "precision of masking"]
-    statuses = [_COLOURS.get(judged.status, "open") for judged in outcome.verdict.attacks]
+    statuses = [_colour(judged.status) for judged in outcome.verdict.attacks]
     parts: list[sheet.Block] = [
-        sheet.Paragraph(head, _COLOURS.get(outcome.verdict.status, "open")),
+        sheet.Paragraph(head, _colour(outcome.verdict.status)),
         *(sheet.Paragraph(line) for line in rest),
         sheet.Grid(heads, rows, statuses),
         sheet.Paragraph(
@@ -410,23 +386,27 @@ def html(outcome: Decision | Failure) -> str:
 
 
 def junit(outcome: Decision | Failure) -> str:
-    """JUnit XML: a test case an attack; undecided ones are skipped."""
+    """JUnit XML: a test case an attack; open ones are skipped."""
     if isinstance(outcome, Failure):
         suite = ElementTree.Element("testsuite", name="epsilometer gate", tests="1", failures="0", errors="1")
         case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name="gate")
         ElementTree.SubElement(case, "error", message=outcome.error)
     else:
         attacks = outcome.verdict.attacks
-        count = {status: str(sum(attack.status == status for attack in attacks)) for status in (LEAKS_MORE, PASSED)}
-        undecided = str(sum(attack.status not in count for attack in attacks))
+        failures = sum(attack.status is Status.BEYOND for attack in attacks)
+        skipped = sum(not attack.status.passes for attack in attacks) - failures
         suite = ElementTree.Element(
-            "testsuite", name="epsilometer gate", tests=str(len(attacks)), failures=count[LEAKS_MORE], skipped=undecided
+            "testsuite",
+            name="epsilometer gate",
+            tests=str(len(attacks)),
+            failures=str(failures),
+            skipped=str(skipped),
         )
         for attack in attacks:
             case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name=attack.attack)
-            if attack.status == LEAKS_MORE:
-                ElementTree.SubElement(case, "failure", message=f"{status_of(attack)}: {_seen(attack)}")
-            elif attack.status != PASSED:
+            if attack.status is Status.BEYOND:
+                ElementTree.SubElement(case, "failure", message=f"{attack.status}: {_seen(attack)}")
+            elif not attack.status.passes:
                 ElementTree.SubElement(case, "skipped", message=_seen(attack))
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -434,13 +414,12 @@ def junit(outcome: Decision | Failure) -> str:
 def sarif(outcome: Decision | Failure, file: str) -> str:
     """SARIF 2.1.0; file: where a finding is shown, such as the mechanism's file."""
     attacks = [] if isinstance(outcome, Failure) else outcome.verdict.attacks
-    kinds = {LEAKS_MORE: "fail", PASSED: "pass"}
     findings = [
         {
             "ruleId": f"epsilometer/{attack.attack}",
-            "kind": kinds.get(attack.status, "open"),
-            "level": "error" if attack.status == LEAKS_MORE else "none",  # SARIF allows no other beside these kinds
-            "message": {"text": f"{outcome.name}: {status_of(attack)}: {_seen(attack)}"},
+            "kind": "pass" if attack.status.passes else "fail" if attack.status is Status.BEYOND else "open",
+            "level": "error" if attack.status is Status.BEYOND else "none",  # SARIF allows no other beside these kinds
+            "message": {"text": f"{outcome.name}: {attack.status}: {_seen(attack)}"},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": file}}}],
         }
         for attack in attacks
@@ -456,39 +435,39 @@ def sarif(outcome: Decision | Failure, file: str) -> str:
 
 def _seen(judged: Judged) -> str:
     """As `_did`; also why what kept its limit did not pass."""
-    return _did(judged) + ("; undecided, since answers are missing" if judged.unanswered else "")
+    return _did(judged) + ("; open, since answers are missing" if judged.unanswered else "")
 
 
 def _did(judged: Judged) -> str:
     """What an attack did, and what it may do. Its loss at the rate seen is a point, where `loss` is a lower bound."""
-    if isinstance(judged.limit, TailLimit):
+    if judged.limit is not None and judged.measure == "delta_at_4":
         return (
             f"{judged.attack}: beyond a threshold of its score it named the source in {judged.successes:,} of "
             f"{judged.trials:,} trials and another candidate in {judged.misses:,}, "
             f"{_amount(judged, judged.point)} at these rates; "
-            f"at most {judged.limit.delta:g} is allowed ({judged.limit.source})"
+            f"at most {judged.limit.allowed:g} is allowed ({judged.limit.source})"
         )
-    if isinstance(judged.limit, RateLimit):
+    if judged.limit is not None and judged.measure == "identifiers":
         return (
             f"{judged.attack}: {judged.successes:,} of {judged.trials:,} survived{_partly(judged)}; a share of at most "
-            f"{judged.limit.rate:g} is allowed ({judged.limit.source})"
+            f"{judged.limit.allowed:g} is allowed ({judged.limit.source})"
         )
     if judged.limit is not None and by_law(judged):
         return (
             f"{judged.attack}, {_unrefuted(judged)}, whoever infers gains {judged.point:.2f} nats at most (between "
-            f"{judged.trials:,} pairs of texts); at most {allowed_nats(amount(judged.limit))} are allowed "
+            f"{judged.trials:,} pairs of texts); at most {allowed_nats(judged.limit.allowed)} are allowed "
             f"({judged.limit.source})"
         )
     rate = f", {judged.point:.2f} nats at that rate" if math.isfinite(judged.point) else ""
     allowed = (
         _UNLIMITED
         if judged.limit is None
-        else f"at most {allowed_nats(amount(judged.limit))} are allowed ({judged.limit.source})"
+        else f"at most {allowed_nats(judged.limit.allowed)} are allowed ({judged.limit.source})"
     )
-    if isinstance(judged.limit, LinkingLimit):
-        among = f"{judged.trials:,} people among {judged.limit.rewrites} rewrites"
+    if judged.measure == "linking":
+        among = f"{judged.trials:,} people among {judged.evidence.scale.options} rewrites"
         return f"{judged.attack} named the rewrites of {judged.successes:,} of {among}{rate}; {allowed}"
-    trials = "texts" if isinstance(judged.limit, InferenceLimit) else "trials"
+    trials = "texts" if judged.measure == "attribute" else "trials"
     turned = (
         ", less often than by chance: it tells the candidates apart and names the wrong one" if judged.turned else ""
     )
@@ -496,7 +475,7 @@ def _did(judged: Judged) -> str:
 
 
 def _partly(judged: Judged) -> str:
-    counted = isinstance(judged.limit, RateLimit) and judged.limit.partly
+    counted = judged.evidence.scale.partly
     return f" ({judged.partly:,} {'of them' if counted else 'more'} in part)" if judged.partly else ""
 
 
@@ -517,14 +496,14 @@ def _source(judged: Judged) -> str:
     return judged.limit.source + shown
 
 
-def _measure(judged: Judged) -> Measure:
-    return "loss" if judged.limit is None else _MEASURES[type(judged.limit)]
+def _allowed(judged: Judged) -> float:
+    return math.inf if judged.limit is None else judged.limit.allowed
 
 
 def _amount(judged: Judged, value: float) -> str:
-    if isinstance(judged.limit, RateLimit):
+    if judged.measure == "identifiers":
         return f"a share of {value:.3g}"
-    return f"a delta at 4 nats of {value:.3g}" if isinstance(judged.limit, TailLimit) else f"a loss of {value:.2f} nats"
+    return f"a delta at 4 nats of {value:.3g}" if judged.measure == "delta_at_4" else f"a loss of {value:.2f} nats"
 
 
 def allowed_nats(loss: float) -> str:
@@ -542,10 +521,9 @@ def _number(value: float) -> str:
 
 
 def _names(verdict: Verdict) -> str:
-    once = (RateLimit, InferenceLimit, LinkingLimit)
-    attacks = [judged.attack for judged in verdict.attacks if not isinstance(judged.limit, once)]
+    attacks = [judged.attack for judged in verdict.attacks if judged.measure not in _ONCE]
     shapes = Counter(
-        judged.attack.removesuffix(f", {judged.shape}") for judged in verdict.attacks if isinstance(judged.limit, once)
+        judged.attack.removesuffix(f", {judged.shape}") for judged in verdict.attacks if judged.measure in _ONCE
     )
     kinds = [f"{name} in {count} shapes" if count > 1 else name for name, count in shapes.items()]
     return "; ".join([*(["attacks " + ", ".join(attacks)] if attacks else []), *kinds])
@@ -555,19 +533,21 @@ def _by_kind(verdict: Verdict) -> list[list[Judged]]:
     """The judged limits by kind: one group a measure, and one a kind of identifier."""
     kinds: dict[tuple[str, str], list[Judged]] = {}
     for judged in verdict.attacks:
-        name = judged.attack.removesuffix(f", {judged.shape}") if isinstance(judged.limit, RateLimit) else ""
-        kinds.setdefault((_measure(judged), name), []).append(judged)
+        name = judged.attack.removesuffix(f", {judged.shape}") if judged.measure == "identifiers" else ""
+        kinds.setdefault((judged.measure, name), []).append(judged)
     return list(kinds.values())
 
 
-def _kind(kind: Sequence[Judged], status: str) -> str:
+def _kind(kind: Sequence[Judged], status: Status) -> str:
     """One line of a kind: what decided, and what else came out so. status: of the verdict."""
     first, *others = kind
-    alike = [judged.shape or judged.attack for judged in others if judged.status == first.status != PASSED]
+    alike = [
+        judged.shape or judged.attack for judged in others if judged.status is first.status and not first.status.passes
+    ]
     return "; ".join(
         [
             _seen(first),
-            *([status_of(first)] if first.status != status else []),
-            *([f"{status_of(first)}, too: {', '.join(alike)}"] if alike else []),
+            *([first.status] if first.status is not status else []),
+            *([f"{first.status}, too: {', '.join(other.shape or other.attack for other in alike)}"] if alike else []),
         ]
     )

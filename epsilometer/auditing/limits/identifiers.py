@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from epsilometer.auditing.gate_statistics import Errors, Judged, RateLimit, enough_texts, fewest_texts, judge_rate
+from epsilometer.auditing.evidence.evidence import By, Covers, Evidence, Hits
+from epsilometer.auditing.evidence.limit import Limit, Scale
+from epsilometer.auditing.gate_statistics import Errors, Judged, enough_texts, fewest_texts, judge
 from epsilometer.auditing.identifiers.surviving import Group, Identified, by_group, outcomes, precision, rewritten
 from epsilometer.auditing.limits.subject import Subject
 from epsilometer.core.errors import UserError
@@ -45,12 +47,14 @@ class Kinds:
         trials = [trial for group in self.groups for trial in self._identified.trials(group, count, of.design.seed)]
         (rewrites,) = rewritten(of.mechanism, trials, [of.epsilon], of.design.seed, tally=of.tally)
         source = "the largest share allowed to survive" + (", as a whole or in part" if self.partly else "")
-        limit, judged = RateLimit(self.rate, source, self.partly), []
+        limit, judged = Limit(self.rate, Scale("identifiers", partly=self.partly), source), []
         for (kind, shape), some in by_group(trials, rewrites).items():
             outcome = outcomes(some)
             counted = [whole or (self.partly and part) for whole, part in zip(*outcome, strict=True)]
             name = f"{_IDENTIFIERS}{kind}" + ("" if shape is None else f", {shape}")
-            of_group = judge_rate(name, sum(counted), len(some), limit, tests=tests, errors=errors)
+            survived = Hits(sum(counted), len(some))
+            evidence = Evidence(name, By.COUNT, limit.scale, survived, Covers.EVERYONE)
+            of_group = judge(evidence, limit, tests=tests, errors=errors)
             of_texts = [(trial.original, stood) for (trial, _), stood in zip(some, counted, strict=True)]
             judged.append(
                 replace(

@@ -19,17 +19,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.auditing.evidence.bounds import passed
+from epsilometer.auditing.evidence.evidence import By, Computed, Covers, Evidence, Hits
+from epsilometer.auditing.evidence.limit import Limit, Scale
 from epsilometer.auditing.exact_loss.attributes import attribute_losses, drawn_pairs
 from epsilometer.auditing.exact_loss.measuring import applies
-from epsilometer.auditing.gate_statistics import (
-    BY_LAW,
-    PASSED,
-    Errors,
-    InferenceLimit,
-    Judged,
-    enough_texts,
-    judge_rate,
-)
+from epsilometer.auditing.exact_loss.rows import ALPHA
+from epsilometer.auditing.gate_statistics import BY_LAW, Errors, Judged, enough_texts, judge
 from epsilometer.auditing.limits.stated_law import law_p_value
 from epsilometer.auditing.limits.subject import Subject
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
@@ -98,7 +94,7 @@ class AttributeLimit:
     def judge(self, of: Subject, budget: int, *, tests: int, errors: Errors) -> tuple[list[Judged], int]:
         """By all texts that have the attribute, or so many drawn of them."""
         source, joined = "the largest loss of the attribute allowed", len(parts(self.attribute))
-        limit = InferenceLimit(self.max_loss, len(self.classes), source, joined)
+        limit = Limit(self.max_loss, Scale("attribute", len(self.classes), joined=joined), source)
         by_law, limit, compared = self._by_law(of, limit, min(_MOST, budget // 2), errors)
         if by_law is not None:
             return [by_law], compared
@@ -110,33 +106,33 @@ class AttributeLimit:
         note(f"attackers of {self.attribute} learn from {len(learned_from)} rewrites and are tested on {len(test)}")
         judged = []
         for inferred in self._inferred(learned_from, test, of.design.seed):
-            trials = even_trials(inferred.truth, limit.classes, _stream(of.design.seed, "trials")).ravel()
+            trials = even_trials(inferred.truth, len(self.classes), _stream(of.design.seed, "trials")).ravel()
             right = inferred.even_guesses[trials] == inferred.truth[trials]
             name = f"{self.attribute}: {inferred.attacker} ({inferred.kind})"
-            of_attacker = judge_rate(name, int(right.sum()), len(trials), limit, tests=tests, errors=errors)
+            evidence = Evidence(name, By.ATTACK, limit.scale, Hits(int(right.sum()), len(trials)), Covers.THESE)
+            of_attacker = judge(evidence, limit, tests=tests, errors=errors)
             texts = (test.originals[i] for i in trials.tolist())
             judged.append(replace(of_attacker, of_texts=list(zip(texts, right.tolist(), strict=True))))
         return judged, compared + len(learned_from) + len(test)
 
-    def _by_law(
-        self, of: Subject, limit: InferenceLimit, rewrites: int, errors: Errors
-    ) -> tuple[Judged | None, InferenceLimit, int]:
+    def _by_law(self, of: Subject, limit: Limit, rewrites: int, errors: Errors) -> tuple[Judged | None, Limit, int]:
         """The limit shown kept by the stated law, the limit for attackers if not, and how many rewrites that took.
 
         rewrites: so many are compared with the law. None where the law allows more, or rewrites do not bear it out.
         """
-        if limit.classes != 2 or rewrites < _FEWEST or not (applies(of.mechanism) and has_law(of.mechanism)):
+        if len(self.classes) != 2 or rewrites < _FEWEST or not (applies(of.mechanism) and has_law(of.mechanism)):
             return None, limit, 0
         texts, of_class = self.texts["text"].to_list(), self.texts[self.attribute].cast(pl.String).to_list()
         (law,) = attribute_losses(of.mechanism, texts, of_class, [of.epsilon], seed=of.design.seed)
-        if law["upper"] > limit.loss:
+        if law["upper"] > limit.allowed:
             return None, limit, 0
         pairs = np.resize(drawn_pairs(of_class, of.design.seed)[0], (rewrites, 2))
         p = law_p_value(of, texts, pairs, law["upper"])
         if p is not None and p > errors.alpha:
             name = f"{self.attribute}{BY_LAW}"
-            judged = Judged(name, 0, law["pairs"], law["upper"], limit=limit, status=PASSED, unrefuted=rewrites)
-            return judged, limit, rewrites
+            bounds = Computed(0.0, law["upper"], ALPHA / 2, law["pairs"])
+            evidence = Evidence(name, By.LAW, limit.scale, bounds, Covers.EVERYONE)
+            return Judged(evidence, law["upper"], limit, passed(evidence), unrefuted=rewrites), limit, rewrites
         why = f"{rewrites:,} rewrites {'cannot be compared with' if p is None else 'refute'} the stated law"
         note(f"{why}{at_budget(of.epsilon)}, which would keep the limit on {self.attribute}; attackers are run")
         return None, replace(limit, source=f"{limit.source}; {why}"), rewrites
@@ -153,17 +149,18 @@ class AttributeLimit:
         test = texts.take(other)
         return texts.take(half), test if groups is None else test.take(_first_of_each(test.groups or []))
 
-    def _check(self, limit: InferenceLimit, test: Released, tests: int, errors: Errors) -> None:
+    def _check(self, limit: Limit, test: Released, tests: int, errors: Errors) -> None:
         """Refuse a limit that so many test texts could not show to be kept by an attacker at chance."""
         if limit.rate > 1 - 1e-6:
-            raise UserError(f"no inference exceeds a loss of {limit.loss:g} nats; give a lower --max-attribute-loss")
+            raise UserError(f"no inference exceeds a loss of {limit.allowed:g} nats; give a lower --max-attribute-loss")
+        classes = len(self.classes)
         rarest = min(test.classes_of(self.attribute).count(name) for name in self.classes)
-        needed = enough_texts(limit.rate, tests, errors=errors, share=1 / limit.classes)
-        if rarest * limit.classes < needed:
+        needed = enough_texts(limit.rate, tests, errors=errors, share=1 / classes)
+        if rarest * classes < needed:
             raise UserError(
-                f"a loss of {limit.loss:g} nats of {self.attribute} takes {needed:,} texts to test on, in equal number "
-                f"from each of {limit.classes} classes and by different authors, to show, and there are "
-                f"{rarest * limit.classes:,}, for half of all texts teach the attackers; give more texts, a larger "
+                f"a loss of {limit.allowed:g} nats of {self.attribute} takes {needed:,} texts to test on, in equal "
+                f"number from each of {classes} classes and by different authors, to show, and there are "
+                f"{rarest * classes:,}, for half of all texts teach the attackers; give more texts, a larger "
                 "--budget, or a higher --max-attribute-loss"
             )
 

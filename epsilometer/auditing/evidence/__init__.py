@@ -1,0 +1,1 @@
+"""What was observed, what it bounds, and what that says about a limit."""

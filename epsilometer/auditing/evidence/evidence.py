@@ -1,0 +1,121 @@
+"""Evidence: what was observed of one figure. It is plain data and has no interval, which depends on who asks.
+
+The same evidence serves an audit at alpha, the strongest of m attacks at alpha / m, and a gate whose limits share
+alpha: each takes bounds at an error of its own (`bounds.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from epsilometer.auditing.evidence.limit import Scale
+
+
+class By(StrEnum):
+    """Where evidence comes from."""
+
+    ATTACK = "attacks"
+    LAW = "law"
+    LATENTS = "law of latents"
+    COUNT = "count"
+    RELEASES = "all releases"
+
+
+class Covers(StrEnum):
+    """Whom an upper bound covers: every adversary, or the attacks that ran."""
+
+    EVERYONE = "everyone"
+    THESE = "these attacks"
+
+
+@dataclass(frozen=True)
+class Hits:
+    """right: of n independent trials those that were guessed rightly, or the identifiers that survived."""
+
+    right: int
+    n: int
+
+    def __add__(self, other: Hits) -> Hits:
+        """Return the counts of both."""
+        return Hits(self.right + other.right, self.n + other.n)
+
+
+@dataclass(frozen=True)
+class Means:
+    """shares: of each of several independent sets, whose number was fixed beforehand, the share that is right.
+
+    each: the number of trials in a set.
+    """
+
+    shares: Sequence[float]
+    each: int
+
+    @property
+    def right(self) -> int:
+        """The trials that are right, of all sets."""
+        return round(sum(self.shares) * self.each)
+
+    @property
+    def n(self) -> int:
+        """The trials of all sets."""
+        return len(self.shares) * self.each
+
+
+class Sure(NamedTuple):
+    """How often guesses beyond a threshold of their score name the source, and how often another candidate."""
+
+    hits: int
+    misses: int
+
+
+@dataclass(frozen=True)
+class Confident:
+    """The most confident guesses of n trials, by thresholds that were learnt on others.
+
+    beyond: of the guesses beyond the threshold that proved most. between: of each interval of a grid of thresholds, the
+    hits above its lower end and the misses at its upper end or above (`Scored.between`).
+    """
+
+    beyond: Sure
+    between: Sequence[Sure]
+    n: int
+
+    def __add__(self, other: Confident) -> Confident:
+        """Return the counts of both."""
+        beyond, *between = (
+            Sure(a + c, b + d)
+            for (a, b), (c, d) in zip([self.beyond, *self.between], [other.beyond, *other.between], strict=True)
+        )
+        return Confident(beyond, between, self.n + other.n)
+
+    @property
+    def right(self) -> int:
+        """The hits beyond the threshold that proved most."""
+        return self.beyond.hits
+
+
+@dataclass(frozen=True)
+class Computed:
+    """low, high: bounds of the figure, each wrong with probability at most error. n: how many pairs were compared."""
+
+    low: float
+    high: float
+    error: float
+    n: int = 0
+
+
+Data = Hits | Means | Confident | Computed
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """of: the attack, kind or label that was observed. covers: whom an upper bound covers."""
+
+    of: str
+    by: By
+    scale: Scale
+    data: Data
+    covers: Covers
