@@ -249,8 +249,8 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     nbformat.validate(book)
     nbclient.NotebookClient(book, timeout=int(LAST_RESORT), resources={"metadata": {"path": str(tmp_path)}}).execute()
     printed = "".join(out.get("text", "") for cell in book.cells if cell.cell_type == "code" for out in cell.outputs)
-    assert "PASSED: mine.py" in printed
-    assert "LEAKS MORE: mine.py" in printed
+    assert "PASSED, not exceeded by these attacks: mine.py" in printed
+    assert "BEYOND: mine.py" in printed
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A gate for one mechanism on texts: fresh trials until it is decided whether it leaks more than it may.
+"""A gate for one mechanism on texts: fresh trials until it is decided whether it keeps its limits.
 
 `gate_statistics.py` has the statistics; here are the limits, from a number of nats and from what was accepted earlier.
 """
@@ -181,7 +181,7 @@ def gate(
 
 
 def _answered(verdict: Verdict, of: Subject, rules: Rules, *, query_access: bool | None) -> Verdict:
-    """The verdict with its counts of answers and its scope; what passed although answers are missing is undecided."""
+    """The verdict with its counts of answers and its scope; what passed although answers are missing is open."""
     answers = of.tally.total
     if verdict.status is not Status.BEYOND:
         _check_missing(answers, answers.rewrites, rules.max_missing)

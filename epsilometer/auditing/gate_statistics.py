@@ -77,7 +77,7 @@ _GROWTH = 4  # a batch is this part of all before, so that looks are few and no 
 
 @dataclass(frozen=True)
 class Errors:
-    """alpha: the probability that a mechanism within its limits is accused; beta: that one beyond them passes.
+    """alpha: the probability that a mechanism within its limits is called beyond; beta: that one beyond them passes.
 
     A thousandth: daily runs against fixed limits see one false accusation in three years at most. Raises UserError
     outside (0, 1).

@@ -1,4 +1,4 @@
-"""`epsilometer gate` and `schema`: whether a mechanism leaks more than it may, as an exit code."""
+"""`epsilometer gate` and `schema`: whether a mechanism keeps its limits, as an exit code."""
 
 from __future__ import annotations
 
@@ -226,10 +226,10 @@ def gate(
     ] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Measure, and write --baseline; nothing is judged.")] = False,
 ) -> None:
-    """Decide whether a mechanism leaks more than it may, on as few fresh trials as that takes.
+    """Decide whether a mechanism keeps its limits, on as few fresh trials as that takes.
 
     Prints the verdict, a line for each kind of limit, how often such a verdict is wrong, and a line for each fault of
-    the rewrites, such as answers that a service withheld. Ends with 0 (passed), 1 (it exceeds a limit), 3 (undecided)
+    the rewrites, such as answers that a service withheld. Ends with 0 (passed), 1 (beyond a limit), 3 (open)
     or 2 (an error: of the input, or of what is judged).
     """
     from epsilometer.auditing.gate import gate as judge

@@ -1,7 +1,7 @@
 """Run a command in a process of its own, so that only one which says how it ended is believed.
 
 What is audited runs in the command's process, and `os._exit(0)` or a crash in native code would end it with an exit
-code that means something else: passed, or leaks more.
+code that means something else: passed, or beyond.
 """
 
 from __future__ import annotations

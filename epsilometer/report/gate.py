@@ -541,9 +541,7 @@ def _by_kind(verdict: Verdict) -> list[list[Judged]]:
 def _kind(kind: Sequence[Judged], status: Status) -> str:
     """One line of a kind: what decided, and what else came out so. status: of the verdict."""
     first, *others = kind
-    alike = [
-        judged.shape or judged.attack for judged in others if judged.status is first.status and not first.status.passes
-    ]
+    alike = [] if first.status.passes else [other for other in others if other.status is first.status]
     return "; ".join(
         [
             _seen(first),

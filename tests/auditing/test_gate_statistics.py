@@ -10,23 +10,17 @@ from scipy import integrate, stats
 
 from epsilometer.auditing.estimation.successes import estimate, success_bound
 from epsilometer.auditing.estimation.tail import Scored
+from epsilometer.auditing.evidence.evidence import By, Confident, Covers, Evidence, Hits, Means, Sure
+from epsilometer.auditing.evidence.limit import TAIL, Limit, Scale
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.gate_statistics import (
-    LEAKS_MORE,
-    PASSED,
-    UNDECIDED,
     Errors,
-    InferenceLimit,
-    LinkingLimit,
-    LossLimit,
-    RateLimit,
-    Sure,
-    TailLimit,
+    Judged,
     decide,
     enough_texts,
     fewest_rewrites,
     fewest_texts,
-    judge_links,
-    judge_rate,
+    judge,
     least_found,
     least_rate_found,
     least_tail_found,
@@ -39,15 +33,24 @@ from epsilometer.core.errors import UserError
 from tests.support.sparing import first
 
 FALSE_ALARM = 1e-9
+BEYOND, OPEN, KEPT, WITHIN = Status.BEYOND, Status.OPEN, Status.NOT_EXCEEDED, Status.WITHIN
 
 
 def coins(losses: list[float], seed: int, k: int = 2):
     generator = np.random.default_rng(seed)
-    return lambda first, count: [int(generator.binomial(count, success_bound(loss, k))) for loss in losses]
+    return lambda first, count: [Hits(int(generator.binomial(count, success_bound(loss, k))), count) for loss in losses]
 
 
-def limits(*losses: float) -> dict[str, LossLimit]:
-    return {f"attack {i}": LossLimit(loss, "asked for") for i, loss in enumerate(losses)}
+def limits(*losses: float) -> dict[str, Limit | None]:
+    return {f"attack {i}": Limit(loss, Scale.loss(2), "asked for") for i, loss in enumerate(losses)}
+
+
+SHARE, CLASSES, PEOPLE = Scale("identifiers"), Scale("attribute", 2), Scale("linking", 10)
+
+
+def judged(data: Hits | Means, limit: Limit, tests: int, errors: Errors) -> Judged:
+    covers = Covers.EVERYONE if limit.scale == SHARE else Covers.THESE
+    return judge(Evidence("a", By.ATTACK, limit.scale, data, covers), limit, tests=tests, errors=errors)
 
 
 @pytest.mark.parametrize("above", [True, False])
@@ -68,15 +71,16 @@ def sure_guesses(hits: float, misses: float, seed: int):
     """
     generator = np.random.default_rng(seed)
 
-    def measure(first: int, count: int) -> list[list[Sure]]:
+    def measure(first: int, count: int) -> list[Confident]:
         seen = generator.multinomial(count, [hits, misses, max(0.0, 1 - hits - misses)])
-        return [[Sure(int(seen[0]), int(seen[1]))] * 2]
+        sure = Sure(int(seen[0]), int(seen[1]))
+        return [Confident(sure, [sure], count)]
 
     return measure
 
 
-def tail_limit(delta: float) -> dict[str, TailLimit]:
-    return {"attack, tail": TailLimit(delta, "asked for")}
+def tail_limit(delta: float) -> dict[str, Limit | None]:
+    return {"attack, tail": Limit(delta, TAIL, "asked for")}
 
 
 @pytest.mark.parametrize("k", [2, 5])
@@ -97,24 +101,24 @@ def test_a_tail_at_its_limit_is_seldom_accused_and_just_above_it_seldom_passes(m
     """400 runs each, looked at after every batch: at most alpha, and at most beta, but once in 10^9."""
     limit, runs, errors = 0.1, 400, Errors(alpha=0.05, beta=0.1)
     rate = limit + math.exp(4) * misses
-    counted = {LEAKS_MORE: 0, PASSED: 0}
+    counted = {BEYOND: 0, KEPT: 0}
     for seed in range(runs):
         at = decide(sure_guesses(rate, misses, seed), tail_limit(limit), 3000, 2, errors=errors).status
         beyond = decide(sure_guesses(rate + 0.001, misses, seed), tail_limit(limit), 3000, 2, errors=errors).status
-        counted[LEAKS_MORE] += at == LEAKS_MORE
-        counted[PASSED] += beyond == PASSED
-    assert counted[LEAKS_MORE] <= stats.binom.isf(FALSE_ALARM, runs, errors.alpha)
-    assert counted[PASSED] <= stats.binom.isf(FALSE_ALARM, runs, errors.beta)
+        counted[BEYOND] += at == BEYOND
+        counted[KEPT] += beyond == KEPT
+    assert counted[BEYOND] <= stats.binom.isf(FALSE_ALARM, runs, errors.alpha)
+    assert counted[KEPT] <= stats.binom.isf(FALSE_ALARM, runs, errors.beta)
 
 
 def test_a_clear_tail_is_decided_either_way() -> None:
     """The coin at one nat, and randomised response at 3 nats, whose sure guesses are wrong too often to prove any."""
     coin = decide(sure_guesses(math.tanh(0.5), 0.0, 0), tail_limit(0.01), 20_000, 2)
-    assert (coin.status, coin.trials < 5000) == (LEAKS_MORE, True)
+    assert (coin.status, coin.trials < 5000) == (BEYOND, True)
     assert coin.attacks[0].point == pytest.approx(0.46, abs=0.05)
     wrong = 1 / (1 + math.exp(3))
     pure = decide(sure_guesses(1 - wrong, wrong, 0), tail_limit(0.01), 20_000, 2)
-    assert (pure.status, pure.trials < 1000) == (PASSED, True)
+    assert (pure.status, pure.trials < 1000) == (KEPT, True)
 
 
 @pytest.mark.parametrize("best", [0.5, 2.0])
@@ -128,15 +132,16 @@ def test_a_tail_beyond_another_threshold_than_the_one_learnt_does_not_pass(best:
     def attack(seed: int):
         generator = np.random.default_rng(seed)
 
-        def measure(first: int, count: int) -> list[list[Sure]]:
+        def measure(first: int, count: int) -> list[Confident]:
             shown, scores = generator.random(count) < 0.02, generator.random(count)
             scored = Scored(shown | (generator.random(count) < 0.5), np.where(shown, scores + 2, scores))
-            return [[Sure(*scored.beyond(best)), *(Sure(*each) for each in scored.between(grid).T.tolist())]]
+            between = [Sure(*each) for each in scored.between(grid).T.tolist()]
+            return [Confident(Sure(*scored.beyond(best)), between, count)]
 
         return measure
 
     statuses = [decide(attack(seed), tail_limit(0.01), 4000, 2).status for seed in range(10)]
-    assert PASSED not in statuses
+    assert KEPT not in statuses
 
 
 @pytest.mark.parametrize("misses", [0, 8, 60])
@@ -151,7 +156,7 @@ def test_the_tail_that_would_have_been_found_is_found_that_often(misses: int) ->
     for share in (missed, missed / 2):
         hits = least + math.exp(4) * share
         statuses = [decide(sure_guesses(hits, share, seed), tail_limit(0.01), trials, 2).status for seed in range(runs)]
-        assert statuses.count(LEAKS_MORE) >= 46
+        assert statuses.count(BEYOND) >= 46
 
 
 def test_the_more_sure_guesses_are_wrong_the_less_of_a_tail_is_found() -> None:
@@ -172,8 +177,7 @@ def test_a_loss_at_its_limit_is_seldom_accused(loss: float) -> None:
     """1,000 runs with three attacks at their limits, looked at after every batch: at most alpha, but once in 10^9."""
     errors, runs = Errors(alpha=0.05), 1000
     accused = sum(
-        decide(coins([loss] * 3, s), limits(*[loss] * 3), 3000, 2, errors=errors).status == LEAKS_MORE
-        for s in range(runs)
+        decide(coins([loss] * 3, s), limits(*[loss] * 3), 3000, 2, errors=errors).status == BEYOND for s in range(runs)
     )
     assert accused <= stats.binom.isf(FALSE_ALARM, runs, errors.alpha)
 
@@ -182,7 +186,7 @@ def test_a_loss_just_above_its_limit_seldom_passes() -> None:
     """1,000 runs, the other attacks far below theirs: at most beta, but once in 10^9."""
     errors, runs = Errors(beta=0.1), 1000
     passed = sum(
-        decide(coins([0.1, 1.001], s), limits(1.0, 1.0), 3000, 2, errors=errors).status == PASSED for s in range(runs)
+        decide(coins([0.1, 1.001], s), limits(1.0, 1.0), 3000, 2, errors=errors).status == KEPT for s in range(runs)
     )
     assert passed <= stats.binom.isf(FALSE_ALARM, runs, errors.beta)
 
@@ -196,9 +200,9 @@ def test_an_increase_of_three_tenths_at_one_nat_is_found() -> None:
     detected = accused = 0
     for seed in range(runs):
         baseline = estimate(int(generator.binomial(10_000, success_bound(1.0, 2))), 10_000, 2, 0.01)
-        limit = {"attack": limit_of_increase(baseline, 0.3)}
-        detected += decide(coins([1.3], seed), limit, 20_000, 2).status == LEAKS_MORE
-        accused += decide(coins([1.0], seed + 10_000), limit, 20_000, 2).status == LEAKS_MORE
+        limit = {"attack": limit_of_increase(baseline, 0.3, 2)}
+        detected += decide(coins([1.3], seed), limit, 20_000, 2).status == BEYOND
+        accused += decide(coins([1.0], seed + 10_000), limit, 20_000, 2).status == BEYOND
     assert detected >= 285
     assert accused == 0
 
@@ -206,9 +210,9 @@ def test_an_increase_of_three_tenths_at_one_nat_is_found() -> None:
 def test_clear_cases_take_few_trials() -> None:
     assert decide(coins([3.0], 0), limits(1.0), 10_000, 2).trials <= 400
     clear = decide(coins([0.1], 0), limits(1.0), 10_000, 2)
-    assert (clear.status, clear.trials) == (PASSED, 200)
+    assert (clear.status, clear.trials) == (KEPT, 200)
     at_limit = decide(coins([1.0], 0), limits(1.0), 1000, 2)
-    assert (at_limit.status, at_limit.trials) == (UNDECIDED, 1000)
+    assert (at_limit.status, at_limit.trials) == (OPEN, 1000)
 
 
 def test_what_would_have_been_found_is_found_that_often() -> None:
@@ -225,18 +229,18 @@ def test_what_would_have_been_found_is_found_that_often() -> None:
 
 def test_the_attack_that_decides_comes_first() -> None:
     verdict = decide(coins([0.1, 3.0], 0), limits(1.0, 1.0), 5000, 2)
-    assert verdict.status == LEAKS_MORE
+    assert verdict.status == BEYOND
     assert [of.attack for of in verdict.attacks] == ["attack 1", "attack 0"]
-    _, successes = coins([0.1, 3.0], 0)(0, verdict.trials)
+    successes = coins([0.1, 3.0], 0)(0, verdict.trials)[1].right
     assert verdict.attacks[0].point == pytest.approx(math.log(successes / (verdict.trials - successes)))
 
 
-@pytest.mark.parametrize(("loss", "status"), [(0.1, UNDECIDED), (3.0, LEAKS_MORE)])
-def test_an_attack_without_a_limit_is_undecided_and_accuses_nobody(loss: float, status: str) -> None:
+@pytest.mark.parametrize(("loss", "status"), [(0.1, OPEN), (3.0, BEYOND)])
+def test_an_attack_without_a_limit_is_open_and_no_other_is_beyond_for_it(loss: float, status: Status) -> None:
     """Whatever it does; the others are still judged. Errors: .05 and .001 of the gate."""
-    verdict = decide(coins([30.0, loss], 0), {"unlimited": None, "limited": LossLimit(1.0, "asked for")}, 5000, 2)
+    verdict = decide(coins([30.0, loss], 0), {"unlimited": None} | limits(1.0), 5000, 2)
     assert verdict.status == status
-    assert {of.attack: of.status for of in verdict.attacks}["unlimited"] == UNDECIDED
+    assert {of.attack: of.status for of in verdict.attacks}["unlimited"] == OPEN
     assert verdict.trials < 1000, "no budget is spent on what cannot be decided"
 
 
@@ -256,15 +260,12 @@ def test_bad_errors_and_budgets() -> None:
 KINDS = 6
 
 
-def rate_statuses(share: float, rate: float, runs: int, texts: int) -> list[set[str]]:
+def rate_statuses(share: float, rate: float, runs: int, texts: int) -> list[set[Status]]:
     """Of each run, what became of six kinds of which this share survives, in so many texts each."""
     survivors = np.random.default_rng(17).binomial(texts, share, (runs, KINDS))
-    limit = RateLimit(rate, "asked for")
-    judged = {
-        int(s): judge_rate("name", int(s), texts, limit, tests=KINDS, errors=Errors()).status
-        for s in np.unique(survivors)
-    }
-    return [{judged[int(s)] for s in run} for run in survivors]
+    limit = Limit(rate, SHARE, "asked for")
+    by_count = {int(s): judged(Hits(int(s), texts), limit, KINDS, Errors()).status for s in np.unique(survivors)}
+    return [{by_count[int(s)] for s in run} for run in survivors]
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.05, 0.3])
@@ -272,8 +273,8 @@ def test_kinds_at_their_limit_are_seldom_accused_and_seldom_pass(rate: float) ->
     """Simulated, 4,000 gates: accused at most .001 of them, one kind passes at most .05; FALSE_ALARM of this test."""
     texts = enough_texts(rate, KINDS, errors=Errors())
     runs = rate_statuses(rate, rate, 4000, texts)
-    assert sum(LEAKS_MORE in run for run in runs) <= stats.binom.isf(FALSE_ALARM, 4000, 0.001)
-    passed = sum(run == {PASSED} for run in runs)
+    assert sum(BEYOND in run for run in runs) <= stats.binom.isf(FALSE_ALARM, 4000, 0.001)
+    passed = sum(run == {WITHIN} for run in runs)
     assert passed <= stats.binom.isf(FALSE_ALARM, 4000, 0.05)
 
 
@@ -283,13 +284,13 @@ def test_a_shape_that_fails_at_twice_the_limit_is_named_with_probability_95(text
 
     59 are the fewest that show a share of .05, and 234 are what a gate takes if the budget allows.
     """
-    limit, errors = RateLimit(0.05, "asked for"), Errors()
+    limit, errors = Limit(0.05, SHARE, "asked for"), Errors()
     assert fewest_texts(0.05, 73, errors=errors) == 59
     assert enough_texts(0.05, 73, errors=errors) == 234
     named = sum(
         stats.binom.pmf(survived, texts, 0.1)
         for survived in range(texts + 1)
-        if judge_rate("shape", survived, texts, limit, tests=73, errors=errors).status != PASSED
+        if judged(Hits(survived, texts), limit, 73, errors).status != WITHIN
     )
     assert named >= 0.95
 
@@ -297,63 +298,61 @@ def test_a_shape_that_fails_at_twice_the_limit_is_named_with_probability_95(text
 @pytest.mark.parametrize("rate", [0.005, 0.01, 0.05, 0.3, 0.9, 0.99])
 def test_a_limit_on_identifiers_can_come_out_either_way(rate: float) -> None:
     """Exact: with the fewest texts both verdicts are possible, with fewer one is not, with enough both are likely."""
-    errors, limit = Errors(), RateLimit(rate, "asked for")
+    errors, limit = Errors(), Limit(rate, SHARE, "asked for")
 
-    def both(texts: int) -> set[str]:
-        return {judge_rate("name", s, texts, limit, tests=KINDS, errors=errors).status for s in (0, texts)}
+    def both(texts: int) -> set[Status]:
+        return {judged(Hits(s, texts), limit, KINDS, errors).status for s in (0, texts)}
 
     fewest = fewest_texts(rate, KINDS, errors=errors)
-    assert both(fewest) == {PASSED, LEAKS_MORE}
-    assert both(fewest - 1) != {PASSED, LEAKS_MORE}
+    assert both(fewest) == {WITHIN, BEYOND}
+    assert both(fewest - 1) != {WITHIN, BEYOND}
     texts = enough_texts(rate, KINDS, errors=errors)
-    status = [judge_rate("name", s, texts, limit, tests=KINDS, errors=errors).status for s in range(texts + 1)]
-    of = {kind: np.flatnonzero(np.array(status) == kind) for kind in (PASSED, UNDECIDED, LEAKS_MORE)}
-    assert stats.binom.pmf(of[PASSED], texts, rate / 4).sum() >= 0.95
-    assert stats.binom.pmf(of[PASSED], texts, rate).sum() <= 0.05
-    assert stats.binom.pmf(of[LEAKS_MORE], texts, rate).sum() <= 0.001 / KINDS
+    status = [judged(Hits(s, texts), limit, KINDS, errors).status for s in range(texts + 1)]
+    of = {kind: np.flatnonzero(np.array(status) == kind) for kind in (WITHIN, OPEN, BEYOND)}
+    assert stats.binom.pmf(of[WITHIN], texts, rate / 4).sum() >= 0.95
+    assert stats.binom.pmf(of[WITHIN], texts, rate).sum() <= 0.05
+    assert stats.binom.pmf(of[BEYOND], texts, rate).sum() <= 0.001 / KINDS
     least = least_rate_found(texts, rate, KINDS, errors=errors)
-    assert stats.binom.pmf(of[LEAKS_MORE], texts, least).sum() == pytest.approx(0.95)
+    assert stats.binom.pmf(of[BEYOND], texts, least).sum() == pytest.approx(0.95)
 
 
 def test_limits_on_losses_and_identifiers_share_alpha() -> None:
     """What one limit alone accuses of, six more beside it leave open: each has a seventh of alpha."""
 
-    def measure(first: int, count: int) -> list[int]:
-        return [round(0.78 * count)]
+    def measure(first: int, count: int) -> list[Hits]:
+        return [Hits(round(0.78 * count), count)]
 
     alone = decide(measure, limits(1.0), 3000, 2)
-    assert alone.status == LEAKS_MORE
+    assert alone.status == BEYOND
     beside = decide(measure, limits(1.0), alone.trials, 2, beside=10**6)
-    assert beside.status == UNDECIDED
+    assert beside.status == OPEN
 
 
 def test_inferences_and_links_at_their_limit_are_seldom_accused_and_just_above_it_seldom_pass() -> None:
     """400 runs each way: at most alpha, and at most beta, but once in 10^9. Of linking whole sets hang together."""
     errors, runs = Errors(alpha=0.05, beta=0.1), 400
-    inference, linking = InferenceLimit(0.5, 2, "asked for"), LinkingLimit(1.0, 10, "asked for")
+    inference, linking = Limit(0.5, CLASSES, "asked for"), Limit(1.0, PEOPLE, "asked for")
     counted = dict.fromkeys(("inference accused", "inference passed", "linking accused", "linking passed"), 0)
     for seed in range(runs):
         generator = np.random.default_rng(seed)
-        for beyond, status, name in ((0.0, LEAKS_MORE, "accused"), (0.001, PASSED, "passed")):
+        for beyond, status, name in ((0.0, BEYOND, "accused"), (0.001, KEPT, "passed")):
             hits = int(generator.binomial(300, inference.rate + beyond))
-            judged = judge_rate("a", hits, 300, inference, tests=1, errors=errors)
-            counted[f"inference {name}"] += judged.status == status
+            counted[f"inference {name}"] += judged(Hits(hits, 300), inference, 1, errors).status == status
             shares = (generator.random(60) < linking.rate + beyond).astype(float)
-            judged = judge_links("a", shares.tolist(), linking, tests=1, errors=errors)
-            counted[f"linking {name}"] += judged.status == status
+            counted[f"linking {name}"] += judged(Means(shares.tolist(), 10), linking, 1, errors).status == status
     for name, count in counted.items():
         assert count <= stats.binom.isf(FALSE_ALARM, runs, errors.alpha if name.endswith("accused") else errors.beta)
 
 
 def test_inferences_and_links_far_from_their_limit_are_decided() -> None:
-    inference, linking = InferenceLimit(0.5, 2, "asked for"), LinkingLimit(1.0, 10, "asked for")
-    for hits, status in ((150, PASSED), (186, UNDECIDED), (290, LEAKS_MORE)):
-        judged = judge_rate("a", hits, 300, inference, tests=8, errors=Errors())
-        assert judged.status == status
-        assert judged.point == estimate(hits, 300, 2).point
-    for share, status in ((0.1, PASSED), (0.23, UNDECIDED), (0.9, LEAKS_MORE)):
-        judged = judge_links("a", [share] * 100, linking, tests=2, errors=Errors())
-        assert (judged.status, judged.trials) == (status, 1000)
+    inference, linking = Limit(0.5, CLASSES, "asked for"), Limit(1.0, PEOPLE, "asked for")
+    for hits, status in ((150, KEPT), (186, OPEN), (290, BEYOND)):
+        row = judged(Hits(hits, 300), inference, 8, Errors())
+        assert row.status == status
+        assert row.point == estimate(hits, 300, 2).point
+    for share, status in ((0.1, KEPT), (0.23, OPEN), (0.9, BEYOND)):
+        row = judged(Means([share] * 100, 10), linking, 2, Errors())
+        assert (row.status, row.trials) == (status, 1000)
 
 
 @pytest.mark.parametrize("limit", [0.1, 0.5, 1.0])
@@ -368,9 +367,9 @@ def test_so_many_rewrites_show_that_who_guesses_keeps_a_limit(limit: float) -> N
 
 
 def test_an_attack_that_is_right_less_often_than_by_chance_passes_nothing() -> None:
-    verdict = decide(lambda first, count: [0, count // 2], limits(1.0, 1.0), 1000, 2)
-    assert (verdict.status, verdict.trials) == (UNDECIDED, 1000)
+    verdict = decide(lambda first, count: [Hits(0, count), Hits(count // 2, count)], limits(1.0, 1.0), 1000, 2)
+    assert (verdict.status, verdict.trials) == (OPEN, 1000)
     assert [(of.attack, of.status, of.turned) for of in verdict.attacks] == [
-        ("attack 0", UNDECIDED, True),
-        ("attack 1", PASSED, False),
+        ("attack 0", OPEN, True),
+        ("attack 1", KEPT, False),
     ]

@@ -136,10 +136,10 @@ def test_a_dry_run_of_an_audit_and_of_a_gate(server: Deployed, capfd: pytest.Cap
 def test_a_gate_judges_a_service(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:
     words = ("--private-texts", "--max-loss", "1", "--attacks", "lexical", "--budget", "600")
     assert run(*arguments(server, *words, command="gate")) == 1
-    assert "BEYOND THE LIMIT: 127.0.0.1" in capfd.readouterr().out
+    assert "BEYOND: 127.0.0.1" in capfd.readouterr().out
     server.rewrite = lambda text: "nothing"
     assert run(*arguments(server, *words, "--set", "revision=2", command="gate")) == 0
-    assert "PASSED: 127.0.0.1" in capfd.readouterr().out
+    assert "PASSED, not exceeded by these attacks: 127.0.0.1" in capfd.readouterr().out
 
 
 def chat(server: Deployed, command: str, *words: str) -> list[str]:
@@ -152,7 +152,7 @@ GATE = ("--attacks", "lexical", "--budget", "400", "--json", "gate.json")
 def test_a_gate_passes_nothing_while_answers_are_missing(
     server: Deployed, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Hidden texts pass; with one text in 60 withheld, truncated or empty they are undecided, with more an error."""
+    """Hidden texts pass; with one text in 60 withheld, truncated or empty they are open, with more an error."""
     server.rewrite = lambda text: "nothing"
     assert run(*chat(server, "gate", *GATE, "--max-loss", "3")) == 0
     assert "rewrites are equal" in capfd.readouterr().out
@@ -171,15 +171,15 @@ def test_a_gate_passes_nothing_while_answers_are_missing(
         assert run(*chat(server, "gate", *words, "--max-missing", ".2", "--junit", "gate.xml", "--html", "g.html")) == 3
         said = capfd.readouterr().out
         decided = json.loads((tmp_path / "gate.json").read_text())
-        assert decided["status"] == "undecided"
+        assert (decided["passed"], decided["status"]) == (False, "open")
         assert 0 < decided["answers"]["missing"] == decided["answers"][kind] < 0.2 * decided["rewrites"]
-        assert said.startswith("UNDECIDED")
+        assert said.startswith("OPEN")
         assert f"{decided['answers'][kind]} {kind} of" in said
         assert f"{kind} of" in (tmp_path / "g.html").read_text()
         assert 'skipped="1"' in (tmp_path / "gate.xml").read_text()
         if kind == "withheld":  # one text in 60 is more than 1 in 100
             assert run(*chat(server, "gate", *words, "--max-missing", ".001")) == 2
-            assert json.loads((tmp_path / "gate.json").read_text())["status"] == "error"
+            assert json.loads((tmp_path / "gate.json").read_text())["status"] is None
             assert bad not in capfd.readouterr().err
 
 
@@ -338,5 +338,5 @@ def test_what_the_page_shows_comes_out(
     program, *words = shlex.split(command)
     assert program == "epsilometer"
     here = [re.sub(r"^https://[a-z.]+", server.url, word).replace("gateway.example", "127.0.0.1") for word in words]
-    assert run(*here) == int("BEYOND THE LIMIT" in output)
+    assert run(*here) == int("BEYOND" in output)
     assert capfd.readouterr().out == output.replace("anonymiser.example", "127.0.0.1")

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.gate import Rules, gate, subject
-from epsilometer.auditing.gate_statistics import LEAKS_MORE, PASSED, UNDECIDED, Errors
+from epsilometer.auditing.gate_statistics import Errors
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
@@ -42,14 +43,14 @@ def test_who_hides_it_passes_and_who_shows_it_is_accused() -> None:
     """Attackers who guess are right on half of 300 texts, and within .5 nats by all but one in 10^4."""
     limit = AttributeLimit(texts(), "gender", 0.8, kinds=["linear"])
     hidden = judged(only(0.0), limit)
-    assert (hidden.status, hidden.trials) == (PASSED, 600)
+    assert (hidden.status, hidden.trials) == (Status.NOT_EXCEEDED, 600)
     assert [row.attack for row in hidden.attacks] == [
         f"gender: {name} (linear)" for name in ("static", "relabelled", "augmented", "folded", "adaptive")
     ]
     shown = judged(only(1.0), limit)
-    assert shown.status == LEAKS_MORE
+    assert shown.status == Status.BEYOND
     assert all(row.successes == row.trials >= 250 for row in shown.attacks if "adaptive" in row.attack)
-    assert judged(only(0.4), limit).status == UNDECIDED, "right on .7 where .69 are allowed"
+    assert judged(only(0.4), limit).status == Status.OPEN, "right on .7 where .69 are allowed"
 
 
 def test_who_learned_from_rewrites_finds_what_the_static_one_misses() -> None:
@@ -60,8 +61,8 @@ def test_who_learned_from_rewrites_finds_what_the_static_one_misses() -> None:
         AttributeLimit(texts(), "gender", 0.8, kinds=["linear"]),
     )
     status = {row.attack: row.status for row in verdict.attacks}
-    assert status["gender: static (linear)"] == PASSED
-    assert status["gender: adaptive (linear)"] == status["gender: relabelled (linear)"] == LEAKS_MORE
+    assert status["gender: static (linear)"] == Status.NOT_EXCEEDED
+    assert status["gender: adaptive (linear)"] == status["gender: relabelled (linear)"] == Status.BEYOND
 
 
 def test_of_an_author_one_text_is_tested() -> None:
@@ -76,7 +77,7 @@ def test_a_text_without_an_author_is_tested_for_itself() -> None:
     """600 texts, of all but 20 of which no author is named: half of them teach, the others are tested on."""
     table = texts().with_columns(author=pl.when(pl.int_range(pl.len()) >= 580).then("author"))
     verdict = judged(only(0.0), AttributeLimit(table, "gender", 0.8, group="author", kinds=["linear"]))
-    assert (verdict.status, verdict.trials) == (PASSED, 600)
+    assert (verdict.status, verdict.trials) == (Status.NOT_EXCEEDED, 600)
 
 
 def test_a_law_shows_it_kept_by_whoever_infers() -> None:
@@ -86,12 +87,12 @@ def test_a_law_shows_it_kept_by_whoever_infers() -> None:
     of = subject(table, "randomized_response", 1.0, ["length"])
     verdict = gate(of, Rules(budget=3000), counted=[limit])
     (row,) = verdict.attacks
-    assert (verdict.status, verdict.trials, row.unrefuted) == (PASSED, 1000, 1000)
+    assert (verdict.status, verdict.trials, row.unrefuted) == (Status.WITHIN, 1000, 1000)
     assert (row.attack, row.trials) == ("gender: by its stated law", 200)
     assert row.point < 1
     _, seen, errors = lines(Decision.of(of, Errors(), verdict))
     assert seen.startswith("gender: by its stated law, which 1,000 rewrites did not refute, whoever infers gains ")
-    assert errors.startswith("a mechanism within its limits is accused with probability 0.001 at most; ")
+    assert errors.startswith("a mechanism within its limits is called beyond with probability 0.001 at most; ")
     assert "exclusive or of 2 attributes" in errors
     (data,) = result(Decision.of(of, Errors(), verdict)).attacks
     assert data.source.endswith(", kept by its stated law, which 1,000 rewrites did not refute")
@@ -123,7 +124,7 @@ def test_a_law_that_rewrites_do_not_bear_out_is_no_pass(mechanism, said: str, ca
     table = texts(400)
     of = subject(table, mechanism(resource=tuple(table["text"])), 1.0, ["length"])
     verdict = gate(of, Rules(budget=2000), counted=[AttributeLimit(table, "gender", 1.1, kinds=["linear"])])
-    assert (verdict.status, verdict.trials) == (LEAKS_MORE, 1000 + 400)
+    assert (verdict.status, verdict.trials) == (Status.BEYOND, 1000 + 400)
     assert len(verdict.attacks) == 5
     assert (
         f"(the largest loss of the attribute allowed; 1,000 rewrites {said} the stated law)"
