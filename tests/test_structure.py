@@ -43,7 +43,7 @@ FLOOR = {name: i for i, floor in enumerate(FLOORS) for name in floor}
 # The same inside auditing/, for its folders and for what stands beside them.
 AUDITING = [
     ["schemas", "trials", "estimation"],
-    ["curves"],
+    ["curves", "evidence"],
     ["claims", "worth"],
     ["results", "one_run"],
     ["text_audit"],

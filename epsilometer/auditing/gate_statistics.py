@@ -216,7 +216,7 @@ def decide(
     judged = []
     for name, data in seen.items():
         scale = Scale.loss(candidates) if isinstance(data, Hits) else TAIL
-        evidence = Evidence(name, By.ATTACK, scale, data, Covers.THESE)
+        evidence = Evidence(name, By.ATTACK, scale, data, covers=Covers.THESE)
         judged.append(Judged(evidence, _point(data, candidates), limits[name], status=each[name], turned=turned[name]))
     return Verdict.of(judged, trials)
 

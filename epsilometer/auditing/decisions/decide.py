@@ -1,9 +1,11 @@
-"""May a mechanism be used at a budget? What an audit shows, against stated limits, in one of four words.
+"""May a mechanism be used at a budget? What an audit shows, against stated limits, as a status (`evidence.status`).
 
 - *within*: every limit that applies is kept, by upper bounds that hold for every adversary (`evidence`).
-- *beyond*: a lower end exceeds a limit.
-- *no attack of ours exceeded it*: of a black box, whose attacks stay below; never within.
-- *not shown*: anything else; `why` and `settles` say what is open, and what would settle it.
+- *beyond*: a lower bound exceeds a limit.
+- *not exceeded by these attacks*: of a black box, whose attacks stay below; never within.
+- *open*: anything else; `why` and `settles` say what is open, and what would settle it.
+
+Labels that exist and are not among the attributes to hide are open, have no limit and decide nothing.
 
 **How often within is wrong.** Let each upper end fail with probability at most alpha / 2; those by laws over every pair
 never do. Budgets are gone through from the smallest, and the first that is not within ends it: no larger
@@ -27,12 +29,10 @@ import polars as pl
 
 from epsilometer.auditing.decisions.evidence import LimitEvidence, Tables, cells, evidence
 from epsilometer.auditing.decisions.limits import ATTRIBUTE, IDENTIFIERS, Limits
+from epsilometer.auditing.evidence.status import Status, heaviest
 from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS
 from epsilometer.auditing.schemas import DECISIONS
 
-WITHIN, BEYOND = "within", "beyond"
-NOT_EXCEEDED, NOT_SHOWN = "no attack of ours exceeded it", "not shown"
-DOES_NOT_APPLY, NOT_TESTED = "does not apply", "not tested"
 ALL = "all"
 _LARGER = "a smaller budget is not within"
 _AS_MUCH = "the smaller budgets"
@@ -62,7 +62,7 @@ def decide(
         others = [label for label in labels.get(named["dataset"], ()) if label not in hidden]
         of_cell = decision(each, smaller_are_within=family not in ended, untested=others)
         of_cell[-1] |= worst(cell.followed)
-        if of_cell[-1]["decision"] != WITHIN:
+        if of_cell[-1]["decision"] != Status.WITHIN:
             ended.add(family)
         rows += [named | row for row in of_cell]
     return pl.DataFrame(rows, schema=dict(DECISIONS))
@@ -78,9 +78,9 @@ def decision(
     """
     rows = [_row(each) for each in every]
     if untested:
-        rows.append({"limit": ATTRIBUTE, "decision": NOT_TESTED, "why": ", ".join(map(_spelled, untested))})
+        rows.append({"limit": ATTRIBUTE, "decision": Status.OPEN, "why": ", ".join(map(_spelled, untested))})
     rows += [
-        {"limit": kind, "decision": DOES_NOT_APPLY, "why": why}
+        {"limit": kind, "decision": Status.NOT_APPLICABLE, "why": why}
         for kind, why in _WHY_NOT.items()
         if not any(row["limit"].startswith(kind) for row in rows)
     ]
@@ -106,8 +106,8 @@ def _spelled(label: str) -> str:
 
 
 def _row(each: LimitEvidence) -> dict[str, Any]:
-    word = BEYOND if each.exceeds else WITHIN if each.stays else NOT_EXCEEDED if each.shown else NOT_SHOWN
-    settled = word in (BEYOND, WITHIN)
+    word = _status(each)
+    settled = word in (Status.BEYOND, Status.WITHIN)
     return {
         "limit": each.limit,
         "allowed": each.allowed,
@@ -120,6 +120,14 @@ def _row(each: LimitEvidence) -> dict[str, Any]:
     }
 
 
+def _status(each: LimitEvidence) -> Status:
+    if each.exceeds:
+        return Status.BEYOND
+    if each.stays:
+        return Status.WITHIN
+    return Status.NOT_EXCEEDED if each.shown else Status.OPEN
+
+
 def _end(name: str, end: tuple[float, str] | None) -> dict[str, Any]:
     value, by = end or (None, None)
     return {name: value, f"{name}_by": by}
@@ -127,10 +135,11 @@ def _end(name: str, end: tuple[float, str] | None) -> dict[str, Any]:
 
 def _of_all(rows: Iterable[Mapping[str, Any]], smaller_are_within: bool) -> dict[str, Any]:
     """The heaviest decision of the limits that apply, and whose it is."""
-    by: dict[str, list[str]] = {}
+    by: dict[Status, list[str]] = {}
     for row in rows:
-        by.setdefault(row["decision"], []).append(row["limit"])
-    word = next(word for word in (BEYOND, NOT_SHOWN, NOT_EXCEEDED, WITHIN) if word in by)
-    if word == WITHIN and not smaller_are_within:
-        return {"limit": ALL, "decision": NOT_SHOWN, "why": _LARGER, "settles": _AS_MUCH}
-    return {"limit": ALL, "decision": word, "why": ", ".join(by[word]) if word != WITHIN else None}
+        if "allowed" in row:
+            by.setdefault(row["decision"], []).append(row["limit"])
+    word = heaviest(by)
+    if word == Status.WITHIN and not smaller_are_within:
+        return {"limit": ALL, "decision": Status.OPEN, "why": _LARGER, "settles": _AS_MUCH}
+    return {"limit": ALL, "decision": word, "why": ", ".join(by[word]) if word != Status.WITHIN else None}

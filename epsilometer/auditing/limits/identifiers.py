@@ -53,7 +53,7 @@ class Kinds:
             counted = [whole or (self.partly and part) for whole, part in zip(*outcome, strict=True)]
             name = f"{_IDENTIFIERS}{kind}" + ("" if shape is None else f", {shape}")
             survived = Hits(sum(counted), len(some))
-            evidence = Evidence(name, By.COUNT, limit.scale, survived, Covers.EVERYONE)
+            evidence = Evidence(name, By.COUNT, limit.scale, survived, covers=Covers.EVERYONE)
             of_group = judge(evidence, limit, tests=tests, errors=errors)
             of_texts = [(trial.original, stood) for (trial, _), stood in zip(some, counted, strict=True)]
             judged.append(

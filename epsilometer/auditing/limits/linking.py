@@ -52,7 +52,7 @@ class Linking:
         texts, judged = [self.people.texts[i] for i in sets.ravel().tolist()], []
         for name, right in linked(self.people, sets, rewrites, self.attacks, seed=of.design.seed).items():
             shares = Means(right.mean(axis=1).tolist(), self.among)
-            evidence = Evidence(f"{_LINKING}{name}", By.ATTACK, limit.scale, shares, Covers.THESE)
+            evidence = Evidence(f"{_LINKING}{name}", By.ATTACK, limit.scale, shares, covers=Covers.THESE)
             of_attack = judge(evidence, limit, tests=tests, errors=errors)
             judged.append(replace(of_attack, of_texts=list(zip(texts, right.ravel().tolist(), strict=True))))
         return judged, sets.size

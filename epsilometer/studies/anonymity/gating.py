@@ -109,7 +109,7 @@ class AttributeLimit:
             trials = even_trials(inferred.truth, len(self.classes), _stream(of.design.seed, "trials")).ravel()
             right = inferred.even_guesses[trials] == inferred.truth[trials]
             name = f"{self.attribute}: {inferred.attacker} ({inferred.kind})"
-            evidence = Evidence(name, By.ATTACK, limit.scale, Hits(int(right.sum()), len(trials)), Covers.THESE)
+            evidence = Evidence(name, By.ATTACK, limit.scale, Hits(int(right.sum()), len(trials)), covers=Covers.THESE)
             of_attacker = judge(evidence, limit, tests=tests, errors=errors)
             texts = (test.originals[i] for i in trials.tolist())
             judged.append(replace(of_attacker, of_texts=list(zip(texts, right.tolist(), strict=True))))
@@ -131,7 +131,7 @@ class AttributeLimit:
         if p is not None and p > errors.alpha:
             name = f"{self.attribute}{BY_LAW}"
             bounds = Computed(0.0, law["upper"], ALPHA / 2, law["pairs"])
-            evidence = Evidence(name, By.LAW, limit.scale, bounds, Covers.EVERYONE)
+            evidence = Evidence(name, By.LAW, limit.scale, bounds, covers=Covers.EVERYONE)
             return Judged(evidence, law["upper"], limit, passed(evidence), unrefuted=rewrites), limit, rewrites
         why = f"{rewrites:,} rewrites {'cannot be compared with' if p is None else 'refute'} the stated law"
         note(f"{why}{at_budget(of.epsilon)}, which would keep the limit on {self.attribute}; attackers are run")

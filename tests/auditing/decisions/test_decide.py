@@ -10,22 +10,18 @@ import polars as pl
 import pytest
 
 from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED
-from epsilometer.auditing.decisions.decide import (
-    ALL,
-    BEYOND,
-    DOES_NOT_APPLY,
-    NOT_EXCEEDED,
-    NOT_SHOWN,
-    WITHIN,
-    decide,
-)
+from epsilometer.auditing.decisions.decide import ALL, decide
 from epsilometer.auditing.decisions.evidence import Tables
 from epsilometer.auditing.decisions.limits import Limits
 from epsilometer.auditing.estimation.successes import clopper_pearson, estimate
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import ATTRIBUTE_LOSSES, ESTIMATES, EXACT, LEAKAGE
 from epsilometer.auditing.worth.releases import STANDING
 from epsilometer.core.errors import LawError, UserError
+
+BEYOND, NOT_APPLICABLE, NOT_EXCEEDED = Status.BEYOND, Status.NOT_APPLICABLE, Status.NOT_EXCEEDED
+OPEN, WITHIN = Status.OPEN, Status.WITHIN
 
 CELL = {"dataset": "letters", "mechanism": "mine", "epsilon": 1.0}
 
@@ -111,8 +107,8 @@ LAWFUL = [law(0.2, 0.4, tail=(0.0, 0.002))]
         ([attacked(900)], None, BEYOND),  # by an attack on a black box
         ([attacked(500)], [law(1.2, 1.3)], BEYOND),  # by a law, whatever attacks manage
         ([attacked(500)], None, NOT_EXCEEDED),
-        ([attacked(500)], [law(0.9, 1.1)], NOT_SHOWN),
-        ([attacked(730)], None, NOT_SHOWN),  # of a black box: the limit lies within the attack's interval
+        ([attacked(500)], [law(0.9, 1.1)], OPEN),
+        ([attacked(730)], None, OPEN),  # of a black box: the limit lies within the attack's interval
     ],
 )
 def test_each_word_can_come_out(estimates: list[dict[str, Any]], exact: list[dict[str, Any]] | None, word: str) -> None:
@@ -136,17 +132,17 @@ def test_a_black_box_is_never_within_however_many_trials_it_has() -> None:
 
 def test_an_attack_that_names_another_than_the_source_shows_nothing_to_be_kept() -> None:
     said = decided([attacked(trials=2000, successes=1000), attacked(0, trials=2000, attack="embedding")])
-    assert words(said)["loss"] == words(said)["delta_at_4"] == NOT_SHOWN
+    assert words(said)["loss"] == words(said)["delta_at_4"] == OPEN
     assert "less often than by chance" in said.filter(limit="loss")["why"][0]
 
 
 def test_a_tail_that_nothing_proves_is_not_shown_to_be_kept() -> None:
     """The surest guesses may come to a fifth; and 1,000 trials without any such guess leave more than .01 open."""
     sure = decided([attacked(1000, trials=2000, tail=0.0, most=0.2)]).filter(limit="delta_at_4").to_dicts()[0]
-    assert (sure["decision"], sure["why"]) == (NOT_SHOWN, "the surest guesses may lie on either side")
+    assert (sure["decision"], sure["why"]) == (OPEN, "the surest guesses may lie on either side")
     assert (sure["needed"], sure["settles"]) == (None, "trials")
     few = decided([attacked(tail=0.0, most=0.012)]).filter(limit="delta_at_4").to_dicts()[0]
-    assert (few["decision"], few["needed"]) == (NOT_SHOWN, 1200)
+    assert (few["decision"], few["needed"]) == (OPEN, 1200)
 
 
 EVERY = {"relative_method": "all pairs", "verdict": NOT_REFUTED}
@@ -166,7 +162,7 @@ def test_what_an_attribute_lacks_is_what_would_settle_it() -> None:
     """Attackers decide nothing here, so none is asked for; and a law without a figure says nothing of alpha."""
     hidden = {"letters": ["gender"]}
     row = decided([attacked()], LAWFUL, hidden=hidden).filter(limit="attribute: gender").to_dicts()[0]
-    assert (row["decision"], row["why"], row["settles"]) == (NOT_SHOWN, "by the law it was not computed", None)
+    assert (row["decision"], row["why"], row["settles"]) == (OPEN, "by the law it was not computed", None)
     black = decided([attacked()], hidden=hidden).filter(limit="attribute: gender").to_dicts()[0]
     assert black["settles"] == "a law of what is released"
 
@@ -181,7 +177,7 @@ def test_the_coin_at_one_nat_is_beyond() -> None:
 def test_a_claim_that_drawn_pairs_do_not_refute_is_no_upper_bound() -> None:
     claimed = law(0.1, 3.0, tail=(0.0, 0.3), claim="0.9 per document; any two texts", verdict=NOT_REFUTED)
     table = decided([attacked()], [claimed])
-    assert words(table)[ALL] == NOT_SHOWN
+    assert words(table)[ALL] == OPEN
     assert table.filter(pl.col("limit").is_in(["loss", "delta_at_4"]))["high"].to_list() == [3.0, 0.3]
     assert words(decided([attacked()]))[ALL] != WITHIN, "of a black box a claim is what it says of itself"
 
@@ -199,9 +195,9 @@ def test_an_attack_that_contradicts_a_law_takes_its_upper_bound_away() -> None:
     """700 of 1,000 show .62 nats at least, where the law leaves .4: within the limit, and decided by nothing."""
     table = decided([attacked(700)], LAWFUL)
     row = table.filter(limit="loss").to_dicts()[0]
-    assert (row["decision"], row["high"], row["low_by"]) == (NOT_SHOWN, None, "attacks")
+    assert (row["decision"], row["high"], row["low_by"]) == (OPEN, None, "attacks")
     assert row["why"].startswith("a contradiction: at least 0.6")
-    assert words(table)[ALL] == NOT_SHOWN
+    assert words(table)[ALL] == OPEN
     beyond = decided([attacked(900)], LAWFUL).filter(limit="loss").to_dicts()[0]
     assert (beyond["decision"], beyond["high"]) == (BEYOND, None)
     assert beyond["why"].startswith("a contradiction")
@@ -215,16 +211,16 @@ def test_a_law_that_the_rewrites_do_not_follow_says_nothing() -> None:
 
 def test_a_law_of_latents_bounds_the_text_from_above_alone() -> None:
     table = decided([attacked()], [law(2.0, 2.1, tail=(0.2, 0.3), released=False)])
-    assert words(table)[ALL] == NOT_SHOWN, "who sees the text may learn less than who sees the latents"
+    assert words(table)[ALL] == OPEN, "who sees the text may learn less than who sees the latents"
     assert words(decided([attacked()], [LAWFUL[0] | {"released": False}]))[ALL] == WITHIN
 
 
 def test_limits_that_do_not_apply_are_named_and_left_out() -> None:
     table = decided([attacked()], LAWFUL)
-    assert words(table)["identifiers"] == words(table)["attribute"] == DOES_NOT_APPLY
+    assert words(table)["identifiers"] == words(table)["attribute"] == NOT_APPLICABLE
     assert words(table)[ALL] == WITHIN
     unmeasured = decided([attacked()], LAWFUL, hidden={"letters": ["gender"]})
-    assert words(unmeasured)["attribute: gender"] == words(unmeasured)[ALL] == NOT_SHOWN
+    assert words(unmeasured)["attribute: gender"] == words(unmeasured)[ALL] == OPEN
     named = {"attribute": "gender", "upper": 0.45}
     measured = decided([attacked()], LAWFUL, attributes=[CELL | named], hidden={"letters": ["gender"]})
     assert words(measured)["attribute: gender"] == words(measured)[ALL] == WITHIN
@@ -233,14 +229,14 @@ def test_limits_that_do_not_apply_are_named_and_left_out() -> None:
 def test_identifiers_that_patterns_found_show_a_leak_and_never_that_there_is_none() -> None:
     """A masker that has the same patterns leaves none of them."""
     by_patterns = leaked(0, recorded=0)
-    assert words(decided([attacked()], LAWFUL, [by_patterns]))["identifiers: name"] == NOT_SHOWN
+    assert words(decided([attacked()], LAWFUL, [by_patterns]))["identifiers: name"] == OPEN
     assert words(decided([attacked()], LAWFUL, [leaked(50, recorded=0)]))[ALL] == BEYOND
 
 
 def test_what_no_release_holds_cannot_survive() -> None:
     """Of 20 identifiers none survived, which leaves 22 % open; none of the 60 in all texts stands in any release."""
     few = leaked(0, 20)
-    assert words(decided([attacked()], LAWFUL, [few]))["identifiers: name"] == NOT_SHOWN
+    assert words(decided([attacked()], LAWFUL, [few]))["identifiers: name"] == OPEN
 
     def by_releases(standing: int, recorded: int = 60, mechanism: str = str(CELL["mechanism"])) -> str:
         of = {"dataset": CELL["dataset"], "mechanism": mechanism, "kind": "name"}
@@ -250,16 +246,16 @@ def test_what_no_release_holds_cannot_survive() -> None:
         return {"identifiers": 60, "recorded": recorded, "standing": standing}
 
     assert by_releases(0) == WITHIN
-    assert by_releases(1) == NOT_SHOWN, "a sixtieth of them may survive"
-    assert by_releases(0, recorded=59) == NOT_SHOWN, "whom the corpus does not record nobody knows"
-    assert by_releases(0, mechanism="another") == NOT_SHOWN
+    assert by_releases(1) == OPEN, "a sixtieth of them may survive"
+    assert by_releases(0, recorded=59) == OPEN, "whom the corpus does not record nobody knows"
+    assert by_releases(0, mechanism="another") == OPEN
     assert words(decided([attacked()], LAWFUL, [leaked(20, 20)], standing=None))[ALL] == BEYOND
 
 
 def test_every_kind_of_identifier_counts() -> None:
     kinds = [leaked(0), leaked(0, 20, kind="order number")]
     table = decided([attacked()], LAWFUL, kinds)
-    assert words(table)[ALL] == NOT_SHOWN
+    assert words(table)[ALL] == OPEN
     row = table.filter(limit="identifiers: order number").to_dicts()[0]
     assert 500 < row["needed"] < 600, row
     assert clopper_pearson(0, row["needed"], 0.01)[1] <= 0.01
@@ -268,7 +264,7 @@ def test_every_kind_of_identifier_counts() -> None:
 def test_what_no_number_of_trials_here_could_show_says_how_many_would() -> None:
     table = decided([attacked(20, 20, tail=None)], limits=Limits(loss=3.0))
     loss, tail = (table.filter(limit=name).to_dicts()[0] for name in ("loss", "delta_at_4"))
-    assert loss["decision"] == tail["decision"] == NOT_SHOWN
+    assert loss["decision"] == tail["decision"] == OPEN
     assert estimate(loss["needed"], loss["needed"]).loss > 3.0 > estimate(20, 20).ceiling
     assert 600 < tail["needed"] < 700
     assert loss["settles"] == tail["settles"] == "trials"
@@ -277,7 +273,7 @@ def test_what_no_number_of_trials_here_could_show_says_how_many_would() -> None:
 def test_what_so_few_trials_could_not_show_is_no_lower_end() -> None:
     for trials, low, by in ((7, None, None), (8, 0.0, "attacks")):
         row = decided([attacked(trials // 2, trials, tail=None)]).filter(limit="loss").to_dicts()[0]
-        assert (row["low"], row["low_by"], row["decision"]) == (low, by, NOT_SHOWN)
+        assert (row["low"], row["low_by"], row["decision"]) == (low, by, OPEN)
 
 
 def test_a_number_of_trials_or_pairs_that_is_named_would_be_enough() -> None:
@@ -303,7 +299,7 @@ def test_a_larger_budget_is_not_within_where_a_smaller_one_is_not() -> None:
     budgets = (0.5, 1.0, 2.0)
     exact = [law(0.2, high) | {"epsilon": e} for e, high in zip(budgets, (0.4, 1.1, 0.4), strict=True)]
     table = decided([attacked(epsilon=e) for e in budgets], exact).filter(limit=ALL)
-    assert table["decision"].to_list() == [WITHIN, NOT_SHOWN, NOT_SHOWN]
+    assert table["decision"].to_list() == [WITHIN, OPEN, OPEN]
     assert table["why"].to_list() == [None, "loss", "a smaller budget is not within"]
 
 

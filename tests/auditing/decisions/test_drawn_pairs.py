@@ -10,10 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from epsilometer.auditing.claims.verdicts import NOT_REFUTED
-from epsilometer.auditing.decisions.decide import ALL, BEYOND, WITHIN, decide
+from epsilometer.auditing.decisions.decide import ALL, decide
 from epsilometer.auditing.decisions.evidence import Tables
 from epsilometer.auditing.decisions.limits import Limits
 from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.exact_loss.losses import Effort
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.pairs import all_of, weighed
@@ -25,6 +26,8 @@ from epsilometer.core.mechanism import TEXT, UNITS, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+
+BEYOND, WITHIN = Status.BEYOND, Status.WITHIN
 
 TEXTS = [f"text {number}" for number in range(1000)]
 PAIRS, AUDITS = 25, 1000

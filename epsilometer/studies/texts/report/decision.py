@@ -15,17 +15,10 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.claims.verdicts import VIOLATED
-from epsilometer.auditing.decisions.decide import (
-    ALL,
-    BEYOND,
-    DOES_NOT_APPLY,
-    NOT_EXCEEDED,
-    NOT_SHOWN,
-    NOT_TESTED,
-    WITHIN,
-)
-from epsilometer.auditing.decisions.limits import IDENTIFIERS, LOSS, Limits
+from epsilometer.auditing.decisions.decide import ALL
+from epsilometer.auditing.decisions.limits import ATTRIBUTE, IDENTIFIERS, LOSS, Limits
 from epsilometer.auditing.estimation.successes import success_bound
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.schemas import DECISIONS
 from epsilometer.core.rounding import DOWN, UP, beside
 from epsilometer.report.section import NEXT, Section
@@ -75,7 +68,7 @@ class Answer:
     @property
     def usable(self) -> Budgets:
         """Those that are within and of a mechanism that reads the texts."""
-        return [cell for cell in self.by.get(WITHIN, ()) if cell[0] not in self.hardly]
+        return [cell for cell in self.by.get(Status.WITHIN, ()) if cell[0] not in self.hardly]
 
     def keeping(self, more: bool | None) -> Budgets:
         """Those of `usable` that keep more than one fixed sentence (True), no more (False), or were not measured."""
@@ -158,12 +151,12 @@ def sentence(answer: Answer) -> str:
             f"Nothing within the limits keeps more than {FIXED}: {at_budgets(no_more, answer.audited)} {are} within "
             f"({average.briefly(answer.worst(no_more))}).{_rest(answer)}"
         )
-    if unexceeded := answer.by.get(NOT_EXCEEDED):
+    if unexceeded := answer.by.get(Status.NOT_EXCEEDED):
         return (
             f"Not shown, though no attack exceeded the limits for {at_budgets(unexceeded, answer.audited)} "
             f"({average.briefly(answer.worst(unexceeded))}).{_rest(answer)}"
         )
-    if unshown := answer.by.get(NOT_SHOWN):
+    if unshown := answer.by.get(Status.OPEN):
         return f"Not yet shown within: {at_budgets(unshown, answer.audited)}.{_rest(answer)}"
     if unread := _unread(answer):
         return f"No. {unread}{_rest(answer)}"
@@ -172,7 +165,7 @@ def sentence(answer: Answer) -> str:
 
 def _unread(answer: Answer) -> str:
     """Who is within, and hardly reads the texts."""
-    cells = answer.by.get(WITHIN, ())
+    cells = answer.by.get(Status.WITHIN, ())
     if not cells:
         return ""
     of = len(_names(cells))
@@ -189,12 +182,12 @@ def behind_averages(answer: Answer) -> list[str]:
 
 def hardly_reading(answer: Answer) -> list[str]:
     """Who is within and hardly reads the texts, where the first screen has others to name."""
-    others = not answer.usable and (answer.by.get(NOT_EXCEEDED) or answer.by.get(NOT_SHOWN))
+    others = not answer.usable and (answer.by.get(Status.NOT_EXCEEDED) or answer.by.get(Status.OPEN))
     return [f"On {answer.dataset} {unread}"] if others and (unread := _unread(answer)) else []
 
 
 def _rest(answer: Answer) -> str:
-    beyond = answer.by.get(BEYOND, ())
+    beyond = answer.by.get(Status.BEYOND, ())
     if not beyond:
         return ""
     every = f"{len(beyond)} of {len(answer.audited)} budgets"
@@ -236,10 +229,10 @@ def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
 
 
 def settling(table: pl.DataFrame) -> list[str]:
-    """What would settle the cells that are not shown, the nearest to be settled first."""
-    unshown = table.filter(~pl.col("control"), limit=ALL, decision=NOT_SHOWN).select("dataset", "mechanism", "epsilon")
-    rows = table.filter(pl.col("limit") != ALL, decision=NOT_SHOWN).join(
-        unshown, on=["dataset", "mechanism", "epsilon"], nulls_equal=True, maintain_order="left"
+    """What would settle the cells that are open, the nearest to be settled first."""
+    cells = table.filter(~pl.col("control"), limit=ALL, decision=Status.OPEN).select("dataset", "mechanism", "epsilon")
+    rows = table.filter(pl.col("allowed").is_not_null(), decision=Status.OPEN).join(
+        cells, on=["dataset", "mechanism", "epsilon"], nulls_equal=True, maintain_order="left"
     )
     nearest = rows.sort("needed", nulls_last=True, maintain_order=True).drop_nulls("settles")
     said: dict[tuple[str, str], list[str]] = {}
@@ -249,7 +242,7 @@ def settling(table: pl.DataFrame) -> list[str]:
             row["mechanism"]
         )
     parts = [f"{limit} under {listed(mechanisms)} by {what}" for (limit, what), mechanisms in said.items()]
-    return [f"Settle what is not shown: {listed(parts[:_SHOWN], _SHOWN)}."] if parts else []
+    return [f"Settle what is open: {listed(parts[:_SHOWN], _SHOWN)}."] if parts else []
 
 
 def limits_sentence(limits: Limits, results: TextResults) -> str:
@@ -286,7 +279,7 @@ def query_access(estimates: pl.DataFrame) -> str:
 def left_out(table: pl.DataFrame) -> list[str]:
     """Which limits do not apply, and where."""
     rows = (
-        table.filter(decision=DOES_NOT_APPLY)
+        table.filter(decision=Status.NOT_APPLICABLE)
         .group_by("limit", "why", maintain_order=True)
         .agg(pl.col("dataset").unique().sort())
     )
@@ -296,7 +289,9 @@ def left_out(table: pl.DataFrame) -> list[str]:
 
 def not_tested(table: pl.DataFrame) -> list[str]:
     """Return a paragraph that names the labels which `decide.attributes` does not name."""
-    rows = table.filter(decision=NOT_TESTED).unique(["dataset", "why"], maintain_order=True).to_dicts()
+    rows = (
+        table.filter(limit=ATTRIBUTE, decision=Status.OPEN).unique(["dataset", "why"], maintain_order=True).to_dicts()
+    )
     parts = [f"{row['why']} on {row['dataset']}" for row in rows]
     return [f"**Not tested**: {'; '.join(parts)} (`decide.attributes` names what must be hidden)."] if parts else []
 
@@ -324,13 +319,13 @@ def matrices(table: pl.DataFrame) -> Iterator[Table]:
 def in_a_cell(cell: pl.DataFrame) -> str:
     """A decision in a few words: the budget, the end that decides, and beside *within* what an average hides."""
     whole = cell.filter(limit=ALL).row(0, named=True)
-    word = {NOT_EXCEEDED: "not exceeded"}.get(whole["decision"], whole["decision"])
+    word = {Status.NOT_EXCEEDED: "not exceeded"}.get(whole["decision"], whole["decision"])
     at = "" if whole["epsilon"] is None else f"ε {budget(whole['epsilon'])}: "
     decisive = deciding(cell)
     if decisive is None:
         why = f" ({whole['why']})" if _by_smaller(cell) else ""
         return f"{at}{word}{why}"
-    hides = f"; {average.briefly(whole)}" if whole["decision"] in (WITHIN, NOT_EXCEEDED) else ""
+    hides = f"; {average.briefly(whole)}" if whole["decision"] in (Status.WITHIN, Status.NOT_EXCEEDED) else ""
     return f"{at}{word} ({figure(decisive)}{hides})"
 
 
@@ -338,21 +333,21 @@ def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
     """The row of the limit that decides: farthest beyond it, least within it, or the first that is open."""
     word = cell.filter(limit=ALL)["decision"].item()
     rows = cell.filter(pl.col("limit") != ALL, decision=word).to_dicts()
-    if word == BEYOND:
+    if word == Status.BEYOND:
         return max(rows, key=lambda row: row["low"] / row["allowed"])
-    if word == WITHIN:
+    if word == Status.WITHIN:
         return max(rows, key=lambda row: row["high"] / row["allowed"])
     return next((row for row in rows if row["high"] is not None or row["low"] is not None), None)
 
 
 def _by_smaller(cell: pl.DataFrame) -> bool:
-    """Whether a cell is not shown though none of its limits is open: a smaller budget is not within."""
-    return cell.filter(decision=NOT_SHOWN)["limit"].to_list() == [ALL]
+    """Whether a cell is open though none of its limits is: a smaller budget is not within."""
+    return cell.filter(pl.col("limit") != ATTRIBUTE, decision=Status.OPEN)["limit"].to_list() == [ALL]
 
 
 def figure(row: Mapping[str, Any]) -> str:
     """The end that decides, never on the other side of its limit: `loss ≥ 1.31`, `δ ≤ 0.002`."""
-    upper = row["decision"] == WITHIN or (row["decision"] == NOT_SHOWN and row["high"] is not None)
+    upper = row["decision"] == Status.WITHIN or (row["decision"] == Status.OPEN and row["high"] is not None)
     value, sign, way = (row["high"], "≤", UP) if upper else (row["low"], "≥", DOWN)
     return f"{limit_name(row['limit'])} {sign} {value_beside(value, row, way)}"
 
@@ -435,7 +430,7 @@ def chosen(table: pl.DataFrame, unread: Container[tuple[str, str]] = ()) -> dict
             (m, e): low for m, e, low in rows.filter(limit=LOSS).select("mechanism", "epsilon", "low").iter_rows()
         }
         losses = {cell: low for cell, low in losses.items() if (dataset, cell[0]) not in unread} or losses
-        within = rows.filter(limit=ALL, decision=WITHIN).select("mechanism", "epsilon").rows()
+        within = rows.filter(limit=ALL, decision=Status.WITHIN).select("mechanism", "epsilon").rows()
         within = [cell for cell in within if cell in losses]
         cells[str(dataset)] = _largest(within) if within else min(losses, key=lambda cell: losses[cell])
     return cells

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM
 from epsilometer.auditing.decisions.decide import ALL as WHOLE
-from epsilometer.auditing.decisions.decide import BEYOND, DOES_NOT_APPLY, NOT_EXCEEDED, NOT_TESTED, WITHIN
 from epsilometer.auditing.decisions.limits import ATTRIBUTE, DELTA, IDENTIFIERS, LOSS
 from epsilometer.auditing.estimation.successes import success_bound
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.exact_loss.risk import largest_success_of_pairs, largest_success_over_all
 from epsilometer.auditing.exact_loss.rows import ALL, ALPHA
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
@@ -38,7 +38,7 @@ from epsilometer.studies.texts.tables import decisions_path
 
 AMONG = (2, 10, 1000)
 NOT_LEGAL = "This is a measurement, not a legal finding: whether data are anonymous in law is for its reader to decide."
-_KIND = {WITHIN: "good", BEYOND: "bad"}  # of a decision, on the page; else open
+_KIND: dict[str, str] = {Status.WITHIN: "good", Status.BEYOND: "bad"}  # of a decision, on the page; else open
 _HIDDEN = ("worst_pair", "texts_above_4", "texts_compared", "pairs_compared", "pairs_there")
 _NO_LABELS = "Not tested: the data set has no labels."
 _UNSEEN = "none is recorded or has a pattern, and names were not looked for"
@@ -114,7 +114,7 @@ class Dossier(_Model):
     version: Literal["epsilometer/dossier/3"] = Field(alias="schema", default="epsilometer/dossier/3")
     source: dict[str, str] = Field(description="date, profile, commit, device, and the version of epsilometer")
     release: Release
-    decision: str = Field(description="within, beyond, no attack of ours exceeded it, or not shown")
+    decision: str = Field(description="within, beyond, not exceeded by these attacks, or open")
     answer: str
     keeps_more: bool | None = Field(
         description="whether rewrites keep more than one fixed sentence, by cosine; null where it was not measured"
@@ -211,7 +211,9 @@ def blocks(of: Dossier) -> list[Block]:
     ]
     return [
         Paragraph(" · ".join(of.source.values()), "note"),
-        Paragraph(of.answer, "open" if of.decision == WITHIN and not of.keeps_more else _KIND.get(of.decision, "open")),
+        Paragraph(
+            of.answer, "open" if of.decision == Status.WITHIN and not of.keeps_more else _KIND.get(of.decision, "open")
+        ),
         Paragraph(of.not_legal, "note"),
         Heading("What was audited, and how"),
         Paragraph(_how(of)),
@@ -294,7 +296,7 @@ def _budget(own: pl.DataFrame, epsilon: float | None) -> float | None:
                 "holds for what was measured alone"
             )
         return epsilon
-    within = whole.filter(decision=WITHIN)["epsilon"].to_list()
+    within = whole.filter(decision=Status.WITHIN)["epsilon"].to_list()
     budget: float | None = (within or budgets[:1])[-1]
     return budget
 
@@ -344,12 +346,17 @@ def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> 
     return _Law(True, departs, rows.row(0, named=True), points, interval=results.params.audit.alpha >= ALPHA)
 
 
+def _untested(limited: Limited) -> bool:
+    """Whether these are labels that nobody asked to hide."""
+    return limited.limit == ATTRIBUTE and limited.decision == Status.OPEN
+
+
 def answer(release: Release, whole: Mapping[str, Any], keeps: bool | None) -> str:
     """Return the decision, what the average hides and what the rewrites keep. keeps: as `use.uses` gives it."""
     what = f"{release.mechanism}{at_budget(release.epsilon)} on {release.dataset}"
     if release.control:
         return f"{what} is a control that checks the audit: it is not to be used."
-    if whole["decision"] == WITHIN:
+    if whole["decision"] == Status.WITHIN:
         worth = {
             True: f"It keeps more than {FIXED}.",
             False: f"It keeps no more than {FIXED}, so that its release is not recommended.",
@@ -360,9 +367,9 @@ def answer(release: Release, whole: Mapping[str, Any], keeps: bool | None) -> st
             f"rewrite and compares texts; linking with other data was not tested. {average.hidden(whole)} "
             f"{worth[keeps]}"
         )
-    if whole["decision"] == BEYOND:
+    if whole["decision"] == Status.BEYOND:
         return f"Beyond the stated limits: {what} exceeds {whole['why']}. It is not to be released at this budget."
-    if whole["decision"] == NOT_EXCEEDED:
+    if whole["decision"] == Status.NOT_EXCEEDED:
         return (
             f"No attack of ours exceeded the stated limits: {what} is a black box, of which nothing shows that another "
             f"attack would not. {average.hidden(whole)}"
@@ -422,7 +429,7 @@ def _questions(limits: Sequence[Limited]) -> list[Said]:
             asks="Can an attribute be inferred?",
             here=f"{inferred}."
             if inferred
-            else next((f"Not tested: {each.why}." for each in limits if each.decision == NOT_TESTED), _NO_LABELS),
+            else next((f"Not tested: {each.why}." for each in limits if _untested(each)), _NO_LABELS),
         ),
     ]
 
@@ -466,7 +473,7 @@ def _not_tested(release: Release, limits: Sequence[Limited], *, lawful: bool) ->
         *([] if lawful else [f"The optimal adversary ({OPTIMAL}): no law is known."]),
         *([f"The attacks {', '.join(left)}."] if left else []),
         "Linking by facts or other texts of a person, and several rewrites of one text read together.",
-        *(f"{limited.limit}: {limited.why}." for limited in limits if limited.decision in (DOES_NOT_APPLY, NOT_TESTED)),
+        *(f"{each.limit}: {each.why}." for each in limits if each.decision == Status.NOT_APPLICABLE or _untested(each)),
         f"Texts unlike the audited ones of {release.dataset}, such as longer ones or those of another language.",
         "Side channels and the service around the mechanism.",
     ]

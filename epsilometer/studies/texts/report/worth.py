@@ -9,7 +9,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from epsilometer.auditing.decisions.decide import ALL, WITHIN
+from epsilometer.auditing.decisions.decide import ALL
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.schemas import CEILINGS, DOWNSTREAM, OUTPUTS
 from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.report.figures import (
@@ -68,7 +69,7 @@ def section(results: TextResults) -> Section | None:
         "more and leaks less, by points alone: intervals may overlap. Shaded: what no mechanism can have.",
     )
     hardly = hardly_read(results.table("data/outputs.parquet", OUTPUTS))
-    within = set(decisions(results).filter(limit=ALL, decision=WITHIN).select(CELL).iter_rows())
+    within = set(decisions(results).filter(limit=ALL, decision=Status.WITHIN).select(CELL).iter_rows())
     most = tradeoff_sentence(points, within, uses(results), hardly)
     said = [most, untold_sentence(points, target), attribute_sentence(downstream)]
     return Section(

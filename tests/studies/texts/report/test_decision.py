@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED
-from epsilometer.auditing.decisions.decide import ALL, BEYOND, NOT_EXCEEDED, NOT_SHOWN, WITHIN, decision
+from epsilometer.auditing.decisions.decide import ALL, decision
 from epsilometer.auditing.decisions.evidence import LimitEvidence
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.schemas import DECISIONS, POSSIBLE
 from epsilometer.report.rows import CELL
 from epsilometer.report.wording import at_budgets, budget
@@ -33,6 +34,8 @@ from epsilometer.studies.texts.report.decision import (
 from epsilometer.studies.texts.report.use import uses
 from epsilometer.studies.texts.report.worth import tradeoff_sentence
 from tests.support.audited import audit, frame, text_of
+
+BEYOND, NOT_EXCEEDED, OPEN, WITHIN = Status.BEYOND, Status.NOT_EXCEEDED, Status.OPEN, Status.WITHIN
 
 BUDGETS = (0.5, 1.0, 2.0)
 NAMES = ("alpha", "beta", "gamma", "check")  # the last is a control
@@ -95,7 +98,7 @@ def test_no_sentence_contradicts_the_table(seed: int) -> None:
     for each in every:
         said, audited = sentence(each), shown.filter(~pl.col("control"), dataset=each.dataset, limit=ALL).height
         within, beyond = (cells(shown, each.dataset, word) for word in (WITHIN, BEYOND))
-        unexceeded, unshown = (cells(shown, each.dataset, word) for word in (NOT_EXCEEDED, NOT_SHOWN))
+        unexceeded, unshown = (cells(shown, each.dataset, word) for word in (NOT_EXCEEDED, OPEN))
         more, no_more, unmeasured = (
             [cell for cell in within if keeps.get((each.dataset, *cell)) is answer] for answer in (True, False, None)
         )
@@ -182,7 +185,10 @@ def test_no_cell_contradicts_the_table_nor_is_rounded_across_its_limit(seed: int
         assert text.startswith(f"ε {budget(epsilon)}: {'not exceeded' if word == NOT_EXCEEDED else word}")  # type: ignore[arg-type]
         assert len(re.findall(r"\d[\d.,]*", text)) <= 2, text
         assert ("; the average alone was bounded" in text) == (word in (WITHIN, NOT_EXCEEDED) and "(" in text)
-        if (number := re.search(r"\((loss|δ|names) ([≤≥]) ([\d.]+)( %)?\)", text)) and word in (WITHIN, BEYOND):
+        if (number := re.search(r"\((loss|δ|names) ([≤≥]) ([\d.]+)( %)?\)", text)) and word in (
+            WITHIN,
+            BEYOND,
+        ):
             allowed = {"loss": 1.0, "δ": 0.01, "names": 0.01}[number[1]] * (100 if number[4] else 1)
             assert (float(number[3]) > allowed) == (word == BEYOND), text
             assert number[2] == ("≥" if word == BEYOND else "≤")
@@ -210,7 +216,11 @@ def decisions(*rows: tuple[str, float, str, str | None]) -> pl.DataFrame:
     every = []
     for mechanism, epsilon, word, why in rows:
         of = {"dataset": "letters", "mechanism": mechanism, "epsilon": epsilon, "control": False, "allowed": 1.0}
-        loss = {"limit": "loss", "low": 2.0 if word == BEYOND else 0.1, "high": 0.9 if word == WITHIN else None}
+        loss = {
+            "limit": "loss",
+            "low": 2.0 if word == BEYOND else 0.1,
+            "high": 0.9 if word == WITHIN else None,
+        }
         of_loss = WITHIN if why == SMALLER else word
         every += [of | loss | {"decision": of_loss}, of | {"limit": ALL, "decision": word, "why": why}]
     return pl.DataFrame(every, schema=dict(DECISIONS))
@@ -223,7 +233,7 @@ def test_the_others_are_named_beside_who_hardly_reads_the_texts() -> None:
     """Two are within and hardly read; the open and the beyond ones are said too."""
     unread: dict[tuple[str, str], Any] = {("letters", name): ["80 % unknown"] for name in ("cust", "tem")}
     within = [("cust", 1.0, WITHIN, None), ("tem", 1.0, WITHIN, None), ("tem", 2.0, WITHIN, None)]
-    rest = [("mvc", 1.0, NOT_SHOWN, "loss"), ("mvc", 2.0, BEYOND, "loss")]
+    rest = [("mvc", 1.0, OPEN, "loss"), ("mvc", 2.0, BEYOND, "loss")]
     (each,) = answers(decisions(*within, *rest), unread, {})
     hardly = "cust at ε = 1 and tem at every ε are within, but hardly read the texts."
     beyond = "1 of 5 budgets exceeds a limit."
@@ -315,9 +325,9 @@ def test_the_page_says_whether_codes_were_looked_for(attacks: list[str], looked:
 
 
 def test_a_cell_that_a_smaller_budget_keeps_open_says_so() -> None:
-    table = decisions(("mvc", 1.0, NOT_SHOWN, "loss"), ("mvc", 2.0, NOT_SHOWN, SMALLER))
+    table = decisions(("mvc", 1.0, OPEN, "loss"), ("mvc", 2.0, OPEN, SMALLER))
     cells_of = {epsilon: in_a_cell(cell) for (epsilon,), cell in table.group_by("epsilon")}
-    assert cells_of == {1.0: "ε 1: not shown (loss ≥ 0.10)", 2.0: f"ε 2: not shown ({SMALLER})"}
+    assert cells_of == {1.0: "ε 1: open (loss ≥ 0.10)", 2.0: f"ε 2: open ({SMALLER})"}
 
 
 def test_the_first_screen_has_a_sentence_a_data_set_and_says_a_fault_first() -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from epsilometer.auditing.decisions.decide import ALL, BEYOND, NOT_EXCEEDED, NOT_SHOWN, WITHIN
+from epsilometer.auditing.decisions.decide import ALL
 from epsilometer.auditing.estimation.successes import success_bound
+from epsilometer.auditing.evidence.status import Status
 from epsilometer.auditing.schemas import DECISIONS, EXACT, EXACT_CURVES, LEAKAGE
 from epsilometer.auditing.worth.releases import STANDING
 from epsilometer.core import tables
@@ -29,6 +30,8 @@ from epsilometer.studies.texts.stages import decide
 from epsilometer.studies.texts.tables import curves_path, decisions_path, exact_path
 from tests.support.exact_losses import curves, losses
 from tests.support.small_audit import audited
+
+BEYOND, NOT_EXCEEDED, OPEN, WITHIN = Status.BEYOND, Status.NOT_EXCEEDED, Status.OPEN, Status.WITHIN
 
 SECRET = "please play song"  # in all texts, and in most rewrites
 SOURCE = {"date": "2026-11-25", "commit": "commit 0123"}
@@ -92,7 +95,7 @@ def test_it_says_what_the_tables_say(project: Path) -> None:
         (WITHIN, "Within the stated limits"),
         (BEYOND, "not to be released at this budget"),
         (NOT_EXCEEDED, "black box"),
-        (NOT_SHOWN, "it is open whether it keeps the stated limits (few trials). It would be settled by trials."),
+        (OPEN, "it is open whether it keeps the stated limits (few trials). It would be settled by trials."),
     ],
 )
 def test_each_decision_has_its_answer_and_no_other_reads_like_a_pass(project: Path, word: str, said: str) -> None:
