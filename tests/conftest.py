@@ -62,15 +62,17 @@ _forget_after_a_test = pytest.fixture(autouse=True)(_forget_files_of_users)
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """For tests that send Ctrl-C to what they start: it is heard, and what a failing test leaves is killed.
+    """For tests that send signals to what they start: these are heard, and what a failing test leaves is killed.
 
-    Python takes SIGINT as ignored in what a shell runs behind it, and so would what it starts.
+    A shell has what it runs in the background ignore SIGINT, and nohup has it ignore SIGHUP; children inherit both.
     """
     me = psutil.Process()
     others = {*me.children(recursive=True)}
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    heard = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in heard.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
     for process in {*me.children(recursive=True)} - others:
         with suppress(psutil.NoSuchProcess):
             process.kill()
