@@ -29,7 +29,7 @@ A limit on the **identifiers that survive** is judged once, of a number of texts
 identifier of a kind, and of planted ones of a shape (`identifiers/surviving.py`), so that the survivors of each are
 binomial. A kind or shape is *within* where the upper end of Clopper and Pearson's interval at 1 - beta is at most the
 limit, *beyond* where the lower end at 1 - alpha / a is above it, a counting shapes as attacks, and open else; all must
-pass. So a mechanism of which one shape exceeds the limit passes with probability at most beta however many shapes there
+pass. So a mechanism that exceeds the limit in one shape passes with probability at most beta, however many shapes there
 are, and one that keeps all is called beyond with at most alpha, together with whatever else is limited.
 
 A limit on what attackers infer of an **attribute** is judged the same way: of test texts in equal number from each of k
@@ -101,8 +101,8 @@ class Judged:
 
     point: the figure at the rate seen, no bound. shape: of planted identifiers. partly: of a kind, how many identifiers
     survived in part alone. precision: of a kind, the number of masked runs of words, the share of them that touch an
-    identifier, None where there are none, and its interval; None of what is no kind. unrefuted: of what a stated law
-    shows, how many rewrites did not refute it; 0 of what was counted. turned: whether it was right less often than by
+    identifier, None where there are none, and its interval; None unless identifiers were counted. unrefuted: the number of rewrites
+    that did not refute the stated law which shows the limit kept; 0 where attacks or identifiers were counted. turned: whether it was right less often than by
     chance (`below_chance`), so that it cannot pass. unanswered: whether it kept its limit while answers of a service
     were missing, so that it is open. of_texts: of each trial the text and whether it was named, inferred or linked
     rightly, or its identifier survived.
@@ -127,7 +127,7 @@ class Judged:
 
     @property
     def measure(self) -> Measure:
-        """What point and limit are of."""
+        """The measure of point and limit."""
         return self.evidence.scale.measure
 
     @property

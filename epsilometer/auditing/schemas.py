@@ -486,7 +486,7 @@ LEAKAGE: Schema = {  # over all trials, a row a kind of identifier: how many sta
 }
 
 
-SURVIVING: Schema = {  # a row an epsilon, kind and shape of identifier, in a text each: how many stand in the rewrites
+SURVIVING: Schema = {  # a row an epsilon, kind and shape of identifier, in a text each: how many the rewrites hold
     "epsilon": pl.Float64,
     "kind": pl.String,
     "shape": pl.String,  # how and where it was planted; null where the texts' file records it

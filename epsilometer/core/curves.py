@@ -27,7 +27,7 @@ from epsilometer.core.errors import UserError
 
 Array = NDArray[np.float64]
 
-LEVELS = np.concatenate([[0.0], np.geomspace(1e-3, 100.0, 400)])  # of which any bounds what an adversary reaches
+LEVELS = np.concatenate([[0.0], np.geomspace(1e-3, 100.0, 400)])  # each gives a bound on what an adversary reaches
 _ORDERS = 1 + np.geomspace(1e-3, 1e4, 400)  # any gives a delta that holds
 
 

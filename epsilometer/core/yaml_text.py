@@ -30,7 +30,7 @@ FAST.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][
 
 
 def load(text: str | bytes, loader: Any = FAST, *, plain: bool = False) -> Any:
-    """Return the value of a YAML text. Raises yaml.YAMLError, and UserError for aliases that stand for too much.
+    """Return the value of a YAML text. Raises yaml.YAMLError, and UserError for aliases that expand to too much.
 
     plain: refuse numbers that YAML reads otherwise than they look, such as 010 (8) and 1:30 (90).
     """

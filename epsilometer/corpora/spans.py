@@ -10,7 +10,7 @@ class DisagreementError(ValueError):
 def value(text: str, start: int, end: int, recorded: object) -> str:
     """Return the text from start to end (exclusive).
 
-    recorded: what the annotation says stands there; None where it says nothing. Raises ValueError for positions outside
+    recorded: the text there according to the annotation; None where it has none. Raises ValueError for positions outside
     the text, and DisagreementError where its characters are not the recorded ones or, without any, begin or end with
     white space. Neither quotes the text.
     """

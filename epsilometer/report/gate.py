@@ -348,7 +348,7 @@ def markdown(outcome: Decision | Failure) -> str:
 
 
 def _colour(status: Status) -> str:
-    """Of a status, on the page."""
+    """The colour of a status on the page."""
     return "good" if status.passes else "bad" if status is Status.BEYOND else "open"
 
 

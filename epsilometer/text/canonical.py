@@ -41,7 +41,7 @@ _ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\U000[0-9a-fA-F]{5}"
     r"|\\x[0-9a-fA-F]{2}|\\[bfnrt\"'/\\]"
 )
-_SIGNS = regex.compile(r"[[\p{S}\p{No}]--[\x00-\x7f]]", regex.V1)  # ™ and ² are no part of the word before them
+_SIGNS = regex.compile(r"[[\p{S}\p{No}]--[\x00-\x7f]]", regex.V1)  # ™ and ² do not belong to the word before them
 _ACCENTS = regex.compile(r"[[\p{Mn}&&[\p{Script=Inherited}\p{Script=Hebrew}]]--[\u3099\u309a]]", regex.V1)
 _DASHES = regex.compile(r"\p{Pd}")
 _OTHERS = regex.compile(r"[^\p{L}\p{M}\p{N}\x00-\x7f]")  # without them, most Latin texts are read as ASCII ones
@@ -89,7 +89,7 @@ _Date = tuple[int | None, int, int]  # year, month, day
 
 
 def survives(value: str, text: str) -> bool:
-    """Return whether an identifier stands in a text as a whole, by the module's rule."""
+    """Return whether an identifier occurs in a text as a whole, by the module's rule."""
     key = _key(value)
     return any(_whole(key, reading) for reading in _readings(text))
 
@@ -109,7 +109,7 @@ def stands(value: str, source: str, text: str) -> bool:
 
 
 def survives_in_part(value: str, source: str, text: str) -> bool:
-    """Return whether a part of an identifier of a source stands in a text and nowhere else in the source."""
+    """Return whether a part of an identifier of a source occurs in a text and nowhere else in the source."""
     key = _key(value)
     parts = {part for reading in _readings(text) for part in _parts(key, reading)}
     if not parts:
@@ -119,7 +119,7 @@ def survives_in_part(value: str, source: str, text: str) -> bool:
 
 
 def keys(value: str) -> frozenset[str]:
-    """Return runs of letters and digits, one of which stands wherever an identifier survives, but for dates."""
+    """Return runs of letters and digits. One of them occurs wherever an identifier survives, but for dates."""
     key = _key(value)
     return key.joined | {key.digits, key.phone} - {""}
 
@@ -193,7 +193,7 @@ class _Reading:
         return any(at in self.borders for at in self.ends(key))
 
     def calls(self, number: str) -> bool:
-        """Return whether a national number stands there, with or without a code before it."""
+        """Return whether a national number is there, with or without a code before it."""
         for at in self.ends(number):
             before = next((self.joined[at - n : at] for n in range(min(at, 7) + 1) if at - n in self.borders), None)
             if before == "" or (before is not None and _BEFORE_NATIONAL.fullmatch(before)):
@@ -250,7 +250,7 @@ def _whole(key: _Key, reading: _Reading) -> bool:
 
 
 def _parts(key: _Key, reading: _Reading) -> set[str]:
-    """The parts of an identifier that stand in a text."""
+    """The parts of an identifier that occur in a text."""
     standing = {word for word in key.words if reading.holds(word)}
     if key.initials is not None and key.initials.search(reading.text):
         standing.add("initials")

@@ -141,7 +141,7 @@ def _of_curve(mechanism: Mechanism, epsilon: float, curve: Curve, texts: Sequenc
 def _compared(curve: Curve, epsilon: float, texts: Sequence[str], *, laws: NDArray[np.float64], method: str) -> Finding:
     """The finding of these texts: the pair and direction that needs the largest rho, divergence or mu.
 
-    laws: log-laws [texts, outputs]. Of the finding, claimed, worst and largest are numbers of the claim's own kind.
+    laws: log-laws [texts, outputs]. The finding's claimed, worst and largest are numbers of the claim's own kind.
     """
     most, pair, claimed = -math.inf, (0, 0), curve.size
     for i in range(len(texts)):
@@ -149,7 +149,7 @@ def _compared(curve: Curve, epsilon: float, texts: Sequence[str], *, laws: NDArr
             if i != j and (least := needed(curve, laws[i], laws[j])) > most:
                 most, pair = least, (i, j)
     if most == -math.inf:
-        return Finding(epsilon, method, NOT_CHECKED, "one input is no pair", inputs=len(texts))
+        return Finding(epsilon, method, NOT_CHECKED, "one input is not a pair", inputs=len(texts))
     broken = most > claimed * (1 + ROUNDING) + ROUNDING
     return Finding(
         epsilon,

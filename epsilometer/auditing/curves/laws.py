@@ -24,7 +24,7 @@ from epsilometer.core.curves import Curve, Gdp, Renyi, Zcdp
 
 ROUNDING = 1e-9  # relative to what is claimed, and absolute
 _BETWEEN = 1e-5  # of what is claimed: an excess between two orders that is not looked for
-_NEVER = -1e299  # a logarithm that stands for that of 0
+_NEVER = -1e299  # in place of the logarithm of 0
 
 Array = NDArray[np.float64]
 

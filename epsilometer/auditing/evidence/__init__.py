@@ -1,1 +1,1 @@
-"""What was observed, what it bounds, and what that says about a limit."""
+"""Evidence about a figure, bounds by it, and the status of a limit on the figure."""

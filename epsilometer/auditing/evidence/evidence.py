@@ -65,7 +65,7 @@ class Means:
 
 
 class Sure(NamedTuple):
-    """How often guesses beyond a threshold of their score name the source, and how often another candidate."""
+    """Counts of guesses beyond a threshold of their score: those that name the source, and the others."""
 
     hits: int
     misses: int

@@ -26,7 +26,7 @@ class Scale:
 
     @classmethod
     def loss(cls, candidates: int) -> Scale:
-        """The loss, in nats, of naming the source among so many candidates."""
+        """The loss, in nats, of naming the source among this number of candidates."""
         return cls("loss", candidates)
 
     def rate(self, figure: float) -> float:

@@ -23,7 +23,7 @@ class Status(StrEnum):
 
     @property
     def passes(self) -> bool:
-        """Whether a gate passes on it."""
+        """True if a gate passes on it."""
         return self in (Status.NOT_EXCEEDED, Status.WITHIN)
 
 

@@ -63,7 +63,7 @@ class PlantedValues:
                 self._by_start[key[:_START]].append((key, value))
 
     def among(self, texts: Iterable[str]) -> frozenset[str]:
-        """Return those that stand in one of the texts: by `text.canonical`, but for dates written otherwise.
+        """Return those that occur in one of the texts: by `text.canonical`, but for dates written otherwise.
 
         Of long ones the letters and digits may stand within words.
         """

@@ -1,4 +1,4 @@
-"""Count how many identifiers at known places in texts stand in the rewrites, by kind, and what was masked beside them.
+"""Count how many identifiers at known places in texts survive in the rewrites, by kind, and what was masked beside them.
 
 The identifiers are those that the texts' file records, or, where it records none, such as are planted (`planting`);
 never what a detector finds, since one that a mechanism masks by would find nothing that the mechanism missed. Planted
@@ -216,7 +216,7 @@ def rewritten(
 
 
 class Outcomes(NamedTuple):
-    """Of each trial, whether its identifier survived as a whole, and whether in part; never both."""
+    """For each trial: did its identifier survive as a whole, and did it in part; never both."""
 
     whole: list[bool]
     part: list[bool]

@@ -4,7 +4,7 @@ Identifiers are those that the corpus records having planted (columns `identifie
 that have a pattern (`text.identifiers`). Names have no pattern, so they are known from the record alone. A match that
 overlaps a recorded identifier is counted as that one.
 
-An identifier has survived where its canonical form stands in that of the rewrite (`text.canonical`). What survives in
+An identifier has survived where the canonical form of the rewrite holds its own (`text.canonical`). What survives in
 part is counted in a column of its own, `partly`, and never in both. Spellings beyond that form go uncounted, so the
 share is a lower bound on what leaks. A word that a mechanism happens to draw (of a person called May) counts. Where a
 corpus says which mentions are of one entity (column `identifier_entities`), these are one identifier, which is masked
@@ -50,11 +50,11 @@ class Identifier:
     source: str = field(default="", compare=False, repr=False)
 
     def survives(self, rewrite: str) -> bool:
-        """Return whether it stands in the rewrite as a whole."""
+        """Return whether the rewrite holds it as a whole."""
         return canonical.stands(self.text, self.source, rewrite)
 
     def survives_in_part(self, rewrite: str) -> bool:
-        """Return whether a part of it stands in the rewrite that is nowhere else in its source."""
+        """Return whether the rewrite holds a part of it that is nowhere else in its source."""
         return canonical.survives_in_part(self.text, self.source, rewrite)
 
 

@@ -1,4 +1,4 @@
-"""Mechanisms that remember their answers, beside those that draw anew."""
+"""Mechanisms that remember their answers, beside those that draw each time."""
 
 from __future__ import annotations
 

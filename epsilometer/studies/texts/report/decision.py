@@ -229,7 +229,7 @@ def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
 
 
 def settling(table: pl.DataFrame) -> list[str]:
-    """What would settle the cells that are open, the nearest to be settled first."""
+    """Return what would settle the cells that are open, the nearest to be settled first."""
     cells = table.filter(~pl.col("control"), limit=ALL, decision=Status.OPEN).select("dataset", "mechanism", "epsilon")
     rows = table.filter(pl.col("allowed").is_not_null(), decision=Status.OPEN).join(
         cells, on=["dataset", "mechanism", "epsilon"], nulls_equal=True, maintain_order="left"
@@ -341,7 +341,7 @@ def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
 
 
 def _by_smaller(cell: pl.DataFrame) -> bool:
-    """Whether a cell is open though none of its limits is: a smaller budget is not within."""
+    """True if a cell is open though none of its limits is: a smaller budget is not within."""
     return cell.filter(pl.col("limit") != ATTRIBUTE, decision=Status.OPEN)["limit"].to_list() == [ALL]
 
 

@@ -347,7 +347,7 @@ def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> 
 
 
 def _untested(limited: Limited) -> bool:
-    """Whether these are labels that nobody asked to hide."""
+    """True of labels that nobody asked to hide."""
     return limited.limit == ATTRIBUTE and limited.decision == Status.OPEN
 
 
