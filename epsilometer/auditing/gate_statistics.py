@@ -101,11 +101,11 @@ class Judged:
 
     point: the figure at the rate seen, no bound. shape: of planted identifiers. partly: of a kind, how many identifiers
     survived in part alone. precision: of a kind, the number of masked runs of words, the share of them that touch an
-    identifier, None where there are none, and its interval; None unless identifiers were counted. unrefuted: the number of rewrites
-    that did not refute the stated law which shows the limit kept; 0 where attacks or identifiers were counted. turned: whether it was right less often than by
-    chance (`below_chance`), so that it cannot pass. unanswered: whether it kept its limit while answers of a service
-    were missing, so that it is open. of_texts: of each trial the text and whether it was named, inferred or linked
-    rightly, or its identifier survived.
+    identifier, None where there are none, and its interval; None unless identifiers were counted. unrefuted: the number
+    of rewrites that did not refute the stated law which shows the limit kept; 0 where attacks or identifiers were
+    counted. turned: whether it was right less often than by chance (`below_chance`), so that it cannot pass.
+    unanswered: whether it kept its limit while answers of a service were missing, so that it is open. of_texts: of each
+    trial the text and whether it was named, inferred or linked rightly, or its identifier survived.
     """
 
     evidence: Evidence

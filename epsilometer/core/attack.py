@@ -161,7 +161,7 @@ class Queries(Protocol):
     """An attack of an adversary with query access, who lets the mechanism rewrite texts of its own choice."""
 
     def queries(self, candidates: int, texts: int) -> int:
-        """Return the most rewrites that it asks for at each epsilon. candidates: the distinct ones; texts: of the audit."""
+        """Return the most rewrites that it asks for at each epsilon. candidates: distinct; texts: audited."""
         ...
 
 

@@ -10,8 +10,8 @@ class DisagreementError(ValueError):
 def value(text: str, start: int, end: int, recorded: object) -> str:
     """Return the text from start to end (exclusive).
 
-    recorded: the text there according to the annotation; None where it has none. Raises ValueError for positions outside
-    the text, and DisagreementError where its characters are not the recorded ones or, without any, begin or end with
+    recorded: the text there by the annotation; None where it has none. Raises ValueError for positions outside the
+    text, and DisagreementError where its characters are not the recorded ones or, without any, begin or end with
     white space. Neither quotes the text.
     """
     if not 0 <= start < end <= len(text):

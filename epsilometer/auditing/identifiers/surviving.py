@@ -1,4 +1,4 @@
-"""Count how many identifiers at known places in texts survive in the rewrites, by kind, and what was masked beside them.
+"""Count how many identifiers at known places in texts survive in the rewrites, by kind, and what else was masked.
 
 The identifiers are those that the texts' file records, or, where it records none, such as are planted (`planting`);
 never what a detector finds, since one that a mechanism masks by would find nothing that the mechanism missed. Planted

@@ -217,7 +217,7 @@ def _figure(value: tuple[float, float], epsilon: float) -> str:
 
 
 def reason(met: Met, aim: LossTarget, still: str | None = None) -> str | None:
-    """The reason that there is no epsilon, or a remark on it; None where there is nothing to say. still: as in `advice`."""
+    """The reason that there is no epsilon, or a remark on it; None for neither. still: as in `advice`."""
     what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
     if met.status in (OUTSIDE, FALLING):
         ends = (min(met.figures), max(met.figures))
