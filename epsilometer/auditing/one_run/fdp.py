@@ -32,7 +32,6 @@ be: with probability delta a mechanism may give all coins away.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,15 +65,12 @@ class Profile:
                     f"a profile holds finite epsilons >= 0 with deltas in [0, 1], got epsilon {epsilon}, delta {delta}"
                 )
 
-    def least(self, share: float) -> float:
-        """Returns G: the least y >= 0 at which F(y) reaches a share."""
-        starts, slopes, deltas = self._envelope
-        i = bisect_right(starts, share) - 1
-        return max(0.0, (share - deltas[i]) * slopes[i])
-
     @cached_property
-    def _envelope(self) -> tuple[list[float], list[float], list[float]]:
-        """The lines (x - delta) e^-epsilon that are highest somewhere: from which x on, their slopes, their deltas."""
+    def lines(self) -> tuple[list[float], list[float], list[float]]:
+        """The lines (x - delta) e^-epsilon that are highest somewhere: from which x on, their slopes, their deltas.
+
+        G(x), the least y >= 0 at which F(y) reaches x, is the largest of 0 and of the line at x.
+        """
         lines = sorted(
             {(math.exp(-epsilon), float(delta)) for epsilon, delta in zip(self.epsilons, self.deltas, strict=True)},
             key=lambda line: (line[0], -line[1]),
@@ -114,21 +110,36 @@ class Counts:
     pairs: Sequence[tuple[int, int]]
     coins: int
 
-    def refute(self, claim: Profile, level: float) -> bool:
-        """Returns whether any pair has a probability below the level under a claim for one coin."""
-        return any(refuted(right, guesses, self.coins, claim, level=level) for right, guesses in self.pairs)
+    def refuting(self, claim: Profile, level: float) -> Counts | None:
+        """Returns the pairs from the first on that refutes a claim for one coin at the level; None if none does.
+
+        Those before it refute no claim that allows more, and at no smaller level.
+        """
+        for i, (right, guesses) in enumerate(self.pairs):
+            if refuted(right, guesses, self.coins, claim, level=level):
+                return Counts(self.pairs[i:], self.coins)
+        return None
 
 
 def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: float) -> bool:
     """Returns whether this many right guesses or more have a probability below the level under a claim for one coin."""
-    reached, above = level, 0.0  # S_(t+1) and B_(t+1)
+    starts, slopes, deltas = claim.lines
+    ends = [*starts[1:], math.inf]
+    reached, above, line = level, 0.0, 0  # S_(t+1), B_(t+1), and the number of the line that is highest
     for t in range(right - 1, -1, -1):
         above += reached
-        needed = claim.least(min(1.0, (t * reached + above) / coins))
-        reached = max(reached, (above + coins * needed) / (guesses - t))
-        if reached > 1:
-            return True
-    return False
+        share = (t * reached + above) / coins  # grows as t falls
+        if share > 1:
+            share = 1.0
+        while share >= ends[line]:
+            line += 1
+        needed = (share - deltas[line]) * slopes[line]
+        least = (above + coins * needed) / (guesses - t) if needed > 0 else above / (guesses - t)
+        if least > reached:
+            if least > 1:
+                return True
+            reached = least
+    return reached > 1
 
 
 def p_value(counts: Counts, claim: Profile) -> float:
@@ -137,12 +148,12 @@ def p_value(counts: Counts, claim: Profile) -> float:
     It may be too large, by at most a share of 1e-6, but never too small.
     """
     low, high = _SMALLEST, 0.0
-    if not counts.refute(claim, 1.0):
+    if (left := counts.refuting(claim, 1.0)) is None:
         return 1.0
     while high - low > _PRECISION:
         middle = (low + high) / 2
-        if counts.refute(claim, math.exp(middle)):
-            high = middle
+        if fewer := left.refuting(claim, math.exp(middle)):
+            high, left = middle, fewer
         else:
             low = middle
     return math.exp(high)
@@ -155,13 +166,13 @@ def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, 
     family: the claim for each strength > 0 (an epsilon, a mu); larger strengths allow more.
     error: the relative error of the result, always downwards. A strength below 1e-4 is returned as 0.
     """
-    low, high = 0.0, 1.0
-    while counts.refute(family(high), level):
-        low, high = high, 2 * high
+    low, high, left = 0.0, 1.0, counts
+    while fewer := left.refuting(family(high), level):
+        low, high, left = high, 2 * high, fewer
     while high - low > error * high and high > _NOTHING:
         middle = (low + high) / 2
-        if counts.refute(family(middle), level):
-            low = middle
+        if fewer := left.refuting(family(middle), level):
+            low, left = middle, fewer
         else:
             high = middle
     return low

@@ -14,20 +14,36 @@ from scipy.stats import binom
 from epsilometer.auditing.one_run import coins as steinke
 from epsilometer.auditing.one_run.fdp import Counts, Profile, at_delta, gaussian, p_value, proved, refuted
 from epsilometer.core.errors import UserError
+from tests.support.profiles import least_share
 
 
-def test_the_least_share_is_that_of_every_pair() -> None:
-    epsilons, deltas = [0.0, 0.3, 1.0, 2.0, 2.0, 5.0], [0.4, 0.3, 0.1, 0.05, 0.04, 0.0]
-    profile = Profile(epsilons, deltas)
-    for share in np.linspace(0, 1, 41):
-        every = [(share - d) * math.exp(-e) for e, d in zip(epsilons, deltas, strict=True)]
-        assert profile.least(float(share)) == pytest.approx(max(0.0, *every), abs=1e-15)
+def by_definition(right: int, guesses: int, coins: int, claim: Profile, *, level: float) -> bool:
+    """The recursion as the module states it."""
+    reached, above = level, 0.0
+    for t in range(right - 1, -1, -1):
+        above += reached
+        needed = least_share(claim, min(1.0, (t * reached + above) / coins))
+        reached = max(reached, (above + coins * needed) / (guesses - t))
+    return reached > 1
+
+
+def test_a_claim_is_refuted_as_the_recursion_says() -> None:
+    """200 drawn profiles with up to six lines, and every number of right guesses."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        coins = int(rng.integers(1, 60))
+        guesses = int(rng.integers(1, coins + 1))
+        size = int(rng.integers(1, 7))
+        claim = Profile(rng.exponential(1.0, size).tolist(), (rng.random(size) * 0.4).tolist())
+        level = float(rng.choice([0.5, 0.05, 1e-4]))
+        answers = [refuted(right, guesses, coins, claim, level=level) for right in range(guesses + 1)]
+        assert answers == [by_definition(right, guesses, coins, claim, level=level) for right in range(guesses + 1)]
 
 
 def test_the_curve_of_a_gaussian_is_its_trade_off_function() -> None:
     for share in (1e-9, 1e-4, 0.01, 0.3, 0.5):
         exact = ndtr(ndtri(share) - 1.5)
-        assert 0.999 * exact <= gaussian(1.5).least(share) <= exact * (1 + 1e-9)
+        assert 0.999 * exact <= least_share(gaussian(1.5), share) <= exact * (1 + 1e-9)
 
 
 def most_right(coins: int, least: int, epsilon: float, delta: float) -> float:
