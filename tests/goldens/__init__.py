@@ -13,7 +13,7 @@ studies_*
     A small profile of each study: every file that its stages write, Parquet and NumPy files by value, and all guesses.
     Private training plays no game of sources, so its files are all that there is.
 commands_*
-    Exit code, output and written files of 33 commands, 29 of them with --json.
+    Exit code, output and written files of 31 commands, 28 of them with --json.
 locks_*
     What `dvc.lock` of the default audit and of the leaderboard says of each output; no stage runs. Parquet files of the
     default audit count by value where DVC's cache has them, and by hash where it has not.

@@ -18,11 +18,11 @@ _SIZE = 200
 
 def settings() -> dict[str, str]:
     """Return the environment variables of a process whose results are compared."""
-    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    extensions = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     return {
         "OMP_NUM_THREADS": "1",
         "OMP_WAIT_POLICY": "PASSIVE",
-        "NPY_DISABLE_CPU_FEATURES": " ".join(name for name in found if name.startswith(("AVX512", "X86_V4"))),
+        "NPY_DISABLE_CPU_FEATURES": " ".join(name for name in extensions if name.startswith(("AVX512", "X86_V4"))),
         "OPENBLAS_CORETYPE": "Haswell",
         "ATEN_CPU_CAPABILITY": "avx2",
         "MKL_CBWR": "COMPATIBLE",

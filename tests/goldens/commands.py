@@ -49,10 +49,8 @@ COMMANDS = {
     "check an attack": "check --attack lexical --json",
     "check a metric": "check --metric jaccard --json",
     "rewrite": f"rewrite requests.txt {_TEM} --epsilon 9 --out private.txt",
-    "rewrite by a seed": "rewrite reviews.csv --mechanism coin --epsilon 2 --seed 3 --out private.csv",
-    "mechanisms": "mechanisms --json",
+    "rewrite by a seed": f"rewrite reviews.csv {_TEM} --epsilon 9 --seed 3 --out private.csv",
     "bench": "bench --json",
-    "schema": "schema",
     "anonymize": "anonymize requests.txt --labelled labelled.csv --attribute gender --kind linear --seed 3 --vectors "
     "vectors.txt --json",
 }
