@@ -51,8 +51,8 @@ COMMANDS = {
     "rewrite": f"rewrite requests.txt {_TEM} --epsilon 9 --out private.txt",
     "rewrite by a seed": f"rewrite reviews.csv {_TEM} --epsilon 9 --seed 3 --out private.csv",
     "bench": "bench --json",
-    "anonymize": "anonymize requests.txt --labelled labelled.csv --attribute gender --kind linear --seed 3 --vectors "
-    "vectors.txt --json",
+    "anonymize": "anonymize requests.txt --labelled labelled.csv --attribute gender --kind linear --rows 12 --set k=8 "
+    "--set q=2 --seed 3 --vectors vectors.txt --json",
 }
 GROUPS = {"audit": "audit", "bench": "bench"} | dict.fromkeys(("gate", "calibrate", "compare"), "gate")  # by first word
 # Fields that differ between runs of the same code.
