@@ -9,8 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.goldens.system_words import restart
 from tests.goldens.texts import call, write_texts
-from tests.goldens.values import compact, digest
+from tests.goldens.values import TIMED, compact, digest
 
 _TEM = "--mechanism tem --set resource=vectors.txt"
 _FAST = "--attacks lexical,likelihood,length"
@@ -47,12 +48,15 @@ COMMANDS = {
     "check a mechanism": "check --mechanism coin --json",
     "check an attack": "check --attack lexical --json",
     "check a metric": "check --metric jaccard --json",
-    "anonymize": "anonymize requests.txt --labelled labelled.csv --attribute gender --kind linear --seed 3 --vectors "
-    "vectors.txt --json",
+    "rewrite": f"rewrite requests.txt {_TEM} --epsilon 9 --out private.txt",
+    "rewrite by a seed": f"rewrite reviews.csv {_TEM} --epsilon 9 --seed 3 --out private.csv",
+    "bench": "bench --json",
+    "anonymize": "anonymize requests.txt --labelled labelled.csv --attribute gender --kind linear --rows 12 --set k=8 "
+    "--set q=2 --seed 3 --vectors vectors.txt --json",
 }
-GROUPS = {"audit": "audit", "gate": "gate", "calibrate": "gate", "compare": "gate"}  # by a name's first word
+GROUPS = {"audit": "audit", "bench": "bench"} | dict.fromkeys(("gate", "calibrate", "compare"), "gate")  # by first word
 # Fields that differ between runs of the same code.
-_LEFT_OUT = {"version", "seconds", "time", "date", "commit", "folder", "file", "path"}
+_LEFT_OUT = TIMED | {"version", "time", "date", "commit", "folder", "file", "path"}
 
 
 def results(of: str) -> dict[str, Any]:
@@ -66,6 +70,7 @@ def results(of: str) -> dict[str, Any]:
             if name == "one-run":
                 _write_scores()
             before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+            restart()
             code, said = call(*command.split())
             assert code != 2, f"{name} ended in an error"
             written = [

@@ -21,11 +21,13 @@ def results(of: str) -> dict[str, Any]:
     """Return the MD5 of each out of the audit or the leaderboard, and of the audit the values of its Parquet files.
 
     Where an MD5 is the frozen one, so are the values. Else they are read from DVC's cache; where they agree with the
-    frozen values, so does the MD5.
+    frozen values, so does the MD5. Without a frozen file, all are read from the cache: to freeze values anew after an
+    audit in this folder, delete the file first.
     """
     if of == "leaderboard":
         return dict(_outs(ROOT / "runs/leaderboard/dvc.lock"))
-    frozen = read("locks_audit") or {}
+    before_all = read("locks_audit")
+    frozen = before_all.results if before_all else {}
     by_path: dict[str, Any] = {}
     for path, md5 in _outs(ROOT / "dvc.lock"):
         before = frozen.get(path)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from epsilometer.core import attack
+from tests.goldens.system_words import restart
 from tests.goldens.values import digest
 
 _PART = 100  # trials of a digest
@@ -36,7 +37,8 @@ for module in [*sys.modules.values()]:  # some have imported it by name
 
 
 def recorded() -> Recorded:
-    """Return the guesses from here on, until the next call."""
+    """Return the guesses from here on, until the next call; what is drawn from the system starts over."""
+    restart()
     _records.clear()
     return _records
 

@@ -28,14 +28,17 @@ _LEFT_OUT = ("code", "resources", "report")  # records of code and content, and 
 
 
 def results(study: str) -> dict[str, Any]:
-    """Return the guesses in a study's small profile, and the content of each file that its stages write."""
+    """Return the guesses in a study's small profile, and the content of each file that its stages write.
+
+    Where no attack guesses sources, as in private training, the files hold all that is measured.
+    """
     profile = (HERE / f"profiles/{study}.yaml").read_text(encoding="utf-8")
     records = recorded()
     with TemporaryDirectory() as folder:
         run(Path(folder), yaml.safe_load(profile.replace("ROOT", str(ROOT))))
         data = Path(folder, "data")
         files = {str(path.relative_to(data)): of_file(path) for path in sorted(data.rglob("*")) if path.is_file()}
-        return {"guesses": shown(records), **files}
+        return ({"guesses": shown(records)} if records else {}) | files
 
 
 def run(folder: Path, params: dict[str, Any], only: Collection[str] = ()) -> None:
