@@ -45,7 +45,8 @@ from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 from tests.support.processes import below, command, wait_for_end
 from tests.support.sparing import first
-from tests.support.waiting import finished
+from tests.support.toy import Toy
+from tests.support.waiting import finished, wait_for
 from tests.support.warm import Warm
 
 KINDS = ("x.parquet", "x.npy", "x.npz", "x.safetensors", "folder/x.npy")
@@ -710,19 +711,14 @@ def test_a_limit_on_the_size_of_files(project: Project) -> None:
     assert project.results() == project.outputs
 
 
-@pytest.mark.parametrize("how", first(2, ["epsilometer.pipeline.repro", "dvc", "stage", "make"]))
+@pytest.mark.parametrize("how", first(2, ["epsilometer.pipeline.repro", "dvc", "stage"]))
 def test_sigterm(project: Project, how: str) -> None:
     """It ends while the stage is held, nothing is left running, and the next run goes on."""
     words = {
         "epsilometer.pipeline.repro": (*REPRO, "--force"),
         "dvc": ("dvc", "repro", "--force"),
         "stage": ("dvc", "repro", "--force"),
-        "make": ("make", "audit"),
     }[how]
-    if how == "make":
-        recipe = re.search(r"exec (epsilometer repro)\n", (ROOT / "Makefile").read_text())
-        assert recipe
-        (project.folder / "Makefile").write_text(f"audit:\n\t@cd . && true && exec {recipe[1]} --force dvc.yaml\n")
     process = project.start(*words, held=True)
 
     def stages() -> list[Any]:
@@ -737,6 +733,42 @@ def test_sigterm(project: Project, how: str) -> None:
     wait_for_end(started)
     project.run()
     assert project.results() == project.outputs
+
+
+HELD = """import os, time
+from epsilometer.runtime.progress import say
+
+def rewrite(text, epsilon, rng):
+    say("at work")
+    while os.path.exists("held"):
+        time.sleep(0.02)
+    return text[: int(4 * rng.random())]
+"""
+
+
+@pytest.mark.slow
+def test_sigterm_to_make(tmp_path: Path) -> None:
+    """By the recipe of the Makefile, whose command checks params.yaml first: a project with parameters of its own."""
+    recipe = re.search(r"exec (epsilometer repro)\n", (ROOT / "Makefile").read_text())
+    assert recipe
+    toy = Toy(tmp_path / "toy")
+    (toy.folder / "Makefile").write_text(f"audit:\n\t@cd . && true && exec {recipe[1]} dvc.yaml\n")
+    (toy.folder / "mine.py").write_text(HELD)
+    toy.run("make", "audit")
+    expected = toy.results()
+    (toy.folder / "held").touch()
+    for name in ("data/rewrites", "data/guesses", ".dvc/cache"):
+        shutil.rmtree(toy.folder / name)
+    process = toy.start("make", "audit")
+    wait_for("the stage", lambda: any("stage rewrite" in command(p) for p in below(process)), runs=process)
+    started = below(process)
+    process.terminate()
+    finished(process)
+    assert process.returncode != 0
+    wait_for_end(started)
+    (toy.folder / "held").unlink()
+    toy.run("make", "audit")
+    assert toy.results() == expected
 
 
 def test_a_read_only_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
