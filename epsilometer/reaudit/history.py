@@ -1,6 +1,6 @@
 """Every audit's losses, a line an audit, cell, epsilon and attack, in a tracked file to which lines are only added.
 
-An audit is identified by its date (UTC, to the second). Lines stand in the order of the audits and of their dates: where
+An audit is identified by its date (UTC, to the second). Lines stand in the order of audits and of their dates: where
 the clock is behind the last audit, as after it was set back, the date is the second after that audit's. Otherwise a
 clock of an earlier year would find that year's share of alpha unspent.
 """

@@ -41,7 +41,7 @@ from epsilometer.pipeline.stages import model
 from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime import checksums
 from epsilometer.text.vectors import write_arrays
-from tests.support.dvc_project import make_project
+from tests.support.dvc_project import git, make_project
 from tests.support.places import ROOT
 from tests.support.processes import below, command, wait_for_end
 from tests.support.sparing import first
@@ -437,6 +437,50 @@ def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: st
     assert f"{what} is gone" in said or "does not exist" in said
     project.run()
     assert project.results() == project.outputs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("there_and_back", [False, True])
+@pytest.mark.parametrize("held", ["make", "use"])
+def test_a_git_checkout_while_a_stage_runs_records_no_new_code_for_old_results(
+    project: Project, held: str, there_and_back: bool
+) -> None:
+    """A commit with other code, another parameter and another dvc.lock: a later run of either ends with its bytes."""
+    folder = project.folder
+    tracked = ("make.py", "factor.py", "params.yaml", "dvc.yaml", "dvc.lock")
+
+    def commit(branch: str) -> dict[str, bytes]:
+        git(folder, "checkout", "-q", "-B", branch)
+        project.run()
+        git(folder, "add", "-f", *tracked)
+        git(folder, "commit", "-q", "-m", branch, "--allow-empty")
+        return project.results()
+
+    def check(branch: str, results: dict[str, bytes]) -> None:
+        git(folder, "checkout", "-q", "-f", branch)
+        project.run()
+        assert project.results() == results
+        assert not git(folder, "status", "--porcelain", *tracked)
+
+    assert commit("old") == project.outputs
+    for name, before, after in (("make.py", "default_rng(0)", "default_rng(1)"), ("factor.py", "1", "7")):
+        (folder / name).write_text((folder / name).read_text().replace(before, after))
+    project.settings(SETTINGS | {"made": {"by": 2}, "used": {"hand": 2, "foot": 1}})
+    new = commit("new")
+    assert new != project.outputs
+    check("old", project.outputs)
+    process = project.start("dvc", "repro", "--force", "--single-item", held, held=True)
+    assert process.stdout is not None
+    assert any(line == "at work\n" for line in process.stdout), "it has looked at its inputs"
+    git(folder, "checkout", "-q", "-f", "new")
+    if there_and_back:
+        git(folder, "checkout", "-q", "-f", "old")
+    project.release()
+    said, _ = finished(process)
+    assert process.returncode != 0, said
+    assert "error: edited while this stage was running: " in said
+    check("new", new)
+    check("old", project.outputs)
 
 
 @pytest.mark.usefixtures("interruptible")

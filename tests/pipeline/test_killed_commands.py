@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,13 +23,14 @@ import polars as pl
 import psutil
 import pytest
 
+from epsilometer.pipeline import profiles
 from epsilometer.project import times
 from epsilometer.reaudit import history
-from tests.support.dvc_project import compose, make_project
+from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
-from tests.support.processes import OUTSIDE, below, wait_for_end
+from tests.support.processes import OUTSIDE, below, command, wait_for_end
 from tests.support.toy import Toy
-from tests.support.waiting import finished, pause
+from tests.support.waiting import finished, pause, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -42,20 +44,26 @@ Results = dict[str, bytes]
 
 @dataclass
 class Job:
-    """A command in a folder that is put back before each kill."""
+    """A command in a folder that is put back before each kill.
+
+    begins: time counts from the start of a process below the command whose words hold this; from its own by default.
+    """
 
     folder: Path
     words: tuple[str, ...]
     results: Callable[[], Results]
     environment: Mapping[str, str]
     codes: tuple[int, ...] = (0,)
+    begins: str = ""
 
     def __post_init__(self) -> None:
         self.before = self.folder.with_name(f"{self.folder.name} before")
         shutil.copytree(self.folder, self.before, symlinks=True)
         self.earlier = self.results()
+        process = self.start()
+        self.wait(process)
         begun = time.monotonic()
-        self.run()
+        self.finish(process)
         self.seconds = time.monotonic() - begun
         self.expected = self.results()
         assert self.expected != self.earlier
@@ -70,8 +78,11 @@ class Job:
             text=True,
         )
 
-    def run(self, words: tuple[str, ...] = ()) -> None:
-        process = self.start(words)
+    def wait(self, process: subprocess.Popen[str]) -> None:
+        if self.begins:
+            wait_for(self.begins, lambda: any(self.begins in command(p) for p in below(process)), runs=process)
+
+    def finish(self, process: subprocess.Popen[str]) -> None:
         said, _ = finished(process)
         assert process.returncode in self.codes, said
 
@@ -80,6 +91,7 @@ class Job:
         shutil.rmtree(self.folder)
         shutil.copytree(self.before, self.folder, symlinks=True)
         process, started = self.start(), set[psutil.Process]()
+        self.wait(process)
         end = time.monotonic() + moment * self.seconds
         while process.poll() is None and time.monotonic() < end:
             started.update(below(process))
@@ -102,7 +114,7 @@ class Job:
             for name, content in left.items():
                 if Path(name).name not in DVCS:
                     assert content in (self.earlier.get(name), self.expected.get(name)), name
-            self.run(resumed())
+            self.finish(self.start(resumed()))
             assert self.results() == self.expected
             with capsys.disabled():
                 done = sum(left.get(name) == content for name, content in self.expected.items())
@@ -140,27 +152,31 @@ def test_anonymize(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 BOARD = """\
-root: .
 title: A board
 audit: {seed: 0, round: 0, alpha: 0.01}
 datasets:
-  requests: {source: synthetic.py, part: queries, count: 560, labels: [intent], public: true, public_part: 0.15}
+  requests:
+    source: epsilometer/corpora/synthetic.py
+    part: queries
+    count: 560
+    labels: [intent]
+    public: true
+    public_part: 0.15
 leaderboard:
   losses: [1]
   datasets: {requests: {task: intent, texts: 60, tested: 20, sets: 3}}
   mechanisms:
-    exemplars: {file: exemplars.py, resource: public, epsilons: [0.05, 20], settings: {m: 16}}
+    exemplars: {resource: public, epsilons: [0.05, 20], settings: {m: 16}}
 """
 
 
 def test_a_cell_of_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, cell = tmp_path / "board", "leaderboard_cells@requests-exemplars-1"
     folder.mkdir()
-    for name in ("corpora/synthetic.py", "mechanisms/selection/exemplars.py"):
-        shutil.copy(ROOT / "epsilometer" / name, folder)
-    (folder / "params.yaml").write_text(BOARD)
     make_project(folder)
-    compose(folder)
+    (tmp_path / "board.yaml").write_text(BOARD)
+    with chdir(ROOT):
+        profiles.copy(tmp_path / "board.yaml", folder / "params.yaml")
     run = lambda *words: subprocess.run(words, cwd=folder, env=OUTSIDE, check=True, capture_output=True)  # noqa: E731
     run(sys.executable, "-m", "epsilometer.pipeline.repro", "leaderboard_parts@requests")
     results = lambda: files(folder / "data", folder / "dvc.lock")  # noqa: E731
@@ -192,6 +208,6 @@ def test_a_re_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         return words[:3] if 1 in history.read(folder / history.FILE)["round"] else words
 
     words = (sys.executable, "-m", "flows.reaudit", "--fresh")
-    job = Job(folder, words, results, toy.environment, codes=(1,))
+    job = Job(folder, words, results, toy.environment, codes=(1,), begins="epsilometer stage")
     assert "round: 1" in (folder / "params.yaml").read_text()
     job.try_all(capsys, resumed)
