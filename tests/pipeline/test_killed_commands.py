@@ -7,133 +7,28 @@ EPSILOMETER_KILLS sets how many each test sends.
 
 from __future__ import annotations
 
-import os
-import random
-import shutil
-import signal
+import hashlib
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
 from contextlib import chdir
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-import psutil
 import pytest
+import yaml
 
+from epsilometer.core import tables
 from epsilometer.pipeline import profiles
-from epsilometer.project import times
+from epsilometer.project import origin
 from epsilometer.reaudit import history
+from epsilometer.studies.leaderboard.tables import ROWS, rows_path
 from tests.support.dvc_project import make_project
+from tests.support.killing import Job, Results, files
 from tests.support.places import ROOT
-from tests.support.processes import OUTSIDE, below, command, wait_for_end
+from tests.support.processes import OUTSIDE
 from tests.support.toy import Toy
-from tests.support.waiting import finished, pause, wait_for
 
 pytestmark = pytest.mark.slow
-
-KILLS = int(os.environ.get("EPSILOMETER_KILLS", "2"))
-SIGNALS = (signal.SIGKILL, signal.SIGTERM)
-
-DVCS = ("dvc.lock",)  # grows with each stage, and is DVC's to write: test_half_a_record_is_put_aside
-
-Results = dict[str, bytes]
-
-
-@dataclass
-class Job:
-    """A command in a folder that is put back before each kill.
-
-    begins: time counts from the start of a process below the command whose words hold this; from its own by default.
-    """
-
-    folder: Path
-    words: tuple[str, ...]
-    results: Callable[[], Results]
-    environment: Mapping[str, str]
-    codes: tuple[int, ...] = (0,)
-    begins: str = ""
-
-    def __post_init__(self) -> None:
-        self.before = self.folder.with_name(f"{self.folder.name} before")
-        shutil.copytree(self.folder, self.before, symlinks=True)
-        self.earlier = self.results()
-        process = self.start()
-        self.wait(process)
-        begun = time.monotonic()
-        self.finish(process)
-        self.seconds = time.monotonic() - begun
-        self.expected = self.results()
-        assert self.expected != self.earlier
-
-    def start(self, words: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            words or self.words,
-            cwd=self.folder,
-            env=dict(self.environment),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def wait(self, process: subprocess.Popen[str]) -> None:
-        if self.begins:
-            wait_for(self.begins, lambda: any(self.begins in command(p) for p in below(process)), runs=process)
-
-    def finish(self, process: subprocess.Popen[str]) -> None:
-        said, _ = finished(process)
-        assert process.returncode in self.codes, said
-
-    def kill(self, number: signal.Signals, moment: float) -> bool:
-        """Put the folder back, run the command and send it the signal. Returns False where it ended before."""
-        shutil.rmtree(self.folder)
-        shutil.copytree(self.before, self.folder, symlinks=True)
-        process, started = self.start(), set[psutil.Process]()
-        self.wait(process)
-        end = time.monotonic() + moment * self.seconds
-        while process.poll() is None and time.monotonic() < end:
-            started.update(below(process))
-            pause(0.02)
-        hit = process.poll() is None
-        started.update(below(process))
-        process.send_signal(number)
-        finished(process)
-        wait_for_end(started)
-        return hit
-
-    def try_all(self, capsys: pytest.CaptureFixture[str], resumed: Callable[[], tuple[str, ...]] = tuple) -> None:
-        """resumed: the command that goes on after a kill, where that depends on what the killed one had done."""
-        draw = random.Random(2027)
-        for number in range(KILLS):
-            sent = SIGNALS[number % 2]
-            while not self.kill(sent, moment := draw.uniform(0, 1)):
-                pass
-            left = self.results()
-            for name, content in left.items():
-                if Path(name).name not in DVCS:
-                    assert content in (self.earlier.get(name), self.expected.get(name)), name
-            self.finish(self.start(resumed()))
-            assert self.results() == self.expected
-            with capsys.disabled():
-                done = sum(left.get(name) == content for name, content in self.expected.items())
-                print(
-                    f"\nkill {number + 1}: {sent.name} at {moment:.0%} of {self.seconds:.0f} s, {done} of "
-                    f"{len(self.expected)} files were there; same bytes",
-                    end="",
-                    flush=True,
-                )
-
-
-def files(*folders: Path) -> Results:
-    """The bytes of all files in these folders, without hidden ones."""
-    return {
-        str(path): path.read_bytes()
-        for folder in folders
-        for path in ([folder] if folder.is_file() else folder.rglob("*"))
-        if path.is_file() and not path.name.startswith(".") and not path.is_relative_to(folder / times.FOLDER.name)
-    }
 
 
 def test_anonymize(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,8 +65,23 @@ leaderboard:
 """
 
 
+def cell_results(folder: Path, cell: str) -> Results:
+    """All but the measured speed of the mechanism, its hash in dvc.lock, and the date and time of the record."""
+    rows, lock = folder / rows_path(cell), yaml.safe_load((folder / "dvc.lock").read_text())
+    results = files(folder / "data")
+    for record in (folder / origin.FOLDER).rglob("*.json"):
+        del results[str(record)]
+    if rows.exists():
+        results[str(rows)] = tables.read(rows, ROWS).drop("words_a_second").write_ndjson().encode()
+    for out in lock["stages"].get(f"leaderboard_cells@{cell}", {}).get("outs", []):
+        assert out["md5"] == hashlib.md5((folder / out["path"]).read_bytes()).hexdigest()
+        if Path(out["path"]) == rows_path(cell):
+            del out["md5"], out["size"]
+    return results | {"dvc.lock": yaml.safe_dump(lock).encode()}
+
+
 def test_a_cell_of_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, cell = tmp_path / "board", "leaderboard_cells@requests-exemplars-1"
+    folder, cell = tmp_path / "board", "requests-exemplars-1"
     folder.mkdir()
     make_project(folder)
     (tmp_path / "board.yaml").write_text(BOARD)
@@ -179,8 +89,9 @@ def test_a_cell_of_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFixture
         profiles.copy(tmp_path / "board.yaml", folder / "params.yaml")
     run = lambda *words: subprocess.run(words, cwd=folder, env=OUTSIDE, check=True, capture_output=True)  # noqa: E731
     run(sys.executable, "-m", "epsilometer.pipeline.repro", "leaderboard_parts@requests")
-    results = lambda: files(folder / "data", folder / "dvc.lock")  # noqa: E731
-    Job(folder, ("dvc", "repro", cell), results, OUTSIDE).try_all(capsys)
+    words = ("dvc", "repro", f"leaderboard_cells@{cell}")
+    job = Job(folder, words, lambda: cell_results(folder, cell), OUTSIDE, begins="stage leaderboard_cells")
+    job.try_all(capsys)
 
 
 LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
