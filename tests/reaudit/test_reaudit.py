@@ -332,7 +332,8 @@ def test_a_kill_between_a_profile_and_its_run_does_not_part_them(
     profile.parent.mkdir()
     for file in (run / "params.yaml", profile):
         file.write_text(PARAMS.replace("root: .", "root: ../.."))
-    params, write, written = read_params(run / "params.yaml"), tables.write_text, []
+    params, write = read_params(run / "params.yaml"), tables.write_text
+    written: list[Path] = []
 
     def first_alone(text: str, path: Path) -> None:
         if written:
@@ -354,7 +355,7 @@ class Clock(datetime):
     shown = datetime(2026, 12, 30, tzinfo=UTC)
 
     @classmethod
-    def now(cls, tz: Any = None) -> datetime:
+    def now(cls, tz: Any = None) -> Any:
         return cls.shown.astimezone(tz)
 
 
@@ -363,8 +364,14 @@ def test_a_clock_set_back_gives_no_year_its_level_again(
 ) -> None:
     """Also where it is set back to a year without audits: dates only grow, and the level goes by them."""
     monkeypatch.setattr(history, "datetime", Clock)
-    levels, level = [], drift.level
-    monkeypatch.setattr(drift, "level", lambda alpha, number: levels.append(number) or level(alpha, number))
+    level = drift.level
+    levels: list[int] = []
+
+    def noted(alpha: float, number: int) -> float:
+        levels.append(number)
+        return level(alpha, number)
+
+    monkeypatch.setattr(drift, "level", noted)
     call(capsys, "accept")
     for year in (2026, 2025, 1970, 2026):
         monkeypatch.setattr(Clock, "shown", datetime(year, 1, 1, tzinfo=UTC))
