@@ -1,6 +1,8 @@
 """Every audit's losses, a line an audit, cell, epsilon and attack, in a tracked file to which lines are only added.
 
-An audit is identified by its date (UTC, to the second); lines stand in the order of the audits.
+An audit is identified by its date (UTC, to the second). Lines stand in the order of audits and of their dates: where
+the clock is behind the last audit, as after it was set back, the date is the second after that audit's. Otherwise a
+clock of an earlier year would find that year's share of alpha unspent.
 """
 
 from __future__ import annotations
@@ -65,12 +67,20 @@ def read(path: Path | str = FILE) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(HISTORY), orient="row")
 
 
-def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = FILE) -> None:
-    """Add an audit. estimates: schema `HISTORY`, more columns or all but the first three."""
-    past, now = read(path), datetime.now(UTC)
-    while (date := now.strftime(_DATE)) in past["date"]:
-        now += timedelta(seconds=1)
-    rows = estimates.with_columns(date=pl.lit(date), commit=pl.lit(commit), round=pl.lit(round, pl.Int64))
+def next_date(history: pl.DataFrame) -> str:
+    """The date of an audit that is added now: of the clock, or a second after the latest audit where that is later."""
+    now = datetime.now(UTC).strftime(_DATE)
+    if not len(history) or now > (latest := max(history["date"])):
+        return now
+    return (datetime.strptime(latest, _DATE) + timedelta(seconds=1)).strftime(_DATE)
+
+
+def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = FILE, *, date: str = "") -> None:
+    """Add an audit. estimates: schema `HISTORY`, more columns or all but the first three; date: by default the next."""
+    past = read(path)
+    rows = estimates.with_columns(
+        date=pl.lit(date or next_date(past)), commit=pl.lit(commit), round=pl.lit(round, pl.Int64)
+    )
     rows = rows.select(*HISTORY).with_columns(pl.col("loss", "point", "upper", "ceiling").round(_DECIMALS))
     tables.write_text(pl.concat([past, rows]).write_csv(), path)
 

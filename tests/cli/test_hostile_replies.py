@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import resource
 import shutil
 import socketserver
 import ssl
 import subprocess
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -123,6 +126,59 @@ def test_nothing_that_a_server_says_is_shown(server: Hostile, capfd: pytest.Capt
     assert SECRET not in err
     assert [line.partition(":")[0] for line in err.splitlines() if not line.startswith("note: ")] == ["error"]
     assert "message withheld" not in err
+    assert server.requests
+
+
+def bomb(kind: str, times: int = 64) -> bytes:
+    """That many times 64 MiB of blanks, compressed: a thousandth of that. kind: `gzip` or `deflate`."""
+    squeeze = zlib.compressobj(9, wbits=-15)
+    block = squeeze.compress(b" " * (1 << 26)) + squeeze.flush(zlib.Z_FULL_FLUSH)
+    head, whole = (b"\x1f\x8b\x08" + bytes(7), 31) if kind == "gzip" else (b"\x78\x9c", 15)
+    assert zlib.decompressobj(whole).decompress(head + block, 1 << 10) == b" " * (1 << 10), "it would unpack"
+    return head + block * times
+
+
+UNPACKED = 4 << 30  # bytes; what a bomb becomes
+ENCODED = {
+    "gzip": ("200 OK", "gzip"),
+    "deflate": ("200 OK", "deflate"),
+    "brotli": ("200 OK", "br"),
+    "zstd": ("200 OK", "zstd"),
+    "gzip in gzip": ("200 OK", "gzip, gzip"),
+    "below an encoding that is none": ("200 OK", "identity, gzip"),
+    "of a name that is no encoding": ("200 OK", "X-GZIP"),
+    "with an error": ("500 No", "gzip"),
+    "with a redirect": ("307 No", "gzip"),
+    "unnamed": ("200 OK", None),
+    "on its way": ("200 OK", "transfer"),
+}
+
+
+@pytest.mark.parametrize("how", ["chat", "service"])
+@pytest.mark.parametrize("kind", ENCODED)
+def test_a_decompression_bomb_takes_no_memory(
+    server: Hostile, capfd: pytest.CaptureFixture[str], kind: str, how: str
+) -> None:
+    """4 GiB once unpacked, 4 MiB on the line; in gzip, 20 kB."""
+
+    def peak() -> int:
+        return max(resource.getrusage(who).ru_maxrss << 10 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+    status, encoding = ENCODED[kind]
+    content = bomb("deflate" if encoding == "deflate" else "gzip")
+    if kind == "gzip in gzip":
+        content = gzip.compress(content)
+    lines = ["Transfer-Encoding: gzip, chunked"] if encoding == "transfer" else [f"Content-Encoding: {encoding}"]
+    server.reply = lambda text, number: http(content, status, "application/json", *lines[: encoding is not None])
+    url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    model = ["--model", "m"] if how == "chat" else ["--template", "template.yaml"]
+    words = ["audit", "texts.txt", "--endpoint", url, "--private-texts", *model, "--trials", "40"]
+    before = peak()
+    assert run(*words, "--attacks", "length") == 2
+    assert peak() - before < UNPACKED / 8
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert [line.partition(":")[0] for line in err.splitlines() if not line.startswith("note: ")] == ["error"]
     assert server.requests
 
 

@@ -41,11 +41,12 @@ from epsilometer.pipeline.stages import model
 from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime import checksums
 from epsilometer.text.vectors import write_arrays
-from tests.support.dvc_project import make_project
+from tests.support.dvc_project import git, make_project
 from tests.support.places import ROOT
 from tests.support.processes import below, command, wait_for_end
 from tests.support.sparing import first
-from tests.support.waiting import finished
+from tests.support.toy import Toy
+from tests.support.waiting import finished, wait_for
 from tests.support.warm import Warm
 
 KINDS = ("x.parquet", "x.npy", "x.npz", "x.safetensors", "folder/x.npy")
@@ -438,6 +439,50 @@ def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: st
     assert project.results() == project.outputs
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("there_and_back", [False, True])
+@pytest.mark.parametrize("held", ["make", "use"])
+def test_a_git_checkout_while_a_stage_runs_records_no_new_code_for_old_results(
+    project: Project, held: str, there_and_back: bool
+) -> None:
+    """A commit with other code, another parameter and another dvc.lock: a later run of either ends with its bytes."""
+    folder = project.folder
+    tracked = ("make.py", "factor.py", "params.yaml", "dvc.yaml", "dvc.lock")
+
+    def commit(branch: str) -> dict[str, bytes]:
+        git(folder, "checkout", "-q", "-B", branch)
+        project.run()
+        git(folder, "add", "-f", *tracked)
+        git(folder, "commit", "-q", "-m", branch, "--allow-empty")
+        return project.results()
+
+    def check(branch: str, results: dict[str, bytes]) -> None:
+        git(folder, "checkout", "-q", "-f", branch)
+        project.run()
+        assert project.results() == results
+        assert not git(folder, "status", "--porcelain", *tracked)
+
+    assert commit("old") == project.outputs
+    for name, before, after in (("make.py", "default_rng(0)", "default_rng(1)"), ("factor.py", "1", "7")):
+        (folder / name).write_text((folder / name).read_text().replace(before, after))
+    project.settings(SETTINGS | {"made": {"by": 2}, "used": {"hand": 2, "foot": 1}})
+    new = commit("new")
+    assert new != project.outputs
+    check("old", project.outputs)
+    process = project.start("dvc", "repro", "--force", "--single-item", held, held=True)
+    assert process.stdout is not None
+    assert any(line == "at work\n" for line in process.stdout), "it has looked at its inputs"
+    git(folder, "checkout", "-q", "-f", "new")
+    if there_and_back:
+        git(folder, "checkout", "-q", "-f", "old")
+    project.release()
+    said, _ = finished(process)
+    assert process.returncode != 0, said
+    assert "error: edited while this stage was running: " in said
+    check("new", new)
+    check("old", project.outputs)
+
+
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_is_a_line_that_says_how_to_go_on(project: Project) -> None:
     held = open(project.folder / ".dvc/tmp/epsilometer.lock", "a+")  # noqa: SIM115 - until the end of the test
@@ -710,19 +755,14 @@ def test_a_limit_on_the_size_of_files(project: Project) -> None:
     assert project.results() == project.outputs
 
 
-@pytest.mark.parametrize("how", first(2, ["epsilometer.pipeline.repro", "dvc", "stage", "make"]))
+@pytest.mark.parametrize("how", first(2, ["epsilometer.pipeline.repro", "dvc", "stage"]))
 def test_sigterm(project: Project, how: str) -> None:
     """It ends while the stage is held, nothing is left running, and the next run goes on."""
     words = {
         "epsilometer.pipeline.repro": (*REPRO, "--force"),
         "dvc": ("dvc", "repro", "--force"),
         "stage": ("dvc", "repro", "--force"),
-        "make": ("make", "audit"),
     }[how]
-    if how == "make":
-        recipe = re.search(r"exec (epsilometer repro)\n", (ROOT / "Makefile").read_text())
-        assert recipe
-        (project.folder / "Makefile").write_text(f"audit:\n\t@cd . && true && exec {recipe[1]} --force dvc.yaml\n")
     process = project.start(*words, held=True)
 
     def stages() -> list[Any]:
@@ -737,6 +777,42 @@ def test_sigterm(project: Project, how: str) -> None:
     wait_for_end(started)
     project.run()
     assert project.results() == project.outputs
+
+
+HELD = """import os, time
+from epsilometer.runtime.progress import say
+
+def rewrite(text, epsilon, rng):
+    say("at work")
+    while os.path.exists("held"):
+        time.sleep(0.02)
+    return text[: int(4 * rng.random())]
+"""
+
+
+@pytest.mark.slow
+def test_sigterm_to_make(tmp_path: Path) -> None:
+    """By the recipe of the Makefile, whose command checks params.yaml first: a project with parameters of its own."""
+    recipe = re.search(r"exec (epsilometer repro)\n", (ROOT / "Makefile").read_text())
+    assert recipe
+    toy = Toy(tmp_path / "toy")
+    (toy.folder / "Makefile").write_text(f"audit:\n\t@cd . && true && exec {recipe[1]} dvc.yaml\n")
+    (toy.folder / "mine.py").write_text(HELD)
+    toy.run("make", "audit")
+    expected = toy.results()
+    (toy.folder / "held").touch()
+    for name in ("data/rewrites", "data/guesses", ".dvc/cache"):
+        shutil.rmtree(toy.folder / name)
+    process = toy.start("make", "audit")
+    wait_for("the stage", lambda: any("stage rewrite" in command(p) for p in below(process)), runs=process)
+    started = below(process)
+    process.terminate()
+    finished(process)
+    assert process.returncode != 0
+    wait_for_end(started)
+    (toy.folder / "held").unlink()
+    toy.run("make", "audit")
+    assert toy.results() == expected
 
 
 def test_a_read_only_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

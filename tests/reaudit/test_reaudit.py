@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ from epsilometer.pipeline.flows.alert import UNKNOWN, WORSE, send_to
 from epsilometer.pipeline.measured import measure
 from epsilometer.pipeline.params import read as read_params
 from epsilometer.project import code
-from epsilometer.reaudit import baseline, history, sources
+from epsilometer.reaudit import baseline, drift, history, sources
 from epsilometer.studies.anonymity.tables import ATTACKERS, anonymity_path, anonymized_path
 from epsilometer.studies.texts.sources import current
 
@@ -302,6 +303,84 @@ def test_fresh_noise_keeps_the_files_comments(project: Project, capsys: pytest.C
     assert state.is_completed()
     assert "nothing can differ" not in str(state.message)
     assert history.read()["round"].unique(maintain_order=True).to_list() == [0, 1]
+
+
+def test_a_fresh_re_audit_that_was_stopped_goes_on_with_its_round(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that it ends as an undisturbed one does, and the next draws fresh noise again."""
+    call(capsys, "accept")
+
+    def stopped(*args: Any, **_: Any) -> State[Any]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(epsilometer.pipeline.flows.reaudit, "audit", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            project.reaudit(fresh=True)
+    for expected in (1, 2):
+        assert read_params().audit.round == 1
+        project.reaudit(fresh=True)
+        assert history.read()["round"].unique(maintain_order=True).to_list() == [*range(expected + 1)]
+
+
+def test_a_kill_between_a_profile_and_its_run_does_not_part_them(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, profile = project.folder / "runs/songs", project.folder / "profiles/songs.yaml"
+    run.mkdir(parents=True)
+    profile.parent.mkdir()
+    for file in (run / "params.yaml", profile):
+        file.write_text(PARAMS.replace("root: .", "root: ../.."))
+    params, write = read_params(run / "params.yaml"), tables.write_text
+    written: list[Path] = []
+
+    def first_alone(text: str, path: Path) -> None:
+        if written:
+            raise KeyboardInterrupt
+        written.append(path)
+        write(text, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "write_text", first_alone)
+        with pytest.raises(KeyboardInterrupt):
+            epsilometer.pipeline.flows.reaudit._next_round(run, params)
+    epsilometer.pipeline.flows.reaudit._next_round(run, read_params(run / "params.yaml"))
+    assert [read_params(file).audit.round for file in (run / "params.yaml", profile)] == [1, 1]
+
+
+class Clock(datetime):
+    """Shows `shown`."""
+
+    shown = datetime(2026, 12, 30, tzinfo=UTC)
+
+    @classmethod
+    def now(cls, tz: Any = None) -> Any:
+        return cls.shown.astimezone(tz)
+
+
+def test_a_clock_set_back_gives_no_year_its_level_again(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it is set back to a year without audits: dates only grow, and the level goes by them."""
+    monkeypatch.setattr(history, "datetime", Clock)
+    level = drift.level
+    levels: list[int] = []
+
+    def noted(alpha: float, number: int) -> float:
+        levels.append(number)
+        return level(alpha, number)
+
+    monkeypatch.setattr(drift, "level", noted)
+    call(capsys, "accept")
+    for year in (2026, 2025, 1970, 2026):
+        monkeypatch.setattr(Clock, "shown", datetime(year, 1, 1, tzinfo=UTC))
+        project.reaudit()
+    monkeypatch.setattr(Clock, "shown", datetime(2027, 1, 1, tzinfo=UTC))
+    project.reaudit()
+    dates = history.audits(history.read())
+    assert levels == [1, 2, 3, 4, 0]
+    assert dates == [*(f"2026-12-30T00:00:{second:02}Z" for second in range(5)), "2027-01-01T00:00:00Z"]
 
 
 @pytest.mark.parametrize(

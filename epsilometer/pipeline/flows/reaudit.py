@@ -12,7 +12,6 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +47,9 @@ def reaudit(folder: str = ".", fresh: bool = False) -> State[Any]:
     """Look for updates, audit again, compare with the accepted baseline; fails when a loss has grown, or cannot be
     compared: a row of the baseline is gone, or none could be tested.
 
-    fresh: draw fresh noise (`audit.round` goes up by one). Without it nothing can differ where nothing was changed. A
-    source that cannot be reached counts as unknown, and the flow goes on.
+    fresh: draw fresh noise (`audit.round` goes up by one, unless no audit of this round was compared yet: a re-audit
+    that was killed goes on with its own). Without it nothing can differ where nothing was changed. A source that cannot
+    be reached counts as unknown, and the flow goes on.
     """
     try:
         with held(Path(folder), get_run_logger().warning):
@@ -61,7 +61,7 @@ def reaudit(folder: str = ".", fresh: bool = False) -> State[Any]:
 def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     accepted, params = _checked(folder)
     past, at = history.read(folder / history.FILE), commit(folder).short
-    if fresh:
+    if fresh and params.audit.round in (accepted.about.get("round"), *past["round"]):
         params = _next_round(folder, params)
     recorded = sources.read(folder) or accepted.about["sources"]
     now, unknown = sources.served(current(params, folder), recorded)
@@ -72,10 +72,11 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
         done: State[Any] = audit(str(folder), target, return_state=True)
         if not done.is_completed():
             return Failed(message=f"nothing was compared, as the audit failed: {done.message}")
-    level = drift.level(params.audit.alpha, history.audits_in(past, datetime.now(UTC).year))
+    date = history.next_date(past)
+    level = drift.level(params.audit.alpha, history.audits_in(past, int(date[:4])))
     measured = measure(params, folder)
     drifts = drift.judge(accepted.measured, measured, level)
-    history.append(losses(params, measured, folder), at, params.audit.round, folder / history.FILE)
+    history.append(losses(params, measured, folder), at, params.audit.round, folder / history.FILE, date=date)
     sources.write(now, folder)
 
     changed = sources.changes(accepted.about["sources"], sources.records(now)) + sources.newer(now)
@@ -99,10 +100,13 @@ def _checked(folder: Path) -> tuple[baseline.Baseline, Params]:
 
 
 def _next_round(folder: Path, params: Params) -> Params:
-    """Add one to `audit.round`, in the run's parameters and in the profile that they are a copy of."""
+    """Add one to `audit.round`, in the run's parameters and before in the profile that they are a copy of.
+
+    A kill between the two leaves parameters of the former round, which the next run adds one to again.
+    """
     files = [folder / "params.yaml"]
     if folder.parent.name == "runs":
-        files.append(folder / params.root / "profiles" / f"{folder.name}.yaml")
+        files.insert(0, folder / params.root / "profiles" / f"{folder.name}.yaml")
     for file in filter(Path.is_file, files):
         tables.write_text(with_round(file.read_text(encoding="utf-8"), params.audit.round + 1), file)
     return read_params(folder / "params.yaml")
