@@ -2,8 +2,8 @@
 
 Where delta at 4 nats binds, and not the loss, a larger loss allows no larger budget: the rows are equal, and those of
 cells that ran before searches shared their ends differ by the noise of their draws and the width of the search alone.
-A mechanism without a budget for the same reason at several losses has
-one row too. Such a row is shown at the smallest of its losses, and counts there and at the others.
+A mechanism without a budget for the same reason at several losses has one row too. Such a row is shown at the smallest
+of its losses, and counts there and at the others.
 """
 
 from __future__ import annotations
