@@ -45,6 +45,8 @@ from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.likelihood import has_law
 from epsilometer.core.mechanism import budgets, check_guarantees
 from epsilometer.core.sizes import MOST_TRIALS
+from epsilometer.game.play import queried
+from epsilometer.models.spending import Dry
 
 _LEARNING = 1000  # trials on which a threshold is learnt, at most half of the budget
 MAX_MISSING = 0.01  # the largest share of answers that may be missing
@@ -167,6 +169,16 @@ def gate(
         limits |= {f"{name}{_TAIL}": tail for name in of.attacks}
     say(unread(of.mechanism, of.pool.texts))
     say_language(of.pool.texts, {**of.attacks, MECHANISM: of.mechanism})
+    try:
+        return _judged(of, rules, limits, counted)
+    except Dry as dry:
+        everybody = np.arange(len(of.pool.texts))
+        asked_for = queried(of.attacks, of.mechanism, of.pool.texts, everybody).total() if limits else 0
+        raise dry.in_rounds(rules.budget + asked_for) from None
+
+
+def _judged(of: Subject, rules: Rules, limits: Mapping[str, Limit | None], counted: Sequence[Counted]) -> Verdict:
+    """The verdict on what is counted once, then on the attacks by what is left of the budget."""
     beside = sum(each.tests for each in counted)
     tests = beside + sum(limit is not None for limit in limits.values())
     share, once, spent = rules.budget // (len(counted) + bool(limits)), list[Judged](), 0
@@ -176,8 +188,8 @@ def gate(
     if not limits:
         return _answered(Verdict.of(once, spent), of, rules, query_access=None)
     attacked = _attacked(of, rules, limits, rules.budget - spent, beside=beside)
-    asking = any(isinstance(attack, Queries) for attack in of.attacks.values())
-    return _answered(Verdict.of([*attacked.attacks, *once], attacked.trials + spent), of, rules, query_access=asking)
+    asks = any(isinstance(attack, Queries) for attack in of.attacks.values())
+    return _answered(Verdict.of([*attacked.attacks, *once], attacked.trials + spent), of, rules, query_access=asks)
 
 
 def _answered(verdict: Verdict, of: Subject, rules: Rules, *, query_access: bool | None) -> Verdict:

@@ -62,7 +62,7 @@ from epsilometer.core.mechanism import (
 )
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import note_composed
-from epsilometer.game.play import Knowledge, play
+from epsilometer.game.play import Knowledge, asking, play, with_queries
 from epsilometer.mechanisms.words.shared.embedded import over_words
 from epsilometer.models.locate import ENCODER
 from epsilometer.models.spending import Spends
@@ -133,9 +133,10 @@ def audit(
             f"{said['distinct']} of {len(texts)} texts serve as distractors, the five commonest in "
             f"{said['five_commonest']:.0%} of their places; at temperature 0 all serve alike"
         )
-    say_queries(chosen, made_by, sampled, len(texts))
+    say_queries(chosen, made_by, sampled, texts)
     streams = [Noise.named(trials, design.seed, "rewrite", epsilon) for epsilon in epsilons]
-    rewrites = rewrite_all(made_by, Job(texts, sampled.source, epsilons, streams), paced=True)
+    with with_queries(chosen, made_by, texts, _numbers(sampled.candidates), epsilons=epsilons):
+        rewrites = rewrite_all(made_by, Job(texts, sampled.source, epsilons, streams), paced=True)
     by_epsilon, pool = dict(zip(epsilons, rewrites, strict=True)), Pool(texts, embedded)
     losses = attacked(pool, sampled, by_epsilon, chosen, mechanism=made_by, design=design, worst=worst)
     if not isinstance(made_by, Spends):  # a service gets no batch and no noise, and each request costs
@@ -321,21 +322,24 @@ def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | N
             note(f"not run: {', '.join(absent)}, which needs pip install 'epsilometer[models]'")
 
 
-def say_queries(attacks: Mapping[str, Attack], mechanism: Mechanism, trials: Trials, texts: int) -> None:
+def say_queries(attacks: Mapping[str, Attack], mechanism: Mechanism, trials: Trials, texts: Sequence[str]) -> None:
     """Note on standard error how many rewrites an adversary with query access asks for, or that there is none."""
-    asking = {name: attack for name, attack in attacks.items() if isinstance(attack, Queries)}
-    candidates = trials.candidates.shape[1] if is_shared(trials.candidates) else len(np.unique(trials.candidates))
-    for name, attack in asking.items():
-        if applies(attack, mechanism):
-            note(
-                f"{name} asks for up to {attack.queries(candidates, texts):,} rewrites of the candidates at each "
-                f"epsilon, beside {len(trials.target):,} of the trials; leave it out by naming the other attacks"
-            )
-    if not asking:
+    for name, attack in asking(attacks, mechanism).items():
+        count = len(attack.queries(texts, _numbers(trials.candidates)))
+        note(
+            f"{name} asks for {count:,} rewrites of the candidates at each epsilon, beside {len(trials.target):,} of "
+            "the trials; leave it out by naming the other attacks"
+        )
+    if not any(isinstance(attack, Queries) for attack in attacks.values()):
         note(
             "no adversary with query access: a code that only repeated rewriting of a text reveals is not looked for; "
             "add shadow to the attacks"
         )
+
+
+def _numbers(candidates: NDArray[np.integer]) -> NDArray[np.integer]:
+    """The numbers of the texts that are candidates [n, k], repeats included; of shared sets one set's."""
+    return candidates[:1] if is_shared(candidates) else candidates
 
 
 def _large(name: str) -> bool:

@@ -46,7 +46,7 @@ from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.mechanism import TEXT, UNITS, Mechanism, Rewrites, budgets, check_guarantees
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
-from epsilometer.game.play import Knowledge, play
+from epsilometer.game.play import Knowledge, play, with_queries
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words, write
 
@@ -127,14 +127,15 @@ def audit_units(
         check_epsilons(epsilons)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
     say_what_is_left_out(chosen, made_by, explicit=attacks is not None)
-    _able(chosen, made_by, {TEXT, UNITS})  # refused before anything is rewritten
+    able = _able(chosen, made_by, {TEXT, UNITS})  # refused before anything is rewritten
     at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
     check_guarantees(made_by, at)
     worst = worst_cases(made_by, at)
     coins = Coins.flip(texts, trials, design.seed)
     streams = [Noise.named(trials, design.seed, "units", "rewrite", epsilon) for epsilon in at]
     job = Job(coins.texts, np.arange(trials), at, streams)
-    rewrites = rewrite_all(made_by, job, paced=True)
+    with with_queries(able, made_by, coins.vocabulary, coins.pairs, epsilons=at):
+        rewrites = rewrite_all(made_by, job, paced=True)
     job.tally.say()
     rows = []
     for epsilon, output in zip(at, map(coins.shown, rewrites), strict=True):

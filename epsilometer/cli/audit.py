@@ -95,7 +95,8 @@ class Game:
         int | None,
         typer.Option(
             help="2000, or all that recorded rewrites allow; with --units 100 rewrites; with --worst 4000, half "
-            "of them for the search; with --identifiers 500 texts a kind; with --facts or --author 100 sets."
+            "of them for the search; with --identifiers 59 texts a kind and shape that is planted, or 500 texts a "
+            "kind that is recorded; with --facts or --author 100 sets."
         ),
     ] = None
     candidates: Annotated[str, typer.Option(help="Size k of a candidate set, or all: every text is a candidate.")] = "2"
@@ -138,10 +139,6 @@ class Game:
         fpr = STANDARD.fpr if self.fpr is None else self.fpr
         prior = None if shares is None else tuple(shares)
         return Design(size, self.temperature, self.alpha, self.seed, fpr=fpr, prior=prior)
-
-    def rounds(self, budgets: list[float] | None) -> int | None:
-        """The most rewrites of an audit that goes in rounds; None where all are known at once."""
-        return (self.trials or 4000) * len(budgets or [0.0]) if self.worst else None
 
     @property
     def measure(self) -> Callable[..., pl.DataFrame]:
@@ -275,7 +272,7 @@ def _attacked(
     else:
         budgets, measure = source.budgets, game.measure
         texts, settings, rewriter = reading.distinct(str(source.file)), source.chosen, source.rewriter
-        with told_if_dry(game.rounds(budgets)), withheld():
+        with told_if_dry(), withheld():
             losses = measure(texts, rewriter, budgets, chosen, settings=settings, design=design)
         if out.out and isinstance(losses, Losses):
             out.write(losses.by_text, str(source.label), texts)

@@ -243,7 +243,7 @@ def gate(
         return
     forms = (written.json_file, written.markdown, written.junit, written.sarif, written.html)
     files = formats.Files(*forms, finding=texts.mechanism or "params.yaml")
-    with told_if_dry(limits.budget), files.of(texts.label or cell or "nothing", epsilon):
+    with told_if_dry(), files.of(texts.label or cell or "nothing", epsilon):
         texts.check(cell)
         inference.check(limits, linking, cell)
         limits.check(baseline)

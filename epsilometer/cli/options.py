@@ -211,14 +211,14 @@ def _prices(text: str) -> tuple[float, ...]:
 
 
 @contextmanager
-def told_if_dry(rewrites: int | None = None) -> Iterator[None]:
-    """Ends a command with what a dry run would have sent. rewrites: the most of all, where a run has several rounds."""
+def told_if_dry() -> Iterator[None]:
+    """Ends a command with what a dry run would have sent."""
     from epsilometer.models.spending import Dry
 
     try:
         yield
     except Dry as dry:
-        tell(dry.said(rewrites))
+        tell(str(dry))
         raise typer.Exit from None
 
 

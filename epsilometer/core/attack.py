@@ -160,8 +160,21 @@ class HasTally(Protocol):
 class Queries(Protocol):
     """An attack of an adversary with query access, who lets the mechanism rewrite texts of its own choice."""
 
-    def queries(self, candidates: int, texts: int) -> int:
-        """Return the most rewrites that it asks for at each epsilon. candidates: distinct; texts: audited."""
+    def queries(self, texts: Sequence[str], candidates: NDArray[np.integer]) -> list[str]:
+        """Return the texts that it has rewritten at each epsilon, repeats included.
+
+        texts: the audited texts. candidates: numbers of those that are candidates in some trial, in any order.
+        """
+        ...
+
+    def ask(
+        self,
+        mechanism: Mechanism,
+        texts: Sequence[str],
+        candidates: NDArray[np.integer],
+        epsilons: Sequence[float],
+    ) -> None:
+        """Have the texts of `queries` rewritten; guesses on these candidates then ask for nothing more."""
         ...
 
 

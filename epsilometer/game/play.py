@@ -7,16 +7,20 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.attack import Attack, Context, Embedded, Guesses, guesses_of
+from epsilometer.core.attack import Attack, Context, Embedded, Guesses, Queries, applies, guesses_of
 from epsilometer.core.cases import Table
 from epsilometer.core.mechanism import Mechanism, Rewrites
 from epsilometer.core.randomness import Noise
+from epsilometer.models.spending import Dry
 
 Streams = Callable[[str, float], Noise]
 """An attack's name and an epsilon -> the stream that breaks the attack's ties, with a substream for each trial."""
@@ -38,6 +42,38 @@ class Knowledge:
     likelihoods: Sequence[Table | None] | None = None
     prior: Sequence[float] | None = None
     public: bool = False
+
+
+def asking(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[str, Queries]:
+    """Return the attacks with query access that apply to the mechanism."""
+    return {
+        name: attack for name, attack in attacks.items() if isinstance(attack, Queries) and applies(attack, mechanism)
+    }
+
+
+def queried(
+    attacks: Mapping[str, Attack], mechanism: Mechanism | None, texts: Sequence[str], candidates: NDArray[np.integer]
+) -> Counter[str]:
+    """Return how many rewrites of each text these attacks ask for at each epsilon. candidates: numbers of texts."""
+    return Counter(text for attack in asking(attacks, mechanism).values() for text in attack.queries(texts, candidates))
+
+
+@contextmanager
+def with_queries(
+    attacks: Mapping[str, Attack],
+    mechanism: Mechanism,
+    texts: Sequence[str],
+    candidates: NDArray[np.integer],
+    *,
+    epsilons: Sequence[float],
+) -> Iterator[None]:
+    """Add to a dry run of the trials the rewrites that these attacks would ask for after it."""
+    try:
+        yield
+    except Dry as dry:
+        for attack in asking(attacks, mechanism).values():
+            dry = dry.then(partial(attack.ask, mechanism, texts, candidates, epsilons))
+        raise dry from None
 
 
 def play(

@@ -9,7 +9,7 @@ other without a count may have been billed, and stays counted at the most. So no
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
@@ -83,6 +83,14 @@ class Forecast:
     characters: int
     longest: int
 
+    def __add__(self, other: Forecast) -> Forecast:
+        return Forecast(
+            self.questions + other.questions,
+            self.stored + other.stored,
+            self.characters + other.characters,
+            max(self.longest, other.longest),
+        )
+
     @property
     def least(self) -> Amount:
         """Each once, with empty answers; the tokens read are an estimate."""
@@ -104,20 +112,28 @@ class Forecast:
 
 
 class Dry(UserError):
-    """A dry run has come to what it would have sent."""
+    """A dry run has come to what it would have sent. most: questions of all rounds, where this is the first of some."""
 
-    def __init__(self, forecast: Forecast, prices: Prices) -> None:
-        super().__init__(f"nothing was sent: {forecast.said(prices)}")
+    def __init__(self, forecast: Forecast, prices: Prices, most: int | None = None) -> None:
+        said = f"nothing was sent: {forecast.said(prices)}"
+        if most is not None and most > forecast.questions:
+            characters = round(most / max(1, forecast.questions) * forecast.characters)
+            every = Forecast(most, 0, characters, forecast.longest)
+            said += f"; that is the first round, and all rounds are at most {every.said(prices)}"
+        super().__init__(said)
         self._forecast, self._prices = forecast, prices
 
-    def said(self, rewrites: int | None) -> str:
-        """In words; of so many rewrites at most, where these are the first of several rounds."""
-        if rewrites is None or rewrites <= self._forecast.questions:
-            return str(self)
-        times = rewrites / max(1, self._forecast.questions)
-        characters = round(times * self._forecast.characters)
-        every = Forecast(rewrites, 0, characters, self._forecast.longest)
-        return f"{self}; that is the first round, and all rounds are at most {every.said(self._prices)}"
+    def then(self, send: Callable[[], object]) -> Dry:
+        """Return this dry run with what a call would send after it."""
+        try:
+            send()
+        except Dry as further:
+            return Dry(self._forecast + further._forecast, self._prices)
+        return self
+
+    def in_rounds(self, most: int) -> Dry:
+        """Return this dry run as the first round of this many questions at most."""
+        return Dry(self._forecast, self._prices, most)
 
 
 Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]

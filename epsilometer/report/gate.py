@@ -29,6 +29,7 @@ from epsilometer.auditing.gate_statistics import (
     most_missed,
 )
 from epsilometer.auditing.limits.subject import Subject
+from epsilometer.auditing.results.scope import DEPLOYMENT
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget, stored
@@ -111,6 +112,11 @@ class Result(BaseModel):
     attacks: list[Row]
     answers: Counts | None = Field(default=None, description="null where nothing was decided")
     memory: str | None = Field(default=None, description="how repeated texts were answered; null of too few repeats")
+    probabilities_of: Literal["law", "deployment"] | None = Field(
+        default=None,
+        description="whether the probabilities of a wrong verdict hold for the mechanism's law or for this deployment "
+        "with the answers that it repeats; null of too few repeats",
+    )
     query_access: bool | None = Field(
         default=None, description="whether an adversary with query access guessed; null where nobody guessed"
     )
@@ -214,7 +220,11 @@ class Files:
 def lines(decision: Decision) -> list[str]:
     """The verdict; a line a kind of limit, the deciding one first; how often it is wrong; then what it rests on."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
-    alone = f"a mechanism within its limits is called beyond with probability {decision.errors.alpha:g} at most"
+    deployed = verdict.scope.of == DEPLOYMENT
+    within = "a deployment with these answers that keeps its limits" if deployed else "a mechanism within its limits"
+    alone = f"{within} is called beyond with probability {decision.errors.alpha:g} at most"
+    if deployed:
+        alone += "; for other answers under the same law no probability is stated"
     passes = verdict.status.passes
     if passes and any(judged.measure == "identifiers" for judged in verdict.attacks):
         alone += "; spellings of identifiers that a reader recognises may go uncounted"
@@ -243,7 +253,8 @@ def beyond_joined(attributes: int) -> str:
 def _detectable(decision: Decision, first: Judged) -> str:
     """Of a pass how often it is wrong; else, and of a tail, what would have been found by what decided."""
     if first.status.passes and first.measure != "delta_at_4":
-        return f"whatever exceeds the limit passes with probability {decision.errors.beta:g} at most"
+        passing = "a deployment with these answers that" if decision.verdict.scope.of == DEPLOYMENT else "whatever"
+        return f"{passing} exceeds the limit passes with probability {decision.errors.beta:g} at most"
     if first.unanswered:
         return "nothing passes while answers are missing, since a missing answer looks private"
     if first.turned:
@@ -316,6 +327,7 @@ def result(outcome: Decision | Failure) -> Result:
         attacks=rows,
         answers=Counts(missing=verdict.answers.missing, rewrites=verdict.answers.rewrites, **verdict.answers.columns),
         memory=None if verdict.scope.memory is None else verdict.scope.memory.kind,
+        probabilities_of=verdict.scope.of,
         query_access=verdict.scope.query_access,
     )
 

@@ -129,8 +129,58 @@ def test_a_dry_run_of_an_audit_and_of_a_gate(server: Deployed, capfd: pytest.Cap
     assert run(*arguments(server, *dry, "--trials", "50", *QUICK)) == 0
     assert re.match(r"nothing was sent: 50 requests \(0 of 50 answers .* cost 0.50 to 0.60;", capfd.readouterr().out)
     assert run(*arguments(server, *dry, "--max-loss", "1", "--budget", "3000", command="gate")) == 0
-    assert "all rounds are at most 3,000 requests" in capfd.readouterr().out
+    assert forecast_of(capfd.readouterr().out)[1] == 3000 + 4 * 60, "the default attacks have query access"
     assert not server.texts
+
+
+def forecast_of(said: str) -> list[int]:
+    """The numbers of requests that a dry run says: of its first round, and of all rounds where there are several."""
+    return [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) requests", said)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("--trials", "50", "--attacks", "lexical,shadow"), id="audit with query access"),
+        pytest.param(("--trials", "20", "--attacks", "shadow", "--candidates", "all"), id="among all texts"),
+        pytest.param(("--trials", "20", "--attacks", "lexical,shadow", "--units"), id="words"),
+        pytest.param(("--trials", "40", "--attacks", "lexical,shadow", "--worst"), id="worst pair"),
+        pytest.param(("--trials", "2", "--identifiers", "name"), id="identifiers"),
+    ],
+)
+def test_a_dry_run_of_an_audit_says_how_many_requests_it_sends(
+    server: Deployed, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    some = ("--private-texts", "--temperature", "0", *words)
+    assert run(*arguments(server, *some, "--dry")) == 0
+    said = forecast_of(capfd.readouterr().out)
+    assert not server.texts
+    assert run(*arguments(server, *some)) == 0
+    assert len(server.texts) == said[-1]
+    assert said[-1] > said[0] or len(said) == 1
+    stored = len(server.texts)
+    assert run(*arguments(server, *some, "--dry")) == 0
+    if len(said) == 1:
+        assert forecast_of(capfd.readouterr().out) == [0], "all answers are stored"
+    assert len(server.texts) == stored
+
+
+def test_a_dry_run_of_a_gate_counts_query_access(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:
+    """60 texts, all of which may become candidates: four rewrites each beside the budget."""
+    words = ("--private-texts", "--max-loss", "1", "--attacks", "lexical,shadow", "--budget", "600")
+    assert run(*arguments(server, *words, "--dry", command="gate")) == 0
+    first, most = forecast_of(capfd.readouterr().out)
+    assert most == 600 + 4 * 60
+    assert run(*arguments(server, *words, command="gate")) == 1
+    assert first <= len(server.texts) <= most
+
+
+def test_a_dry_run_of_what_is_accepted_counts_query_access(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ("--private-texts", "--attacks", "lexical,shadow", "--budget", "100", "--baseline", "b.json", "--accept")
+    assert run(*arguments(server, *words, "--dry", command="gate")) == 0
+    said = forecast_of(capfd.readouterr().out)
+    assert run(*arguments(server, *words, command="gate")) == 0
+    assert said == [len(server.texts)]
 
 
 def test_a_gate_judges_a_service(server: Deployed, capfd: pytest.CaptureFixture[str]) -> None:

@@ -138,6 +138,20 @@ def test_one_nat_is_one_nat_and_the_second_budget_has_little_tail(project: Path)
                     assert row["cosine"] <= row["ceiling"]
 
 
+def test_where_the_tail_binds_the_row_at_another_loss_is_the_same_to_the_bit(project: Path, tmp_path: Path) -> None:
+    """Its budget, its rewrites and all that is measured of them; the speed alone is a clock's."""
+    shutil.copytree(project, tmp_path / "again")
+    with inside(tmp_path / "again"):
+        leaderboard_cells.main("requests-coin-2")
+        rows = [tables.read(rows_path(f"requests-coin-{loss}"), ROWS).filter(budget=TAIL) for loss in (1, 2)]
+        figures = [tables.read(figures_path(f"requests-coin-{loss}"), FIGURES).filter(budget=TAIL) for loss in (1, 2)]
+    assert len(rows[0]) == 2
+    assert rows[0]["epsilon"].null_count() == 0
+    first, second = (row.drop("loss", "words_a_second") for row in rows)
+    assert first.equals(second)
+    assert figures[0].equals(figures[1])
+
+
 def test_one_sentence_for_all_has_share_zero(project: Path) -> None:
     with inside(project):
         parts = Parts.read("requests")

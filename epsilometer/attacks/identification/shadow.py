@@ -57,9 +57,20 @@ class ShadowAttack(ByScore):
         """Return whether the mechanism can be queried; recorded rewrites cannot."""
         return mechanism is not None
 
-    def queries(self, candidates: int, texts: int) -> int:
-        """Return how many shadows an epsilon takes."""
-        return self.rewrites * min(texts, candidates + _TEXTS)
+    def queries(self, texts: Sequence[str], candidates: NDArray[np.integer]) -> list[str]:
+        """Return the text of each shadow of an epsilon."""
+        shown = (texts[i] for i in np.unique(candidates).tolist())
+        return [text for text in dict.fromkeys([*_fitted_on(texts), *shown]) for _ in range(self.rewrites)]
+
+    def ask(
+        self,
+        mechanism: Mechanism,
+        texts: Sequence[str],
+        candidates: NDArray[np.integer],
+        epsilons: Sequence[float],
+    ) -> None:
+        """Draw the shadows of these candidates."""
+        self._draw(mechanism, self.queries(texts, candidates), epsilons)
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
@@ -67,11 +78,12 @@ class ShadowAttack(ByScore):
         """All epsilons at once: a mechanism that shares work between them draws the shadows of all in one call."""
         texts, mechanism = contexts[0].texts, cast(Mechanism, contexts[0].mechanism)
         used, place = np.unique(candidates, return_inverse=True)
-        fitted_on = [texts[i] for i in np.unique(np.linspace(0, len(texts) - 1, _TEXTS).astype(int))]
+        fitted_on = _fitted_on(texts)
         shown = [texts[i] for i in used]
         place = place.reshape(candidates.shape)
         by_epsilon = []
-        for held, output in zip(self._draw(mechanism, [*fitted_on, *shown], contexts), rewrites, strict=True):
+        held_at = self._draw(mechanism, [*fitted_on, *shown], [context.epsilon for context in contexts])
+        for held, output in zip(held_at, rewrites, strict=True):
             fitted, shadows = (
                 [[held[text][j] for text in of] for j in range(self.rewrites)] for of in (fitted_on, shown)
             )
@@ -84,10 +96,9 @@ class ShadowAttack(ByScore):
         return {}
 
     def _draw(
-        self, mechanism: Mechanism, texts: Sequence[str], contexts: Sequence[Context]
+        self, mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]
     ) -> list[dict[str, list[str]]]:
         """The shadows of these texts at each epsilon; those that were not drawn yet are drawn now."""
-        epsilons = [context.epsilon for context in contexts]
         held = [self._held.setdefault((id(mechanism), epsilon), (mechanism, {}))[1] for epsilon in epsilons]
         new = [text for text in dict.fromkeys(texts) if any(text not in each for each in held)]
         if not new:
@@ -104,6 +115,11 @@ class ShadowAttack(ByScore):
             for i, text in enumerate(new):
                 each[text] = outputs_texts[i * self.rewrites : (i + 1) * self.rewrites]
         return held
+
+
+def _fitted_on(texts: Sequence[str]) -> list[str]:
+    """The texts on whose shadows the weights are fitted."""
+    return [texts[i] for i in np.unique(np.linspace(0, len(texts) - 1, _TEXTS).astype(int))]
 
 
 def _number(text: str) -> int:

@@ -20,7 +20,7 @@ from epsilometer.core.attack import Attack, Guesses
 from epsilometer.core.likelihood import computed, has_law
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
-from epsilometer.game.play import Knowledge, play
+from epsilometer.game.play import Knowledge, play, with_queries
 
 Journal = MutableMapping[tuple[str, float, int, int], Batch]
 """Guesses by attack, epsilon, first trial and count, of searches that agree in everything else."""
@@ -70,12 +70,14 @@ def fresh_guesses(
         seed = "/".join(map(str, name))
         sampled = sample(vectors, count, design.k, design.temperature, seed=seed, groups=pool.groups)
         job = Job(pool.texts, sampled.source, [epsilon], [Noise.named(count, *name, "rewrite")], tally=tally)
-        rewrites = rewrite_all(mechanism, job)
+        chosen = dict(applied[i] for i in numbers)
+        with with_queries(chosen, mechanism, pool.texts, sampled.candidates, epsilons=[epsilon]):
+            rewrites = rewrite_all(mechanism, job)
         likelihoods = computed(mechanism, pool.texts, sampled.candidates, rewrites, epsilons=[epsilon])
         played = play(
             Knowledge(pool.texts, sampled.candidates, mechanism, embedded=pool.embedded, likelihoods=likelihoods),
             {epsilon: rewrites[0]},
-            dict(applied[i] for i in numbers),
+            chosen,
             lambda attack, _: Noise.named(count, *name, "attack", attack),
         )
         return [Guessed(guess, guess.slots == sampled.target, sampled.source) for guess in played[epsilon].values()]

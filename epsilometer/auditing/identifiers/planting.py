@@ -3,7 +3,8 @@
 So the place of each identifier is known without a detector: one that a mechanism masks by proves nothing about it.
 Identifiers of a kind are planted by shape, because a masker that finds plain names may miss all in lower case. A shape
 changes one thing of a plain identifier in the middle of a sentence: its place in the sentence or in a long text, its
-case, its surroundings or, of names, its form.
+case, its surroundings or, of names, its form. Long texts are planted with all kinds in turn, and counted together: a
+place that a mechanism does not read shows whatever stands there.
 
 Values are drawn with Faker (en_US) and from short lists. None stands in its text already, and values are distinct where
 there are enough. Texts are drawn uniformly, as is the place among the sentences. Measured is the share of such
@@ -13,6 +14,7 @@ identifiers that survive in these texts; the texts' own identifiers may be writt
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,13 +29,15 @@ if TYPE_CHECKING:
     from faker import Faker
 
 KINDS = tuple(CARRIERS)
+ANY = "any kind"  # the kind of what is planted in long texts, where several kinds take turns
 LOWER, UPPER = "lower case", "upper case"
 SEVERAL, PUNCTUATION, EMOJI = "several in one text", "beside punctuation", "beside emoji"
 LONG = {"at character 100": 100, "at character 9,990": 9_990, "at character 10,010": 10_010}
 SINGLE, TITLE, INITIALS, HYPHEN = "single name", "title", "initials", "hyphen"
 APOSTROPHE, FOREIGN, WORD = "apostrophe", "non-ASCII letters", "name that is a word"
 
-_SHAPES = (START, MIDDLE, END, LOWER, UPPER, SEVERAL, PUNCTUATION, EMOJI, *LONG)
+_TOGETHER = (("at character 100", "at character 9,990"), ("at character 10,010",))  # shapes that share long texts
+_SHAPES = (START, MIDDLE, END, LOWER, UPPER, SEVERAL, PUNCTUATION, EMOJI)
 _NAME_SHAPES = (SINGLE, TITLE, INITIALS, HYPHEN, APOSTROPHE, FOREIGN, WORD)
 _LENGTH = 10_500  # characters of a long text
 _FRESH, _TRIES = 50, 1000  # draws before a value is used again, and before none is left that the text has not
@@ -80,7 +84,7 @@ class PlantedText(NamedTuple):
 
 
 def shapes(kind: str) -> tuple[str, ...]:
-    """Return the shapes in which a kind is planted."""
+    """Return the shapes in which a kind is planted by itself; those of `LONG` are of several kinds together."""
     return (*_SHAPES, *_NAME_SHAPES) if kind == "name" else _SHAPES
 
 
@@ -91,22 +95,65 @@ def plant(texts: Sequence[str], kind: str, count: int, seed: int, shape: str = M
     """
     if kind not in KINDS:
         raise unknown("kind of identifier", kind, KINDS)
-    from faker import Faker
-
-    rng = Noise.named(1, seed, "planted", kind, shape).generator(0)
-    fake = Faker("en_US")
-    fake.seed_instance(int(rng.integers(2**63)))
-    carriers = CARRIERS[kind][shape if shape in (START, END) else MIDDLE]
-    taken: set[str] = set()
+    draws = _Draws.named(seed, kind, shape)
     rows = []
-    for source in rng.integers(len(texts), size=count):
+    for source in draws.rng.integers(len(texts), size=count):
         text = texts[int(source)]
-        filler = _filler(texts, int(source)) if shape in LONG else text
-        values = [_new(lambda: _value(fake, kind, shape), taken, filler) for _ in range(3 if shape == SEVERAL else 1)]
-        pieces = _cased(_pieces(carriers[int(rng.integers(len(carriers)))], values, shape, rng), shape)
-        before, after = _around_long(filler, LONG[shape], pieces[0]) if shape in LONG else _around(text, rng)
-        rows.append(_joined(before, pieces, after, rng, source=text))
+        pieces = draws.pieces(kind, shape, text)
+        before, after = _around(text, draws.rng)
+        rows.append(_joined(before, pieces, after, draws.rng, source=text))
     return rows
+
+
+def plant_long(texts: Sequence[str], kinds: Sequence[str], count: int, seed: int) -> dict[str, list[PlantedText]]:
+    """Return so many long texts for each shape of `LONG`; each has one identifier of that shape.
+
+    Kinds take turns, so each has its share of every shape. A text serves two shapes where their places are far apart,
+    since mechanisms take long over long texts. Raises UserError as `plant`.
+    """
+    rows: dict[str, list[PlantedText]] = {shape: [] for shape in LONG}
+    for together in _TOGETHER:
+        draws = _Draws.named(seed, *kinds, *together)
+        for turn, source in enumerate(draws.rng.integers(len(texts), size=count)):
+            text = _filler(texts, int(source))
+            values, places = list[str](), list[tuple[int, int]]()
+            for number, shape in enumerate(together):
+                pieces = draws.pieces(kinds[(turn + number) % len(kinds)], shape, text)
+                before, after = _around_long(text, LONG[shape], pieces[0])
+                text = before + "".join(pieces) + after
+                values.append(pieces[1])
+                places.append((LONG[shape], LONG[shape] + len(pieces[1])))
+            for number, shape in enumerate(together):
+                ordered = (places[number], *places[:number], *places[number + 1 :])
+                rows[shape].append(PlantedText(text, values[number], ordered, texts[int(source)]))
+    return rows
+
+
+@dataclass
+class _Draws:
+    """Random numbers and invented values of some texts. taken: values that were used."""
+
+    rng: np.random.Generator
+    fake: Faker
+    taken: set[str] = field(default_factory=set)
+
+    @classmethod
+    def named(cls, seed: int, *name: str) -> _Draws:
+        """Those of a stream."""
+        from faker import Faker
+
+        rng = Noise.named(1, seed, "planted", *name).generator(0)
+        fake = Faker("en_US")
+        fake.seed_instance(int(rng.integers(2**63)))
+        return cls(rng, fake)
+
+    def pieces(self, kind: str, shape: str, text: str) -> list[str]:
+        """A sentence with identifiers that the text does not have, at its odd places."""
+        carriers = CARRIERS[kind][shape if shape in (START, END) else MIDDLE]
+        count = 3 if shape == SEVERAL else 1
+        values = [_new(lambda: _value(self.fake, kind, shape), self.taken, text) for _ in range(count)]
+        carrier = carriers[int(self.rng.integers(len(carriers)))]
+        return _cased(_pieces(carrier, values, shape, self.rng), shape)
 
 
 def _new(draw: Callable[[], str], taken: set[str], text: str) -> str:

@@ -2,9 +2,9 @@
 
 The identifiers are those that the texts' file records, or, where it records none, such as are planted (`planting`);
 never what a detector finds, since one that a mechanism masks by would find nothing that the mechanism missed. Planted
-ones are counted by kind and shape. One identifier is drawn from each text, so that texts, and with them outcomes, are
-independent: their number is binomial and the interval is Clopper and Pearson's. It covers texts like these with
-identifiers like these, no others.
+ones are counted by kind and shape, in long texts by shape alone. One identifier is drawn from each text, so that texts
+of a kind and shape, and with them outcomes, are independent: their number is binomial and the interval is Clopper and
+Pearson's. It covers texts like these with identifiers like these, no others.
 
 An identifier survives by the rule of `text.canonical`; an entity of several mentions where one of them does. What
 survives in part, as a surname, is counted apart. Spellings beyond that rule go uncounted.
@@ -55,7 +55,8 @@ Group = tuple[str, str | None]  # a kind and, of what is planted, a shape
 class Occurrence:
     """A text with an identifier of a kind; mentions: of that one; places: start and end of all that the text has.
 
-    shape, source: of a planted one, and the text before; else None.
+    kind is `planting.ANY` where kinds are counted together. shape, source: of a planted one, and the text before; else
+    None.
     """
 
     kind: str
@@ -125,29 +126,42 @@ class Identified:
         chosen = self.chosen(kinds)
         if self.record is not None:
             return [(kind, None) for kind in chosen]
-        return [(kind, shape) for kind in chosen for shape in planting.shapes(kind)]
+        together = chosen[0] if len(chosen) == 1 else planting.ANY
+        short = [(kind, shape) for kind in chosen for shape in planting.shapes(kind)]
+        return [*short, *((together, shape) for shape in planting.LONG)]
 
     def most(self, kind: str) -> int | None:
         """How many texts have an identifier of the kind; None where as many as one likes are planted."""
         return None if self.record is None else sum(any(each.kind == kind for each in some) for some in self.record)
 
-    def trials(self, group: Group, count: int, seed: int) -> list[Occurrence]:
-        """So many texts, or all that have the kind, with an identifier of the group each."""
-        kind, shape = group
+    def trials(self, kinds: Sequence[str] | None, count: int, seed: int) -> list[Occurrence]:
+        """So many texts of each group, or all that have the kind, with an identifier of the group each."""
         if self.record is None:
+            return self._planted(kinds, count, seed)
+        return [each for kind in self.chosen(kinds) for each in self._recorded(self.record, kind, count, seed=seed)]
+
+    def _planted(self, kinds: Sequence[str] | None, count: int, seed: int) -> list[Occurrence]:
+        long = planting.plant_long(self.texts, self.chosen(kinds), count, seed)
+        rows = []
+        for kind, shape in self.groups(kinds):
             assert shape is not None
-            planted = planting.plant(self.texts, kind, count, seed, shape=shape)
-            return [
+            planted = long[shape] if shape in long else planting.plant(self.texts, kind, count, seed, shape=shape)
+            rows += [
                 Occurrence(kind, each.text, [each.value], each.places, shape=shape, source=each.source)
                 for each in planted
             ]
+        return rows
+
+    def _recorded(
+        self, record: Sequence[Sequence[Identifier]], kind: str, count: int, *, seed: int
+    ) -> list[Occurrence]:
         rng = Noise.named(1, seed, "identifiers", kind).generator(0)
-        having = [i for i, some in enumerate(self.record) if any(each.kind == kind for each in some)]
+        having = [i for i, some in enumerate(record) if any(each.kind == kind for each in some)]
         rows = []
         for i in rng.permutation(having)[:count]:
-            entities = [mentions for mentions in by_entity(self.record[i]) if mentions[0].kind == kind]
+            entities = [mentions for mentions in by_entity(record[i]) if mentions[0].kind == kind]
             mentions = entities[int(rng.integers(len(entities)))]
-            places = _places(self.texts[i], self.record[i])
+            places = _places(self.texts[i], record[i])
             rows.append(Occurrence(kind, self.texts[i], [mention.text for mention in mentions], places))
         return rows
 
@@ -178,8 +192,7 @@ def surviving_identifiers(
     identified = Identified.of(texts)
     count = trials or (PLANTED if identified.record is None else TRIALS)
     built = as_mechanism(mechanism, settings, identified.texts)
-    groups = identified.groups(kinds)
-    every = [trial for group in groups for trial in identified.trials(group, count, design.seed)]
+    every = identified.trials(kinds, count, design.seed)
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]
     identified.say_language()
     rows, tally = [], Tally()

@@ -44,7 +44,7 @@ class Kinds:
 
     def judge(self, of: Subject, budget: int, *, tests: int, errors: Errors) -> tuple[list[Judged], int]:
         count = self._count(budget, tests, errors)
-        trials = [trial for group in self.groups for trial in self._identified.trials(group, count, of.design.seed)]
+        trials = self._identified.trials(self.wanted, count, of.design.seed)
         (rewrites,) = rewritten(of.mechanism, trials, [of.epsilon], of.design.seed, tally=of.tally)
         source = "the largest share allowed to survive" + (", as a whole or in part" if self.partly else "")
         limit, judged = Limit(self.rate, Scale("identifiers", partly=self.partly), source), []

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from epsilometer.auditing.results.distinct_texts import UNSEEN
 from epsilometer.auditing.trials.memory import Memory
 
+LAW, DEPLOYMENT = "law", "deployment"
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -17,6 +19,18 @@ class Scope:
     memory: Memory | None = None
     query_access: bool | None = None
     black_box: bool = False
+
+    @property
+    def of(self) -> str | None:
+        """LAW or DEPLOYMENT, of which the verdict's probabilities of error hold; None of too few repeats to tell.
+
+        Where answers repeat, trials are draws of this deployment's texts alone: another one of the same law, with
+        other answers, may lie on the other side of the limit. With too few repeats nearly each trial is of a text of
+        its own.
+        """
+        if self.memory is None:
+            return None
+        return DEPLOYMENT if self.memory.repeated else LAW
 
     def sentences(self, passed: bool) -> list[str]:
         """Return the sentences that belong beside the verdict; passed: whether nothing exceeds its limit."""

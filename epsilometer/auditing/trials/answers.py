@@ -178,7 +178,8 @@ class Tally:
         for epsilon, recollection in self._recollections.items():
             memory = recollection.memory
             if memory is not None and memory.repeated and not self._by_epsilon[epsilon].constant:
-                note(f"{memory.said()}{at_budget(epsilon)}")
+                by_law = "; `loss_of_law` counts each text once" if memory.by_text else ""
+                note(f"{memory.said()}{by_law}{at_budget(epsilon)}")
 
 
 def say(answers: Answers, place: str = "") -> None:

@@ -47,9 +47,11 @@ class Memory:
         """Return a sentence on the repeats and on what the figures then describe; empty for fresh draws."""
         same = f"each of {self.texts:,} texts got the same answer every time ({self.repeats:,} repeats)"
         if self.kind == CONSTANT:
-            return f"all rewrites of {self.texts:,} texts are equal: the mechanism is constant"
+            return (
+                f"all rewrites of {self.texts:,} texts are equal: the mechanism is constant, or remembers such answers"
+            )
         if self.kind == IDENTITY:
-            return f"{same}, the text itself: the mechanism is the identity on them"
+            return f"{same}, the text itself: the mechanism is the identity on them, or remembers such answers"
         if self.kind == BY_WORD:
             return (
                 f"{same}, and each changed word became the same word in every text: the mechanism is deterministic or "
@@ -59,7 +61,7 @@ class Memory:
         if self.kind == BY_TEXT:
             return (
                 f"{same}: the mechanism is deterministic or remembers its answers; figures describe this deployment "
-                "with these answers, and `loss_of_law` counts each text once"
+                "with these answers"
             )
         return ""
 

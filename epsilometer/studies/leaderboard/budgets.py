@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from epsilometer.attacks.identification.embedding import EmbeddingAttack
 from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.auditing.calibration.computed import Met, meet
-from epsilometer.auditing.calibration.sampled import FALLING, OUTSIDE
+from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE
 from epsilometer.auditing.ceilings.share import BY_ATTACKS, BY_LATENTS, BY_LAW
 from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.estimation.tail import TAIL as TAIL_NATS
@@ -179,10 +179,10 @@ def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Bud
     best, below, above = (losses.at(epsilon) for epsilon in (met.best, met.low, met.high))
     if best.average[0] <= target * losses.width and best.average[1] >= target / losses.width:
         first = Budget(AVERAGE, met.best, best)
-        return [first, _with_little_tail(losses, first, target, ends[0])]
+        return [first, _with_little_tail(losses, first, target, ends)]
     why = f"its loss jumps from {below.average[1]:.3g} to {above.average[0]:.3g} nats"
     beneath = Budget(AVERAGE, met.low, below, why)
-    return [Budget(AVERAGE, met.best, best, why), _with_little_tail(losses, beneath, target, ends[0])]
+    return [Budget(AVERAGE, met.best, best, why), _with_little_tail(losses, beneath, target, ends)]
 
 
 def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
@@ -190,24 +190,29 @@ def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> 
     if met.low > 0 and met.status == OUTSIDE:
         why = f"at the largest budget searched it loses less than {target:g} nats"
         largest = Budget(AVERAGE, ends[1], losses.at(ends[1]), why)
-        return [largest, _with_little_tail(losses, largest, target, ends[0])]
+        return [largest, _with_little_tail(losses, largest, target, ends)]
     least = losses.at(ends[0]).average[0]
     lost = "surely tells some texts apart" if np.isinf(least) else f"loses {least:.3g} nats"
     why = f"even at epsilon {ends[0]:g} it {lost}" if met.status == OUTSIDE else "its loss falls with its budget"
     return [Budget(kind, None, None, why) for kind in (AVERAGE, TAIL)]
 
 
-def _with_little_tail(losses: Curve, first: Budget, target: float, low: float) -> Budget:
+def _with_little_tail(losses: Curve, first: Budget, target: float, ends: tuple[float, float]) -> Budget:
+    """The second budget. Where the tail binds it is sought between both ends, so it is the same at every loss."""
+    low = ends[0]
     assert first.epsilon is not None
     assert first.lost is not None
     if first.lost.delta[1] <= ALLOWED:
         return Budget(TAIL, first.epsilon, first.lost, first.reason)
     if losses.at(low).delta[1] > ALLOWED:
         return Budget(TAIL, None, None, f"even at epsilon {low:g} its delta at 4 nats is above {ALLOWED:g}")
-    met = meet(
-        lambda epsilon: (losses.at(epsilon).delta[1],) * 2, ALLOWED, low, first.epsilon, width=losses.width,
-        watch=_unwatched,
-    )  # fmt: skip
+
+    def tail(epsilon: float) -> tuple[float, float]:
+        return (losses.at(epsilon).delta[1],) * 2
+
+    met = meet(tail, ALLOWED, *ends, width=losses.width, watch=_unwatched)
+    if met.status != FOUND or met.low > first.epsilon:  # delta does not rise throughout
+        met = meet(tail, ALLOWED, low, first.epsilon, width=losses.width, watch=_unwatched)
     lost = losses.at(met.low)  # the end of the interval at which the tail is within bounds
     if lost.average[0] > target * losses.width:
         why = (

@@ -137,7 +137,9 @@ def test_shadows_are_drawn_once_and_as_many_as_said() -> None:
     for context in contexts:
         guess_and_score(attack, [Rewrites(TEXTS[:3])], candidates, [context])
     assert len(asked_for) == len(set(numbers))
-    assert len(asked_for) <= attack.queries(candidates=5, texts=len(TEXTS))
+    assert sorted(asked_for) == sorted(attack.queries(TEXTS, candidates))
+    attack.ask(mechanism, TEXTS, candidates, [1.0])
+    assert len(asked_for) == len(set(numbers)), "nothing is drawn again"
     assert {asked_for.count(text) for text in asked_for} == {3}
     assert {*TEXTS[:5]} <= {*asked_for}
 

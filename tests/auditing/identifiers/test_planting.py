@@ -10,7 +10,7 @@ import pytest
 
 from epsilometer.auditing.identifiers import planting
 from epsilometer.auditing.identifiers.carriers import CARRIERS, END, MIDDLE, START
-from epsilometer.auditing.identifiers.planting import KINDS, LONG, plant, shapes
+from epsilometer.auditing.identifiers.planting import KINDS, LONG, plant, plant_long, shapes
 from epsilometer.core.errors import UserError
 from epsilometer.text.canonical import survives
 
@@ -27,10 +27,35 @@ def test_each_text_holds_its_value_at_its_place(kind: str, shape: str) -> None:
         assert survives(row.value, row.text)
         assert not survives(row.value, row.source)
         assert "\n" not in row.value
-        assert shape not in LONG or row.start == LONG[shape]
         assert len(row.places) == (3 if shape == planting.SEVERAL else 1)
     assert rows == plant(TEXTS, kind, 20, seed=3, shape=shape)
     assert rows != plant(TEXTS, kind, 20, seed=4, shape=shape)
+
+
+@pytest.mark.parametrize("kinds", [list(KINDS), ["date"]])
+def test_each_long_text_holds_its_values_at_their_places(kinds: list[str]) -> None:
+    """Two texts serve three shapes, and each kind has its share of every shape."""
+    by_shape = plant_long(TEXTS, kinds, 24, seed=3)
+    assert [*by_shape] == [*LONG]
+    for shape, rows in by_shape.items():
+        assert len(rows) == len({row.text for row in rows}) == 24, "texts of a shape are independent"
+        for row in rows:
+            assert row.start == LONG[shape]
+            assert row.text[slice(*row.places[0])] == row.value
+            assert survives(row.value, row.text)
+            assert not survives(row.value, row.source)
+            assert len(row.text) >= 10_500
+    assert len({row.text for rows in by_shape.values() for row in rows}) == 2 * 24
+    assert by_shape == plant_long(TEXTS, kinds, 24, seed=3)
+    assert by_shape != plant_long(TEXTS, kinds, 24, seed=4)
+
+
+def test_each_kind_has_its_share_of_every_place_in_a_long_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = planting._value
+    monkeypatch.setattr(planting, "_value", lambda fake, kind, shape: f"{kind} of {value(fake, kind, shape)}")
+    for rows in plant_long(TEXTS, KINDS, 59, seed=1).values():
+        counts = Counter(next(kind for kind in KINDS if row.value.startswith(f"{kind} of")) for row in rows)
+        assert all(59 // len(KINDS) <= counts[kind] <= 59 // len(KINDS) + 1 for kind in KINDS)
 
 
 def test_there_are_twenty_carriers_a_kind_at_three_places() -> None:

@@ -10,8 +10,15 @@ import pytest
 
 from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.identifiers import surviving
-from epsilometer.auditing.identifiers.planting import KINDS, LONG, shapes
-from epsilometer.auditing.identifiers.surviving import Identified, Occurrence, masked, outcomes, surviving_identifiers
+from epsilometer.auditing.identifiers.planting import ANY, KINDS, LONG, shapes
+from epsilometer.auditing.identifiers.surviving import (
+    PLANTED,
+    Identified,
+    Occurrence,
+    masked,
+    outcomes,
+    surviving_identifiers,
+)
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import read
 from epsilometer.corpora.synthetic import generate
@@ -42,7 +49,7 @@ def document(text: str, *spans: tuple[str, str]) -> dict[str, object]:
 
 def test_identity_lets_all_survive_and_a_constant_none() -> None:
     every = surviving_identifiers(REVIEWS, lambda text, rng: text, trials=6)
-    groups = [(kind, shape) for kind in KINDS for shape in shapes(kind)]
+    groups = [(kind, shape) for kind in KINDS for shape in shapes(kind)] + [(ANY, shape) for shape in LONG]
     assert every.select("kind", "shape").rows() == groups
     assert (every["survived"] == 6).all()
     assert (every["partly"] == 0).all()
@@ -51,6 +58,16 @@ def test_identity_lets_all_survive_and_a_constant_none() -> None:
     assert every["precision"].null_count() == len(groups)
     none = surviving_identifiers(REVIEWS, lambda text, rng: "nothing", trials=3)
     assert not none.select("survived", "partly").to_numpy().any()
+
+
+def test_a_rewriter_that_hides_the_first_characters_alone_fails_by_place() -> None:
+    """Identifiers of every kind stand behind the end of what it reads; those before it are hidden."""
+    table = surviving_identifiers(REVIEWS, lambda text, rng: "hidden " + text[10_000:])
+    long = table.filter(pl.col("shape").is_in([*LONG]))
+    assert long["kind"].unique().to_list() == [ANY]
+    assert (long["texts"] == PLANTED).all()
+    by_shape = dict(long.select("shape", "survived").iter_rows())
+    assert by_shape == {"at character 100": 0, "at character 9,990": 0, "at character 10,010": PLANTED}
 
 
 @pytest.mark.slow

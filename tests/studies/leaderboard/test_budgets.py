@@ -38,6 +38,22 @@ def test_the_coins_budgets_are_those_of_its_formula(target: float) -> None:
     assert second.lost.delta[1] <= ALLOWED
 
 
+def test_where_the_tail_binds_the_second_budget_is_the_same_at_every_loss() -> None:
+    """A cell names the noise of its rewrites by the budget and not by the loss, so the whole row is the same."""
+    seconds = [of(Coin(resource=tuple(TEXTS)), target)[1] for target in (0.5, 1.0, 2.0, 4.0)]
+    assert len({second.epsilon for second in seconds}) == 1
+    assert all(second == seconds[0] for second in seconds)
+
+
+@pytest.mark.parametrize("target", [0.5, 1.0])
+def test_a_tail_that_falls_again_is_sought_up_to_the_first_budget(target: float) -> None:
+    """Delta is above .01 from epsilon 2 to 6 alone: the second budget lies below the first."""
+    first, second = budgets(Bulge(), target, (0.1, 30.0))
+    assert first.lost.delta[1] > ALLOWED
+    assert second.epsilon == pytest.approx(2.0, rel=0.02)
+    assert second.epsilon < first.epsilon
+
+
 def test_with_pure_epsilon_up_to_four_both_budgets_are_one() -> None:
     mechanism = RandomizedResponse(resource=tuple(TEXTS))
     first, second = of(mechanism, 1.0)
@@ -76,6 +92,18 @@ def test_without_a_law_attacks_give_the_loss() -> None:
     assert 0.1 < losses.at(1.0).average[0] < 2.6
     assert losses.at(1.0) == again.at(1.0)
     assert curve(Coin(resource=tuple(TEXTS)), TEXTS, PAIRS, embed(TEXTS), stream=[0]).by == BY_LAW
+
+
+@dataclass(frozen=True)
+class Bulge:
+    """A loss of a fifth of epsilon; delta at 4 nats is .02 from epsilon 2 to 6, and .005 elsewhere."""
+
+    by: str = BY_LAW
+    width: float = 1.01
+
+    def at(self, epsilon: float) -> Lost:
+        delta = 0.02 if 2 <= epsilon <= 6 else 0.005
+        return Lost((epsilon / 5, epsilon / 5), (delta, delta))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Rows at the second budget that are one row at several losses.
 
-Where delta at 4 nats binds, and not the loss, a larger loss allows no larger budget: the rows differ by the noise of
-their draws and the width of the search alone. A mechanism without a budget for the same reason at several losses has
-one row too. Such a row is shown at the smallest of its losses, and counts there and at the others.
+Where delta at 4 nats binds, and not the loss, a larger loss allows no larger budget: the rows are equal, and those of
+cells that ran before searches shared their ends differ by the noise of their draws and the width of the search alone.
+A mechanism without a budget for the same reason at several losses has one row too. Such a row is shown at the smallest
+of its losses, and counts there and at the others.
 """
 
 from __future__ import annotations
