@@ -78,6 +78,8 @@ def pending(number: int) -> bool:
         status = Path(f"/proc/{number}/status").read_text()
     except OSError:  # it has ended
         return False
+    if re.search(r"^State:\s*[ZX]", status, re.MULTILINE):  # it has ended, and takes nothing any more
+        return False
     masks = re.findall(r"^(?:Sig|Shd)Pnd:\s*(\w+)", status, re.MULTILINE)
     return any(int(mask, 16) >> signal.SIGINT - 1 & 1 for mask in masks)
 
