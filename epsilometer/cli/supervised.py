@@ -52,6 +52,7 @@ def supervised(work: Callable[[], int]) -> int:
     if os.WIFSIGNALED(status) and (number := os.WTERMSIG(status)) in _PASSED_ON:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {os.WEXITSTATUS(status)}"
     print(
         f"error: the process ended ({how}) before there was a result: what is audited or a library left it or crashed, "
@@ -62,7 +63,7 @@ def supervised(work: Callable[[], int]) -> int:
 
 
 def _await(child: int) -> int:
-    """The wait status of the child, to which signals to this process are passed on."""
+    """The wait status of the child, to which signals to this process are passed on. They are blocked after it."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         if not (number == signal.SIGINT and _in_foreground()):  # else the terminal has sent it to both
@@ -74,6 +75,7 @@ def _await(child: int) -> int:
             signal.signal(number, pass_on)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     _, status = os.waitpid(child, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # one that comes now changes no exit code
     return status
 
 
