@@ -26,7 +26,7 @@ class Granularity(StrEnum):
     SENTENCE = "sentence"
     DOCUMENT = "document"
     USER = "user"  # all texts of one author, who are one input
-    EXAMPLE = "example"  # of a training set
+    EXAMPLE = "example"  # one example of a training set
 
 
 class Neighbours(StrEnum):

@@ -88,7 +88,7 @@ def log_moment(kappa: float, dimension: int) -> float:
 def information(kappa: float, dimension: int) -> float:
     """Return kappa A - ln M in nats: the divergence of a draw's law from the uniform one.
 
-    It bounds the mutual information between a direction and one draw about it, whatever the direction's law.
+    It bounds the mutual information between a direction and one draw about it, under any law of the direction.
     """
     return kappa * mean_cosine(kappa, dimension) - log_moment(kappa, dimension)
 

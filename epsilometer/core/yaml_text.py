@@ -87,7 +87,7 @@ def _in_bounds() -> Iterator[None]:
 
 
 def _check(root: yaml.Node) -> None:
-    """Raises UserError where aliases repeat more than `limits.YAML_NODES`, or a node is inside itself."""
+    """Raise UserError if aliases repeat more than `limits.YAML_NODES`, or a node is inside itself."""
     sizes: dict[int, int | None] = {}  # size of each node with everything it expands to; None: not yet known
     written = 0
 

@@ -267,7 +267,7 @@ def _even(header: str, separator: str) -> str:
 
 
 def is_json_lines(path: Path) -> bool:
-    """Return whether a file holds JSON objects, one a line and at least two, whatever its suffix."""
+    """Return whether a file holds JSON objects, one a line and at least two, under any suffix."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

@@ -53,8 +53,7 @@ def read(
     layout: files.Layout = files.PLAIN,
     request: GeneratorRequest = NO_REQUEST,
 ) -> pl.DataFrame:
-    """Return the texts of a source, as columns `text`, `split`, the labels, and its record of identifiers if it has
-    one.
+    """Return the texts of a source, as columns `text`, `split`, the labels, and its record of identifiers, if any.
 
     source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .json, .txt with a text a line), a folder of .txt files, a
     pin of a Hugging Face data set (.json), annotated texts of the Text Anonymization Benchmark's or Presidio's form

@@ -1,7 +1,7 @@
 """The canonical form in which an identifier and a text are compared.
 
 `survives` searches for an identifier's letters and digits in a row, from one border to another. Borders are the ends of
-words, apostrophes (possessives, elisions, Turkish suffixes), and the places where letters and digits meet. So "Nora
+words, apostrophes (possessives, elisions, Turkish suffixes), and the boundaries of letters and digits. So "Nora
 Quill" survives in "nora quill's", "l'NORA-QUILL" and "Nora Quill12", but "Ann" does not in "annual". Before the search,
 
 - case is folded, compatible characters are one (full-width letters), and letters lose their accents: "STRASSE" is

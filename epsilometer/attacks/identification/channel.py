@@ -7,8 +7,8 @@ included (teacher forcing):
     score(x) = sum over t of ln P(x_t | y, x_<t) - ln P(x_t | empty input, x_<t)
 
 The first term alone is the log-probability of the candidate given the rewrite; a sum over tokens, it falls with every
-word of a candidate, so short and common candidates win whatever the rewrite says. The second takes away what the model
-believes of the candidate anyhow: what stays is the pointwise mutual information of candidate and rewrite. With sources
+word of a candidate, so short and common candidates win for every rewrite. The second term subtracts the prior that the
+model gives the candidate: what remains is the pointwise mutual information of candidate and rewrite. With sources
 drawn uniformly that is Bayes' rule, ln P(y | x) up to a term in y. Longer candidates need no other correction. Tokens
 that the model never puts out count nothing.
 """

@@ -97,7 +97,7 @@ class IDT(WithTruths):
     enough:                   how many kinds must err on the attributes, and keep their answers on the tasks [all].
     k:                        the number of options for a word.
     q:                        the number of edits of a size that are drawn, or kept by a beam.
-    candidates:               where a word's options come from.
+    candidates:               the source of a word's options.
     steps:                    of integrated gradients, before any doubling [16; 50 as published].
     margin:                   the log-odds, in nats, by which every auxiliary must err [0]; under `hide`, how far the
                               logarithms of its probabilities may stay from those of the shares [0.25].

@@ -8,7 +8,7 @@ Presidio's two engines.
 
 `replace`, Presidio's default, writes <PERSON>. `mask` writes as many asterisks as there were characters. `surrogate`
 writes a value invented by Faker, drawn from the text's stream: equal values of a text get the same one, and a person
-gets one name; where a part of the name is mentioned, the same part of the invented name is written.
+gets one name; if a part of the name is mentioned, the same part of the invented name is written.
 
 The kind and place of each value stay visible, and anything that no recogniser knows is released unchanged: nothing is
 claimed.

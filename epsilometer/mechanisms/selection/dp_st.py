@@ -282,7 +282,7 @@ class _Slots:
     """The slots of some texts.
 
     rows:       each text's law rows, one a slot.
-    vectors:    [rows, d], of length 1, or 0 where the slot is empty.
+    vectors:    [rows, d], of length 1, or 0 if the slot is empty.
     share:      [rows] the part of epsilon that the slot has.
     unchanged:  [rows] the number of the text that is returned as it is, else -1.
     """
@@ -306,7 +306,7 @@ class _Clusters:
     """A clustering of n triples.
 
     number:      [n] the cluster of each triple.
-    order:       [n] the triples, cluster after cluster; starts: [clusters + 1] where each cluster begins in it.
+    order:       [n] the triples, cluster after cluster; starts: [clusters + 1] the place of each cluster's start in it.
     vectors:     [n, d] of the triples, directions: [clusters, d] of the centroids, all of length 1.
     """
 

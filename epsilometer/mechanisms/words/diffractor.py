@@ -7,7 +7,7 @@ list is drawn uniformly, and the word's place p in it is moved by one of two noi
     tem         P(q | p) ~ exp(-epsilon / 2 min(|q - p|, gamma)),
                 gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),  beta = 0.001
 
-Section 4.1.3 says of gamma that it depends on epsilon, and gives no formula: this one is TEM's (Carvalho et al., 2023).
+Section 4.1.3 states that gamma depends on epsilon, without a formula: this one is TEM's (Carvalho et al., 2023).
 
 A publication draws the list, geometric noise and TEM's law exactly (`epsilometer.core.exact_samplers`), at epsilon
 rounded down to a multiple of 2^-40.

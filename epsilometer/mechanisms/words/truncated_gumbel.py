@@ -10,9 +10,9 @@ D_min and D_max the smallest and largest distance of two words of the vocabulary
 branch); where a D_min <= 1 the second term does not bound b and only W counts.
 
 No claim. The paper claims epsilon times the Euclidean distance, which is impossible: P(y | x) is at most P(k >= rank of
-y from x), and that falls faster than exponentially, e^(-r ln r), whatever epsilon, while the claim lets P(y | x) fall
-no further than e^(-epsilon D_max) below P(y | y). In 53 bits k never exceeds some 50 and farther words do not come out
-at all. `as_published: true` makes the paper's claim, so that it can be seen to fail. Nor is a scale defined where
+y from x), and that falls faster than exponentially, e^(-r ln r), at any epsilon, while the claim lets P(y | x) fall
+no further than e^(-epsilon D_max) below P(y | y). In 53 bits k never exceeds some 50 and farther words never come out
+at all. `as_published: true` makes the paper's claim, so that it can be refuted. The scale is not defined if
 a <= 0 (a small epsilon, two words close together or alike); b is infinite there, the noise uniform on [-D_max, D_max].
 
 Departures: the reference code (sjmeis/MLDP 65a9eb8) takes D_min and D_max from one random word, adds the noise to

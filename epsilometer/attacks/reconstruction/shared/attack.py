@@ -1,4 +1,4 @@
-"""The interface of a reconstruction attack: a client's gradient goes in, token ids come out. It contains no statistics.
+"""The interface of a reconstruction attack: a client's gradient in, token ids out, without statistics.
 
 An attack has two phases, because a malicious server acts before its client does:
 

@@ -14,7 +14,7 @@ embedding table's gradient shows (if it is sent), one for each state, unless som
 better.
 
 Settings are those of the authors' notebooks. BERT: probes times 1e8, so that GELU is a step; GPT-2: times 1e6. Known
-faults of the attack, not fixed here: bins begin at -10, which at such scales is a bin like others; where [CLS] is most
+faults of the attack, not fixed here: bins begin at -10, which at such scales is a bin like others; if [CLS] is most
 like position 0, all texts have the same tag; neighbouring rows of two blocks differ although no token lies between
 them; if more rows differ than there are tokens, those with the smallest bias gradients are kept. Departures, without
 which nothing would be read: the last attention of a classifier spreads over all tokens (as the authors' does for masked

@@ -76,7 +76,7 @@ class AdversarialTraining:
 
     @property
     def phases(self) -> list[tuple[bool, bool]]:
-        """For each epoch, whether the adversary learns, and whether the rewriter does."""
+        """For each epoch two flags: the adversary learns, the rewriter learns."""
         alone = [(True, False)] * self.adversary_epochs + [(False, True)] * self.rewriter_epochs
         return alone + [(True, True)] * self.joint_epochs
 

@@ -208,7 +208,7 @@ def make(
 ) -> Auxiliaries:
     """Trains auxiliaries on labelled texts, writes their folder, and returns them.
 
-    texts:    columns id, text and the labels, null where a text has none.
+    texts:    columns id, text and the labels, null if a text has none.
     held_out: texts in the same form. A transformer keeps the epoch with the least loss on them; other kinds train on
               them too.
 

@@ -49,7 +49,7 @@ from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.randomness import Noise, open_unit
 
 _GRID = 8  # sums are multiples of a power of two, at most 2^-8 scales
-_STEPS = 1 << 24  # of a publication's grid, to one scale of the noise
+_STEPS = 1 << 24  # steps of a publication's grid in one scale of the noise
 _CELLS = 1 << 18  # numbers at a time: the working arrays stay in the processor's cache
 _SAFE = 1 + 1e-9  # safety factor, larger than the error of root finding
 

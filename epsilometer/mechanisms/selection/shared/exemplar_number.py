@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 NUMBERS = (8, 16, 32, 64, 128, 256, 512)
 _HELD_OUT = 5  # one of 5 public texts
 _PAIRS = 300  # pairs of held-out texts that the average loss is computed on
-_RANGE = (1e-3, 100.0)  # of epsilon
+_RANGE = (1e-3, 100.0)  # range of epsilon
 
 
 def best_number(

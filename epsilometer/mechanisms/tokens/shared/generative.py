@@ -160,7 +160,7 @@ class GenerativeMechanism(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return log-likelihoods of the drawn tokens, the last of which is the end token or at its text's limit."""
+        """Return log-likelihoods of the drawn tokens; the last one is the end token or at its text's limit."""
         from epsilometer.models.generation import log_likelihoods
 
         used, place = np.unique(candidates, return_inverse=True)
