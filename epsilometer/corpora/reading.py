@@ -60,9 +60,8 @@ def read(
     (.json), a generator (.py with `generate(name, count, seed)`), or the id of a Hugging Face data set. text, labels,
     split: its columns, or a path in objects: with `comments[].text` each comment is a text with the rest of its row. A
     label `a,b` joins two (`corpora.joint`). Several columns of text are joined by line breaks; without a column `split`
-    all rows are "train". rows: the number of rows read; layout: the layout of a file; request: the request to a
-    generator. Raises UserError for anything missing, unknown or damaged. The record is `identifiers`,
-    `identifier_kinds` and `identifier_entities`.
+    all rows are "train". rows: the number of rows read; layout: of a file; request: to a generator. Raises UserError
+    for anything missing, unknown or damaged. The record is `identifiers`, `identifier_kinds`, `identifier_entities`.
     """
     check_readable(source, "the source of the texts")
     for label in labels:
