@@ -8,8 +8,8 @@ whose target is uniform. The answer is read in one of two ways:
 - generate: the published reading. The answer must be the line `answer: [[N]]`. Otherwise the question is sent once more
   with a reminder of the form; if that fails, too, the guess is random, by the attack's stream, and counted.
 
-An empty rewrite is handled like any other. A local model runs without reasoning; a model behind an endpoint must be
-served without it, or needs enough `answer_tokens` for it.
+An empty rewrite is handled like any other. A local model is told not to reason first; a model behind an endpoint must
+be served so, or needs enough `answer_tokens` for it.
 
 With `endpoint`, the model behind an OpenAI-compatible endpoint is queried (reading: generate; see `models/chat.py` for
 the environment variables). Texts of a data set that is not `public: true` are then refused, unless `private_texts`

@@ -123,7 +123,7 @@ class DPMLM(MaskMechanism, OneOfGrid):
         return Laws(rows, outputs, log_probabilities, entries=entries, draw=draw)
 
     def read(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return readings, as in `HasReadings`: the state at each drawn (text, word), in the order of `laws`."""
+        """Return readings, as in `HasReadings`: the state at the mask of each drawn word, in the order of `laws`."""
         return self._model.states(*self._masks(texts))
 
     def recall(self, texts: Sequence[str], readings: NDArray[np.float32]) -> None:
