@@ -1,1 +1,1 @@
-"""One file an attack: rewrite and candidates in, guess out."""
+"""One file per attack: rewrite and candidates in, guess out."""

@@ -1,6 +1,6 @@
-"""Files written whole or not at all: text, JSON, and whatever writes to an open file.
+"""Files written whole or not at all: text, JSON, and anything that a caller writes to an open file.
 
-Apart from `core.tables`, so that what needs no table does not load the libraries for them.
+Separate from `core.tables`, so that code without tables does not load the table libraries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def write_json(value: Any, path: Path | str) -> None:
 
 
 def read_json(path: Path | str) -> Any:
-    """Read a stage's JSON; a damaged file is refused by name."""
+    """Read a stage's JSON. The error for a damaged file names it."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -33,12 +33,12 @@ def read_json(path: Path | str) -> Any:
 
 
 def absent(path: Path | str) -> UserError:
-    """The error for a stage's file that is not there."""
+    """Return the error for a missing stage file."""
     return UserError(f"{path} does not exist; stages of a project make it (`dvc repro` in the project's folder)")
 
 
 def damaged(path: Path | str, error: Exception) -> UserError:
-    """The error for a stage's file that cannot be read."""
+    """Return the error for an unreadable stage file."""
     return UserError(
         f"{path} cannot be read ({type(error).__name__}); delete it and make it anew (`dvc repro` in the folder of the "
         "project whose stage made it)"
@@ -53,16 +53,16 @@ def write_text(text: str, path: Path | str, *, private: bool = False) -> None:
 
 @contextmanager
 def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
-    """A new file, open for writing, that appears as `path` on success and is deleted otherwise; makes its folder.
+    """Open a new file for writing that appears as `path` on success and is deleted otherwise; make its folder.
 
-    It replaces a file or a link of that name, never what a link leads to, and belongs to whoever writes. Its mode is
-    0600 if `private`, and never more open than that of the file it replaces. A pipe or a device is written as it is
-    (`is_stream`).
+    The file replaces a file or a link named `path`, never the target of a link, and belongs to the current user. Its
+    mode is 0600 if `private`, and never more open than the mode of the file it replaces. A pipe or a device is written
+    directly (`is_stream`).
 
-    Meanwhile it is hidden beside `path`. That name has random digits and is never a file or a link that was there: in a
-    folder that others may write, an attacker who guessed it could have a file elsewhere overwritten. For the same
-    reason nothing opens the file by its name again. The last part but one of the name is this process's number, by
-    which the remains of killed ones are recognised. Raises UserError where the name is another file's by the end.
+    Until then the file is hidden beside `path`. Its name has random digits and never names an existing file or link: in
+    a folder that others may write to, an attacker who guessed the name could redirect the writes to another file. For
+    the same reason the file is never reopened by name. The last part but one of the name is the number of this process,
+    which marks the remains of killed processes. Raises UserError if the name belongs to another file at the end.
     """
     path = Path(path)
     if is_stream(path):
@@ -104,7 +104,7 @@ def _mode(path: Path, private: bool) -> int:
 
 
 def _check(path: Path, file: BinaryIO) -> None:
-    """Refuse a name that is not that of this open file."""
+    """Raise UserError if the name is not that of this open file."""
     if not (os.path.lexists(path) and os.path.samestat(path.lstat(), os.fstat(file.fileno()))):
         raise UserError(
             f"{path} was exchanged while it was written; write into a folder in which nobody else may rename files"

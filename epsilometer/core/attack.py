@@ -1,4 +1,4 @@
-"""What an attack is: rewrites and candidates in, guessed slots out. Knows no statistics."""
+"""The interface of attacks: rewrites and candidates in, guessed slots out, without any statistics."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from epsilometer.core.randomness import Noise
 SLOT = np.int16  # a guessed slot: candidate sets of up to 32,767 texts
 SEES = (TEXT, UNITS, LATENTS, PROVIDER)
 
-_GRID = 1e-6  # scores closer than this are a tie: the last bits of a sum must not decide
-_CELLS = 1 << 22  # scores at a time: 32 MB, whatever the number of candidates
+_GRID = 1e-6  # scores closer than this are a tie, since rounding must not decide
+_CELLS = 1 << 22  # scores per block: 32 MB for any number of candidates
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Embedded:
 
 @dataclass(frozen=True)
 class Context:
-    """What an adversary knows besides the rewrite and its candidates.
+    """The adversary's knowledge besides the rewrite and its candidates.
 
-    texts: the audited texts that candidates number; mechanism and epsilon: what made the rewrites (None: unknown);
-    noise: the attack's own stream, one for each trial; embedded: embeddings of the texts, where they exist already;
-    public: whether the texts may leave this machine; log_likelihoods: [n, k], of the rewrites under each candidate,
-    where they are computed already (`likelihood.computed`): shown to attacks that see what the mechanism's law
-    describes, and by case, where these are few, to attacks that say `takes_cases`; prior: how likely the source is to
-    stand in each slot, None where in each alike.
+    texts: the audited texts, which candidates number; mechanism and epsilon: the mechanism and budget of the rewrites
+    (None: not known to the adversary); noise: the attack's own stream, one for each trial; embedded: embeddings of the
+    texts, if already computed; public: whether the texts may leave this machine; log_likelihoods: [n, k], of the
+    rewrites under each candidate, if already computed (`likelihood.computed`): passed to attacks that see what the
+    mechanism's law describes, and by case, if there are few cases, to attacks with `takes_cases`; prior: the
+    probability of each slot to hold the source, None if uniform.
     """
 
     texts: Sequence[str]
@@ -55,8 +55,11 @@ class Context:
 
 @dataclass(frozen=True)
 class Guesses:
-    """slots: int16 [n], which candidate was named; scores: [n], how sure of it the attack is (`margins`), or None;
-    posteriors: [n], how likely it is the source by the mechanism's law, or None where that is not known."""
+    """The guesses on n rewrites.
+
+    slots: int16 [n], the named candidates; scores: [n], the confidence in each (`margins`), or None; posteriors: [n],
+    the probability under the mechanism's law that each is the source, or None if unknown.
+    """
 
     slots: NDArray[np.int16]
     scores: NDArray[np.float64] | None = None
@@ -66,11 +69,11 @@ class Guesses:
 class Attack(Protocol):
     """An adversary that names the source of each rewrite among its candidates.
 
-    One that reads with a large model says so by a class variable `large = True`; it then runs only where it is named.
+    An attack that needs a large model sets the class variable `large = True`; it then runs only if named.
     """
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """candidates: [n, k] text numbers -> [n] guessed slots. Ties are broken by the context's stream."""
+        """Return the guessed slots [n] for text numbers `candidates` [n, k]. The context's stream breaks ties."""
         ...
 
 
@@ -81,89 +84,89 @@ class GuessesGrid(Protocol):
     def guess_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.int16]]:
-        """As `guess`, for the rewrites of the same trials at several epsilons."""
+        """Return guesses as `guess` does, for the rewrites of the same trials at several epsilons."""
         ...
 
 
 @runtime_checkable
 class Scores(Protocol):
-    """An attack that names the candidate with the largest of its scores, and so can say how sure it is."""
+    """An attack that scores every candidate and names the one with the largest score, so its confidence is known."""
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> Sequence[Table]:
-        """For the rewrites of the same trials at several epsilons, a score of each candidate: [n, k] an epsilon."""
+        """Return scores [n, k] of the candidates for each epsilon, from the rewrites of the same trials."""
         ...
 
 
 class ByScore:
-    """What an attack needs besides `score_grid`; where candidates are many it is asked about some trials at a time."""
+    """The methods an attack needs besides `score_grid`; many candidates are scored in blocks of trials."""
 
     def guess(self: Scores, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """The candidate with the largest score."""
+        """Return the slot of the candidate with the largest score."""
         return _by_score(self, [rewrites], candidates, [context])[0].slots
 
     def guess_grid(
         self: Scores, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.int16]]:
-        """All epsilons at once."""
+        """Return the guesses at all epsilons at once."""
         return [guess.slots for guess in _by_score(self, rewrites, candidates, contexts)]
 
 
 @runtime_checkable
 class Selective(Protocol):
-    """An attack that not every mechanism can be attacked with."""
+    """An attack that applies to some mechanisms only."""
 
     def applies(self, mechanism: Mechanism | None) -> bool:
-        """Whether this attack works on rewrites of this mechanism."""
+        """Return whether this attack works on rewrites of this mechanism."""
         ...
 
 
 @runtime_checkable
 class Sees(Protocol):
-    """An attack that looks at more than the text."""
+    """An attack that sees more than the text."""
 
     def sees(self, mechanism: Mechanism | None) -> str:
-        """What it looks at: TEXT, UNITS, LATENTS or PROVIDER (`epsilometer.core.mechanism`)."""
+        """Return the view it attacks: TEXT, UNITS, LATENTS or PROVIDER (`epsilometer.core.mechanism`)."""
         ...
 
 
 @runtime_checkable
 class Validated(Protocol):
-    """An attack that was validated for small candidate sets alone."""
+    """An attack validated only for small candidate sets."""
 
     @property
     def largest_set(self) -> int | None:
-        """The largest k at which its power was checked; None: any."""
+        """The largest k for which its power was validated; None: any k."""
         ...
 
 
 @runtime_checkable
 class Checked(Protocol):
-    """An attack, or a mechanism, that can tell before any work whether it may and can run."""
+    """An attack or a mechanism that can tell before any work whether it is allowed and able to run."""
 
     def check(self, public: bool) -> None:
-        """Raise UserError where it must not see texts of a data set that is public or not, or lacks what it needs."""
+        """Raise UserError if it must not see the texts, given whether they are public, or if it lacks a requirement."""
         ...
 
 
 @runtime_checkable
 class HasTally(Protocol):
-    """An attack that counts what it does, for the report."""
+    """An attack that counts its own events for the report."""
 
     def tally(self, epsilon: float) -> dict[str, float]:
-        """What was counted while guessing at this epsilon, by name."""
+        """Return the counts of the guesses at this epsilon, by name."""
         ...
 
 
 @runtime_checkable
 class Queries(Protocol):
-    """An attack of an adversary with query access, who lets the mechanism rewrite texts of its own choice."""
+    """An attack by an adversary with query access, who has the mechanism rewrite texts of its own choice."""
 
     def queries(self, texts: Sequence[str], candidates: NDArray[np.integer]) -> list[str]:
-        """Return the texts that it has rewritten at each epsilon, repeats included.
+        """Return the texts to rewrite at each epsilon, repeats included.
 
-        texts: the audited texts. candidates: numbers of those that are candidates in some trial, in any order.
+        texts: the audited texts. candidates: the numbers of all texts that are a candidate in some trial, in any order.
         """
         ...
 
@@ -174,25 +177,25 @@ class Queries(Protocol):
         candidates: NDArray[np.integer],
         epsilons: Sequence[float],
     ) -> None:
-        """Have the texts of `queries` rewritten; guesses on these candidates then ask for nothing more."""
+        """Have the texts of `queries` rewritten; guesses on these candidates then need no further queries."""
         ...
 
 
 @runtime_checkable
 class Encodes(Protocol):
-    """An attack that encodes rewrites with a sentence encoder, which need not encode them again elsewhere."""
+    """An attack that encodes rewrites with a sentence encoder and shares the vectors."""
 
     model: str
     precision: str
 
     @property
     def encoded(self) -> Mapping[str, NDArray[np.float32]]:
-        """The vectors, as `models.encoder` gives them, of texts that it has encoded; not of all where they are many."""
+        """Return vectors of encoded texts, as `models.encoder` computes them; not of every text if there are many."""
         ...
 
 
 def sees(attack: Attack, mechanism: Mechanism | None) -> str:
-    """What the attack looks at when it attacks this mechanism; the text where it does not say."""
+    """Return the view that the attack has of this mechanism; the text by default."""
     seen = attack.sees(mechanism) if isinstance(attack, Sees) else TEXT
     if seen not in SEES:
         raise UserError(f"{type(attack).__name__}.sees must return one of {', '.join(SEES)}, got {seen!r}")
@@ -200,13 +203,13 @@ def sees(attack: Attack, mechanism: Mechanism | None) -> str:
 
 
 def is_validated(attack: Attack, candidates: int) -> bool:
-    """Whether the attack was validated for candidate sets of this size."""
+    """Return whether the attack was validated for candidate sets of this size."""
     limit = attack.largest_set if isinstance(attack, Validated) else None
     return limit is None or candidates <= limit
 
 
 def visible(rewrites: Rewrites, seen: str) -> Rewrites:
-    """The rewrites as an adversary with this view has them: an attack cannot look at more than it declares."""
+    """Return the rewrites restricted to this view: an attack cannot see more than it declares."""
     return Rewrites(
         rewrites.texts,
         rewrites.units if seen in (UNITS, PROVIDER) else None,
@@ -215,7 +218,7 @@ def visible(rewrites: Rewrites, seen: str) -> Rewrites:
 
 
 def applies(attack: Attack, mechanism: Mechanism | None) -> bool:
-    """Whether rewrites of this mechanism can be attacked so."""
+    """Return whether the attack applies to rewrites of this mechanism."""
     return not isinstance(attack, Selective) or attack.applies(mechanism)
 
 
@@ -225,9 +228,10 @@ def guesses_of(
     candidates: NDArray[np.integer],
     context: Callable[[str, float], Context],
 ) -> Iterator[tuple[str, list[Guesses]]]:
-    """Yields each attack's name and guesses, in the order of the epsilons.
+    """Yield each attack's name and its guesses, in the order of the epsilons.
 
-    rewrites: of the same trials, by epsilon. candidates: [n, k]. context: of an attack's name and an epsilon.
+    rewrites: of the same trials, by epsilon. candidates: [n, k]. context: a function of an attack's name and an
+    epsilon.
     """
     for name, attack in attacks.items():
         contexts = [context(name, epsilon) for epsilon in rewrites]
@@ -237,11 +241,11 @@ def guesses_of(
 def guess_and_score(
     attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
 ) -> list[Guesses]:
-    """The guesses at every epsilon of a grid, how sure of them an attack is that has scores, and how likely they are
-    by the mechanism's law, where the contexts have likelihoods of all that the attack sees.
+    """Return the guesses at every epsilon of a grid, with confidences if the attack has scores, and posteriors if the
+    contexts have likelihoods of all that the attack sees.
 
-    The attack is shown what it says that it sees, and can change nothing of it for another. Raises UserError for
-    guesses that are no slots.
+    The attack gets only the view that it declares, and cannot change anything that another attack gets. Raises
+    UserError for guesses that are not slots.
     """
     mechanism, tables = contexts[0].mechanism, [context.log_likelihoods for context in contexts]
     seen = sees(attack, mechanism)
@@ -270,7 +274,7 @@ def _copied(texts: Sequence[str]) -> Sequence[str]:
 
 
 def _check(attack: Attack, slots: Any, shape: tuple[int, ...]) -> None:
-    """Raises UserError unless the guesses are a slot for each row of candidates of this shape [n, k]."""
+    """Raise UserError unless the guesses are one slot for each row of candidates of this shape [n, k]."""
     trials, candidates = shape
     whole = isinstance(slots, np.ndarray) and slots.dtype.kind in "iu" and slots.shape == (trials,)
     if whole and (trials == 0 or 0 <= slots.min() <= slots.max() < candidates):
@@ -290,7 +294,7 @@ def _whole(table: Table | None) -> NDArray[np.floating] | None:
 def _guesses(
     attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
 ) -> list[Guesses]:
-    # Where a setting rules scores out, an attack has None in their place: a Protocol of a property does not see that.
+    # If a setting rules scores out, the attack has None in their place, which a Protocol of a property does not detect.
     if isinstance(attack, Scores) and callable(attack.score_grid):
         return _by_score(attack, rewrites, candidates, contexts)
     if isinstance(attack, GuessesGrid):
@@ -301,7 +305,7 @@ def _guesses(
 def _by_score(
     attack: Scores, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
 ) -> list[Guesses]:
-    """Block after block of trials: of all scores, n times k, no more than a block's are held."""
+    """Guess block by block of trials, so that only one block of the n times k scores is in memory."""
     count, k = candidates.shape
     blocks: list[list[Guesses]] = [[] for _ in contexts]
     rows = max(1, _CELLS // k)
@@ -327,9 +331,9 @@ def _joined(blocks: Sequence[Guesses]) -> Guesses:
 
 
 def margins(scores: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
-    """By how much the score of the named candidate exceeds every other's: [n], on the grid of ties, 0 among equals.
+    """Return by how much the named candidate's score exceeds every other: [n], on the grid of ties, 0 for a tie.
 
-    Infinite where it alone is possible. scores: [n, k]; slots: [n].
+    Infinite if no other candidate is possible. scores: [n, k]; slots: [n].
     """
     if isinstance(scores, ByCase):
         return scores.of_slots(margins, slots)
@@ -347,9 +351,9 @@ def margins(scores: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
 
 
 def choose(scores: Table, noise: Noise) -> NDArray[np.int16]:
-    """The slot of the largest score in each row [n, k]; ties, within the grid, broken at random and not by position.
+    """Return the slot of the largest score in each row [n, k]; ties within the grid are broken at random.
 
-    Raises UserError for a score that is no number.
+    Raises UserError for a NaN score.
     """
     if isinstance(scores, ByCase):
         slots, tied = _largest(scores.rows.T)
@@ -361,7 +365,7 @@ def choose(scores: Table, noise: Noise) -> NDArray[np.int16]:
 
 
 def _largest(columns: NDArray[np.floating]) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
-    """The slot of the largest score in each row [n], where it is the only one, and which slots have it [k, n]."""
+    """Return the slot of the largest score in each row [n], valid if unique, and the mask of largest slots [k, n]."""
     largest = columns.max(axis=0)
     if np.isnan(largest).any():
         raise UserError(
@@ -378,7 +382,7 @@ def _largest(columns: NDArray[np.floating]) -> tuple[NDArray[np.int16], NDArray[
 def _without_ties(
     slots: NDArray[np.int16], tied: NDArray[np.bool_], noise: Noise, case: NDArray[np.intp] | None = None
 ) -> NDArray[np.int16]:
-    """The slots [n], drawn anew among those that are tied [k, n]; with cases [n], tied is [k, d], of each case."""
+    """Return the slots [n], drawn again among the tied ones [k, n]; with cases [n], `tied` is [k, d], one per case."""
     unsure = tied.sum(axis=0, dtype=SLOT) != 1
     if unsure.any():
         rows = np.flatnonzero(unsure if case is None else unsure.take(case))

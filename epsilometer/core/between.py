@@ -1,14 +1,14 @@
-"""Draws from a law between the laws P and P' of two texts: what an average over outputs, too many to list, needs.
+"""Draws from a law between the laws P and P' of two texts, for averages over outputs that are too many to list.
 
-For draws y from a law m that is positive wherever both are, and any level in nats,
+For draws y from a law m that is positive where both are, and any level in nats,
 
     E_m[sqrt(P P') / m * e^(-|L - level| / 2)] = e^(-level / 2) sum over y of min(P, e^level P'),    L = ln P / P':
 
-the overlap at level 0, and e^(-level / 2) (1 - delta(level)) at any. `auditing/exact_loss/importance.py` bounds that
-mean from draws.
+the overlap at level 0, and e^(-level / 2) (1 - delta(level)) at any level. `auditing/exact_loss/importance.py` bounds
+that mean from draws.
 
-`tilted` is for products: every unit comes from the law proportional to sqrt(P_i P'_i), so that sqrt(P P') / m is the
-product of the sums rho_i = sum sqrt(P_i P'_i), whatever was drawn.
+`tilted` is for products: every unit is drawn from the law proportional to sqrt(P_i P'_i), so sqrt(P P') / m is the
+product of the sums rho_i = sum sqrt(P_i P'_i) for every draw.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from epsilometer.core.randomness import Noise
 class Between:
     """n draws, each between two texts; float64 [n] each, in nats.
 
-    log_rho:    ln sqrt(P P') / m at the draw, minus infinity where m alone is positive; loss: L there. Of the draw the
-                other way round, from P' to P, the same log_rho and -L.
-    log_bound:  log_rho - |L - level| / 2 never exceeds it, whatever is drawn between these two texts, at any level; 0
-                where nothing better is known.
+    log_rho:    ln sqrt(P P') / m at the draw, minus infinity if only m is positive there; loss: L there. The draw in
+                the other direction, from P' to P, has the same log_rho and -L.
+    log_bound:  upper bound of log_rho - |L - level| / 2 over all draws between these two texts and all levels; 0 if
+                nothing better is known.
     """
 
     log_rho: NDArray[np.float64]
@@ -39,10 +39,10 @@ class Between:
 
 
 def tilted(laws: Laws, pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> tuple[Ragged, Between]:
-    """One draw between each two texts, from one uniform a unit by inverse CDF; with the units that were drawn.
+    """Return the units of one draw between each pair of texts, by inverse CDF from one uniform a unit, and the draws.
 
-    pairs: [n, 2] numbers of the laws' texts. Where these have different numbers of units nothing is drawn, and log_rho
-    is minus infinity.
+    pairs: [n, 2] numbers of the laws' texts. For texts with different numbers of units nothing is drawn, and log_rho is
+    minus infinity.
     """
     first, second = (laws.rows.take(pairs[:, side]) for side in (0, 1))
     comparable = first.lengths == second.lengths
@@ -67,7 +67,7 @@ def tilted(laws: Laws, pairs: NDArray[np.integer], epsilon: float, noise: Noise)
 def tilted_unit(
     first: NDArray[np.float64], second: NDArray[np.float64], uniforms: NDArray[np.float64]
 ) -> tuple[NDArray[np.integer], float, NDArray[np.float64]]:
-    """Draws [n] between two laws, log-probabilities [outputs] each; ln of the sum of sqrt(P P'); the losses [n]."""
+    """Return draws [n] between two laws of log-probabilities [outputs]; ln of the sum of sqrt(P P'); losses [n]."""
     half = (first + second) / 2
     peak = half.max()
     if np.isneginf(peak):  # no output is possible under both

@@ -1,6 +1,6 @@
-"""Trials that are one and the same to an attack: with a short public list, few pairs of candidates and rewrite differ.
+"""Distinct trials: with a short public list, few combinations of candidates and rewrite differ.
 
-A mechanism over two texts has four of them, however many the trials; what is computed of each is then looked up.
+A mechanism over two texts has four of them, for any number of trials. Work is done once per case and then looked up.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from epsilometer.core.mechanism import Repeated, Rewrites
 from epsilometer.core.ragged import Ragged
 
-_MOST = 1 << 12  # pairs of candidates and rewrite that there could be
+_MOST = 1 << 12  # the most combinations of candidates and rewrite that are listed
 
 
 @dataclass(frozen=True)
 class Cases:
-    """The different trials, d of them.
+    """The d distinct trials.
 
-    rewrites: d, and candidates [d, k], of each case; number: [n], each trial's case.
+    rewrites: [d], and candidates: [d, k], of each case; number: [n], the case of each trial.
     """
 
     rewrites: Rewrites
@@ -30,7 +30,7 @@ class Cases:
 
 
 def cases(rewrites: Rewrites, candidates: NDArray[np.integer]) -> Cases | None:
-    """The cases of n trials; None where there could be many, or where more than a text of a few is released.
+    """Return the cases of n trials; None if there could be many, or if more is released than one of a few texts.
 
     candidates: [n, k] numbers of texts.
     """
@@ -59,7 +59,7 @@ def cases(rewrites: Rewrites, candidates: NDArray[np.integer]) -> Cases | None:
 
 @dataclass(frozen=True)
 class ByCase:
-    """A table [n, k] of trials whose rows are those of few cases: rows [d, k], and of each trial [n] its case."""
+    """A table [n, k] of trials stored by case: rows [d, k], and the case of each trial [n]."""
 
     rows: NDArray[np.floating]
     number: NDArray[np.intp]
@@ -72,7 +72,7 @@ class ByCase:
 
     @property
     def whole(self) -> NDArray[np.floating]:
-        """The table itself."""
+        """Return the table [n, k]."""
         return self.rows[self.number]
 
     def of_slots(
@@ -80,7 +80,7 @@ class ByCase:
         measure: Callable[[NDArray[np.floating], NDArray[np.integer]], NDArray[np.float64]],
         slots: NDArray[np.integer],
     ) -> NDArray[np.float64]:
-        """[n]: what is measured of each row and its slot; slots: [n]. Every case is measured once at every slot."""
+        """Return a measure of each row at its slot, [n]; slots: [n]. Each case is measured once at every slot."""
         count, k = self.rows.shape
         each = [measure(self.rows, np.full(count, slot)) for slot in range(k)]
         place = slots.astype(np.intp)

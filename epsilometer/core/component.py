@@ -1,7 +1,7 @@
-"""Components named by their file: how one is declared, and how it is found and built.
+"""Declaration, lookup and construction of components, which are named by their file.
 
 A component is a class with typed settings. It is named by its file (`dp_mlm` is
-`epsilometer/mechanisms/tokens/dp_mlm.py`) or by the path of a user's own file. There is no list of names anywhere.
+`epsilometer/mechanisms/tokens/dp_mlm.py`) or by the path of a user's own file. No registry lists the names.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PACKAGE = Path(__file__).parents[1]
 _IN_WHEEL = PACKAGE / "embedded"
 EMBEDDED = (_IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGE.parent / "data" / "embedded") / "models"  # weights
 
-# Kinds of attacks, by the folder of the package that their names are looked for in.
+# Kinds of attacks, each the folder of the package that holds its components.
 IDENTIFICATION, LINKING = "attacks/identification", "attacks/linking"
 MEMBERSHIP, RECONSTRUCTION = "attacks/membership", "attacks/reconstruction"
 
 
 class _FromSource(SourceFileLoader):
-    """Reads a user's file as it is now: its compiled copy is told by second and size, which an edit may both leave."""
+    """Loader of a user's current file: a compiled copy is identified by second and size, which an edit may keep."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -48,15 +48,16 @@ def component(cls: type[T]) -> type[T]:
 
 
 def names(kind: str) -> list[str]:
-    """Returns the names of the components shipped in `epsilometer/<kind>`: "mechanisms", or "attacks/membership"."""
+    """Return the names of the components shipped in `epsilometer/<kind>`: "mechanisms", or "attacks/membership"."""
     return sorted(shipped(kind))
 
 
 @cache
 def shipped(kind: str) -> Mapping[str, Path]:
-    """Returns the files of the components in `epsilometer/<kind>` by name, those in folders of families too.
+    """Return the files of the components in `epsilometer/<kind>` by name, including those in folders of families.
 
-    What the components of a family share stands in its folder `shared`. Raises UserError for two files of one name.
+    Code shared by the components of a family is in its folder `shared`. Raises UserError for two files of the same
+    name.
     """
     by_name: dict[str, Path] = {}
     for path in sorted([*(PACKAGE / kind).glob("*.py"), *(PACKAGE / kind).glob("*/*.py")]):
@@ -71,7 +72,7 @@ def shipped(kind: str) -> Mapping[str, Path]:
 
 
 def file(kind: str, name: str) -> Path:
-    """Returns the Python file of a component, shipped or a user's own. Raises UserError for an unknown name."""
+    """Return the Python file of a component, shipped or a user's own. Raises UserError for an unknown name."""
     if name.endswith(".py"):
         return Path(name)
     if name not in shipped(kind):
@@ -80,7 +81,7 @@ def file(kind: str, name: str) -> Path:
 
 
 def module(kind: str, name: str) -> ModuleType:
-    """The module of a component: `dp_mlm`, or the path of a .py file (`mine/noise.py`)."""
+    """Return the module of a component, named as `dp_mlm` or by the path of a .py file (`mine/noise.py`)."""
     path = Path(name)
     if path.suffix != ".py":
         if name not in shipped(kind):
@@ -98,7 +99,7 @@ def module(kind: str, name: str) -> ModuleType:
     spec = ModuleSpec(own_name, loader := _FromSource(own_name, place), origin=place)
     spec.has_location = True
     if (folder := str(path.parent.resolve())) not in sys.path:
-        sys.path.append(folder)  # for the helpers beside it; last, so that none shadows a library
+        sys.path.append(folder)  # for the helpers beside it; last, so that no helper shadows a library
     _check_helpers(path)
     own = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = own
@@ -110,17 +111,17 @@ def module(kind: str, name: str) -> ModuleType:
 
 
 def _one_of(kind: str) -> str:
-    """What one component of a kind is called in messages: attack, of attacks/membership."""
+    """Return the name of a kind in messages, in the singular: "attack" for attacks/membership."""
     return kind.split("/")[0].removesuffix("s")
 
 
 def _imported(file: Path) -> ModuleType:
-    """The module of a file of this package."""
+    """Return the module of a file of this package."""
     return importlib.import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
 
 
 def _check_helpers(path: Path) -> None:
-    """Refuse a user's file whose import of a helper beside it would get another file of that name."""
+    """Raise UserError if a user's file imports a helper beside it but would get another file of that name."""
     folder = path.resolve().parent
     for name, file in beside(path).items():
         spec = importlib.util.find_spec(name)
@@ -133,7 +134,7 @@ def _check_helpers(path: Path) -> None:
 
 
 def find(kind: str, name: str, method: str) -> Callable[..., Any]:
-    """The one class with `method` that the component's module defines, or else its plain function of that name."""
+    """Return the one class with `method` that the component's module defines, or else its function of that name."""
     defining = module(kind, name)
     classes = [
         c
@@ -152,7 +153,7 @@ def find(kind: str, name: str, method: str) -> Callable[..., Any]:
 
 
 def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> Any:
-    """Construct a component from its settings; wrong settings are refused with their `place` in the input."""
+    """Construct a component from its settings. The error for wrong settings names their `place` in the input."""
     parameters = inspect.signature(cls).parameters
     for key in settings:
         if key == "device" and key not in parameters:
@@ -172,13 +173,16 @@ def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> A
 
 
 def describe(error: ValidationError, prefix: str) -> str:
-    """The first complaints of a validation, one a line: place, rule and value. One of the whole names its own place."""
+    """Return the first complaints of a validation, one a line: place, rule and value.
+
+    A complaint about the whole names its own place.
+    """
     lines = []
     own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # follows from another
     for item in own[:5]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
         message = "missing; add it" if item["type"] == "missing" else item["msg"].removeprefix("Value error, ")
-        whole = isinstance(item["input"], dict) or not item["loc"]  # its settings may hold what nobody is to see
+        whole = isinstance(item["input"], dict) or not item["loc"]  # the settings may hold a secret
         value = "" if whole else f", got {item['input']!r}"
         full = (prefix + place).lstrip(".")
         lines.append(f"{full}: {message}{value}" if full else f"{message}{value}")
@@ -191,9 +195,9 @@ def by_name(
     make: Callable[[str, Mapping[str, Any]], Any],
     method: str,
 ) -> dict[str, Any]:
-    """Returns components of a kind by name: those given as objects themselves, those by name or path from `make`.
+    """Return components of a kind by name; those given by name or path come from `make`, objects are used directly.
 
-    Raises UserError where none is given, where two have one name, and for what is no object with `method`.
+    Raises UserError if none is given, if two have the same name, and for an object without `method`.
     """
     if isinstance(wanted, (str, Path)) or not isinstance(wanted, (Sequence, Mapping)):
         raise UserError(
@@ -220,7 +224,7 @@ def by_name(
 
 
 def described(value: Any) -> str:
-    """The words for a value in a message: a number itself, a class by name, anything else by its type."""
+    """Return the words for a value in a message: a number itself, a class by name, anything else by its type."""
     if isinstance(value, (bool, int, float)) or value is None:
         return repr(value)
     return f"the class {value.__name__}" if inspect.isclass(value) else type(value).__name__

@@ -1,7 +1,7 @@
-"""Claims that no single epsilon states: zero-concentrated, Renyi and Gaussian differential privacy. Losses are in nats.
+"""Claims other than a single epsilon: zero-concentrated, Renyi and Gaussian differential privacy. Losses are in nats.
 
-Each bounds delta at every level c: P(M(x) in S) <= e^c P(M(x') in S) + delta(c). For a Renyi divergence of order a of
-at most D, by Canonne, Kamath and Steinke 2020 ("The discrete Gaussian for differential privacy", proposition 12),
+Each claim bounds delta at every level c: P(M(x) in S) <= e^c P(M(x') in S) + delta(c). For a Renyi divergence of order
+a of at most D, by Canonne, Kamath and Steinke 2020 ("The discrete Gaussian for differential privacy", proposition 12),
 
     delta(c) = e^((a - 1)(D - c)) (1 - 1/a)^a / (a - 1),
 
@@ -10,7 +10,7 @@ for zCDP the least over a grid of orders, D being rho a (Bun and Steinke 2016). 
 
     delta(c) = Phi(mu / 2 - c / mu) - e^c Phi(-mu / 2 - c / mu).
 
-The curve follows from a claim in zCDP or Renyi, and does not imply it.
+A claim in zCDP or Renyi implies its curve, but the curve does not imply the claim.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from epsilometer.core.errors import UserError
 
 Array = NDArray[np.float64]
 
-LEVELS = np.concatenate([[0.0], np.geomspace(1e-3, 100.0, 400)])  # each gives a bound on what an adversary reaches
-_ORDERS = 1 + np.geomspace(1e-3, 1e4, 400)  # any gives a delta that holds
+LEVELS = np.concatenate([[0.0], np.geomspace(1e-3, 100.0, 400)])  # each level gives a bound on an adversary's success
+_ORDERS = 1 + np.geomspace(1e-3, 1e4, 400)  # delta(c) holds for every order
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Renyi:
 
     @property
     def size(self) -> float:
-        """The number that the claim is about."""
+        """The parameter of the claim."""
         return self.epsilon
 
     def delta(self, levels: Array) -> Array:
-        """The delta that holds at each level."""
+        """Return the delta that holds at each level."""
         return _delta_of_orders(np.array([self.order]), np.array([self.epsilon]), levels)
 
     @property
@@ -58,7 +58,7 @@ class Renyi:
         return "nats of Renyi divergence"
 
     def describe(self) -> str:
-        """The claim in a few words."""
+        """Return the claim in a few words."""
         return f"Renyi {self.epsilon:g} at order {self.order:g}"
 
 
@@ -73,11 +73,11 @@ class Zcdp:
 
     @property
     def size(self) -> float:
-        """The number that the claim is about."""
+        """The parameter of the claim."""
         return self.rho
 
     def delta(self, levels: Array) -> Array:
-        """The delta that holds at each level."""
+        """Return the delta that holds at each level."""
         return _delta_of_orders(_ORDERS, self.rho * _ORDERS, levels)
 
     @property
@@ -86,13 +86,13 @@ class Zcdp:
         return "of rho"
 
     def describe(self) -> str:
-        """The claim in a few words."""
+        """Return the claim in a few words."""
         return f"zCDP rho {self.rho:g}"
 
 
 @dataclass(frozen=True)
 class Gdp:
-    """Neighbours are told apart no better than N(0, 1) and N(mu, 1) (Dong, Roth and Su 2022)."""
+    """Neighbours are at least as hard to distinguish as N(0, 1) and N(mu, 1) (Dong, Roth and Su 2022)."""
 
     mu: float
 
@@ -101,11 +101,11 @@ class Gdp:
 
     @property
     def size(self) -> float:
-        """The number that the claim is about."""
+        """The parameter of the claim."""
         return self.mu
 
     def delta(self, levels: Array) -> Array:
-        """The delta that holds at each level."""
+        """Return the delta that holds at each level."""
         mu = self.mu
         both = [(_below(mu / 2 - c / mu), _below(-mu / 2 - c / mu), c) for c in np.atleast_1d(levels).tolist()]
         return np.array([max(0.0, here - (math.exp(c) * there if there else 0.0)) for here, there, c in both])
@@ -116,7 +116,7 @@ class Gdp:
         return "of mu"
 
     def describe(self) -> str:
-        """The claim in a few words."""
+        """Return the claim in a few words."""
         return f"GDP mu {self.mu:g}"
 
 
@@ -127,26 +127,26 @@ _KINDS: dict[str, type[Zcdp] | type[Renyi] | type[Gdp]] = {"zcdp": Zcdp, "renyi"
 
 
 def plain(curve: Curve) -> dict[str, Any]:
-    """The curve as data for JSON, from which `of_plain` makes it."""
+    """Return the curve as data for JSON; `of_plain` restores it."""
     (kind,) = (name for name, of in _KINDS.items() if isinstance(curve, of))
     return {"kind": kind, **asdict(curve)}
 
 
 def of_plain(data: Mapping[str, Any]) -> Curve:
-    """The curve that `plain` was given."""
+    """Return the curve that `plain` stored."""
     return _KINDS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})
 
 
 def largest_rate(curve: Curve, wrong: float) -> float:
-    """The largest probability of a set under a neighbour that the curve allows, given its probability under the other.
+    """Return the largest probability of a set under one neighbour that the curve allows, given that under the other.
 
-    The least of delta(c) + e^c wrong over LEVELS: each level bounds it, so one pair of rates is held against all.
+    The least of delta(c) + e^c wrong over LEVELS: each level is a bound, so one pair of rates is compared with all.
     """
     return min(1.0, float((curve.delta(LEVELS) + np.exp(LEVELS) * wrong).min()))
 
 
 def largest_success(curve: Curve, candidates: int) -> float:
-    """The largest success probability of guessing among equally likely candidates that the curve allows.
+    """Return the largest success probability of guessing among equally likely candidates that the curve allows.
 
     The least of (e^c + (k - 1) delta(c)) / (e^c + k - 1) over LEVELS.
     """
@@ -162,7 +162,7 @@ def _delta_of_orders(orders: Array, divergences: Array, levels: Array) -> Array:
 
 
 def _below(x: float) -> float:
-    """Phi(x), to full relative accuracy in the tail."""
+    """Return Phi(x), to full relative accuracy in the tail."""
     return math.erfc(-x / math.sqrt(2)) / 2
 
 

@@ -1,6 +1,6 @@
-"""The choice of the device that networks compute on, of a process and the workers that it starts.
+"""The device that the networks of a process and its workers compute on.
 
-params.yaml makes it for a project (`device`), the environment variable EPSILOMETER_DEVICE elsewhere.
+A project sets it in params.yaml (`device`), other uses in the environment variable EPSILOMETER_DEVICE.
 `models/devices.py` reads it.
 """
 
@@ -14,10 +14,10 @@ _VARIABLE = "EPSILOMETER_DEVICE"
 
 
 def choose(device: Device) -> None:
-    """Have this process and its workers compute on a device."""
+    """Set the device that this process and its workers compute on."""
     os.environ[_VARIABLE] = device
 
 
 def chosen() -> str:
-    """Returns what was chosen, or what the environment says; "cpu" otherwise."""
+    """Return the chosen device, or that of the environment; "cpu" otherwise."""
     return os.environ.get(_VARIABLE, "cpu")

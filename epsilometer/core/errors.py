@@ -1,4 +1,4 @@
-"""The errors that a user can fix, with messages that say how."""
+"""Errors that a user can fix, with messages that say how."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _OBEYED = re.compile(
 )  # control characters, and surrogates, which no encoding has
 
 _SOME = 3  # numbers in a message
-_PLACE = "epsilometer_place"  # attribute of an error: which of the given texts it was raised on
+_PLACE = "epsilometer_place"  # attribute of an error: the place of the text that it was raised on
 _NAMED = re.compile(r"raised on text [\d,]+ of [\d,]+")
 
-# What may be wrong with a disk, and what to do about it; these messages quote no text.
+# Causes of disk errors and their remedies; these messages quote no text.
 _DISK = {
     errno.ENOSPC: "there is no space left on the disk that it writes to; free some",
     errno.EDQUOT: "the disk's quota is used up; free some space",
@@ -31,8 +31,8 @@ _DISK = {
     "many are meant",
     errno.EIO: "the disk reports an error; have it looked at",
 }
-_NO_THREAD = "can't start new thread"  # Python's words, without a number
-_FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # of libraries that keep its number back
+_NO_THREAD = "can't start new thread"  # Python's words for an error without a number
+_FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # from libraries that hide the number
 
 
 class UserError(ValueError):
@@ -43,16 +43,16 @@ class UserError(ValueError):
 
 
 class LawError(UserError):
-    """A mechanism states an output law that is no law, or not the law of its outputs: no figure can rest on it."""
+    """A mechanism states an invalid output law, or not the law of its outputs, so no figure can rest on it."""
 
 
 def printable(text: str) -> str:
-    """The text without what a terminal obeys: control characters but tabs and line breaks become U+FFFD."""
+    """Return the text without terminal controls: control characters other than tabs and line breaks become U+FFFD."""
     return _OBEYED.sub("\ufffd", text)
 
 
 def by_number(noun: str, numbers: Iterable[int]) -> str:
-    """As "row 3" or "rows 3, 17, 20 and 2 more", at most three of these numbers. noun: in the singular."""
+    """Return "row 3" or "rows 3, 17, 20 and 2 more": at most three of these numbers. noun: in the singular."""
     first, more = [*numbers], 0
     if len(first) > _SOME:
         first, more = first[:_SOME], len(first) - _SOME
@@ -61,15 +61,15 @@ def by_number(noun: str, numbers: Iterable[int]) -> str:
 
 
 def raised_on(error: BaseException, place: int) -> None:
-    """Record at which of the texts that it was given, from 0, a function raised an error."""
-    with suppress(AttributeError):  # of a type with slots
+    """Record on an error the place, from 0, of the text on which a function raised it."""
+    with suppress(AttributeError):  # types with slots take no attribute
         setattr(error, _PLACE, place)
 
 
 def name_text(error: BaseException, numbers: Sequence[int], texts: int) -> None:
-    """Add the text's number to an error that a function raised on it.
+    """Add a text's number to the error that a function raised on it.
 
-    numbers: of the texts that it was given; texts: how many there are in all.
+    numbers: the numbers of the texts that the function got; texts: how many there are in all.
     """
     place = getattr(error, _PLACE, None)
     if place is not None:
@@ -77,13 +77,13 @@ def name_text(error: BaseException, numbers: Sequence[int], texts: int) -> None:
 
 
 def text_named(error: BaseException) -> str:
-    """The note of `name_text`, as ` (raised on text 18 of 60)`; empty without one. Other notes may quote a text."""
+    """Return the note of `name_text`: ` (raised on text 18 of 60)`, or empty. Other notes may quote a text."""
     notes = getattr(error, "__notes__", ())
     return next((f" ({note})" for note in notes if _NAMED.fullmatch(note)), "")
 
 
 def unknown(kind: str, name: object, names: Iterable[str]) -> UserError:
-    """The error for a name that is not among the known ones, with the nearest of them."""
+    """Return the error for an unknown name, with the nearest known ones."""
     options = sorted(names)
     near = difflib.get_close_matches(str(name), options, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(options) or 'none'}"
@@ -91,7 +91,7 @@ def unknown(kind: str, name: object, names: Iterable[str]) -> UserError:
 
 
 def disk_trouble(error: BaseException) -> str | None:
-    """The complaint of the disk or of a limit, and its remedy; None where the error is another. Quotes no text."""
+    """Return a disk or limit error in words with its remedy; None for any other error. Quotes no text."""
     said = str(error)
     number = errno.ENOSPC if _FULL.search(said) else errno.EAGAIN if said == _NO_THREAD else None
     return _DISK.get(number or getattr(error, "errno", None) or 0)

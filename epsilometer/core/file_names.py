@@ -1,7 +1,7 @@
-"""Names that come from a source of texts: of a file's columns, splits and classes, of a folder's files.
+"""Names that come from users' files: columns, splits and classes of a file, files of a folder.
 
-Where a file has no header, or is read with another separator, these names are words of private texts. So messages quote
-them on a terminal alone; stages, flows and whatever else is logged count them instead.
+In a file without a header, or read with the wrong separator, these names are words of private texts. So messages quote
+them on a terminal only; stages, flows and anything else that is logged count them instead.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from epsilometer.core.errors import UserError, unknown
 
-SHOW = "EPSILOMETER_SHOW_ERRORS"  # environment: shows what may quote a private text
-_SOME = 8  # names in a message
+SHOW = "EPSILOMETER_SHOW_ERRORS"  # environment variable: allow messages that may quote a private text
+_SOME = 8  # most names in a message
 _shown = True
 
 
 @contextmanager
 def names_shown(shown: bool) -> Iterator[None]:
-    """Whether messages of this process quote names from files meanwhile; outside of this, and with SHOW, they do."""
+    """Set whether messages quote names from files within the context; by default, and with SHOW, they do."""
     global _shown
     before, _shown = _shown, shown
     try:
@@ -34,7 +34,7 @@ def _quoted() -> bool:
 
 
 def listed(names: Collection[object], noun: str) -> str:
-    """As "columns 'a', 'b'", at most eight of them; where names are withheld as "2 columns". noun: in the singular."""
+    """Return "columns 'a', 'b'", at most eight of them, or "2 columns" if names are withheld. noun: in the singular."""
     plural = noun if len(names) == 1 else f"{noun}es" if noun.endswith("s") else f"{noun}s"
     if not (_quoted() and names):
         return f"{len(names) or 'no'} {plural}"
@@ -43,25 +43,28 @@ def listed(names: Collection[object], noun: str) -> str:
 
 
 def member(folder: Path, file: Path, number: int) -> str:
-    """A file of a folder of texts, whose name may say whose text it is; where names are withheld, by its number."""
+    """Return the name of a file in a folder of texts, or its number if names are withheld.
+
+    A name may identify the author of the text.
+    """
     return str(file) if _quoted() else f"{folder}, file {number} by name"
 
 
 def quoted_error(error: BaseException) -> str:
-    """What a library says of a damaged file, its first line; withheld, the type of its error."""
+    """Return the first line of a library's error for a damaged file, or the type of the error if names are withheld."""
     kind = type(error).__name__
     return f"{kind}: {str(error).partition(chr(10))[0]}" if _quoted() else kind
 
 
 def absent(kind: str, name: object, names: Collection[object]) -> UserError:
-    """The error for a name that is not among those of a file."""
+    """Return the error for a name that is not among those of a file."""
     if _quoted():
         return unknown(kind, name, map(str, names))
     return UserError(f"unknown {kind} {str(name)!r}; the file's names are shown on a terminal, or with {SHOW}=1")
 
 
 def no_column(source: object, kind: str, name: str, columns: Collection[str]) -> UserError:
-    """The error for a column that a file does not have."""
+    """Return the error for a column that a file does not have."""
     mark = next((mark for mark in ";\t|" if len(columns) == 1 and mark in "".join(columns)), None)
     hint = f"; its separator may be {mark!r} (separator, --separator)" if mark else ""
     return UserError(f"{source} has {listed(columns, 'column')}: {absent(kind, name, columns)}{hint}")

@@ -1,6 +1,6 @@
 """Flaws of a service's answer: withheld, truncated, or with reasoning beside it.
 
-Attacks learn nothing from such an answer: taken for a rewrite of the text, it looks private.
+Attacks learn nothing from such an answer, so it would look private if it counted as a rewrite.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _REASONING = re.compile(r"<think>.*?(</think>|\Z)|\A((?!<think>).)*?</think>", r
 
 
 class Flaw(IntFlag):
-    """Flaws that a service states of an answer.
+    """Flaws that a service states about an answer.
 
-    WITHHELD: a refusal, or stopped by a filter. TRUNCATED: stopped at the limit of its length. REASONED: the model's
-    reasoning came beside the answer, or was taken out of it.
+    WITHHELD: a refusal, or stopped by a filter. TRUNCATED: stopped at the length limit. REASONED: the model's reasoning
+    came beside the answer, or was removed from it.
     """
 
     NONE = 0
@@ -29,7 +29,7 @@ class Flaw(IntFlag):
 def stated(reason: object, refused: object = None, reasoning: object = None) -> Flaw:
     """Return the flaws of an answer that ended for this reason.
 
-    refused, reasoning: the message's fields of these names. Raises ValueError where the reason is an error.
+    refused, reasoning: the message's fields of these names. Raises ValueError if the reason is an error.
     """
     named = str(reason or "").casefold()
     if named == "error":
@@ -40,10 +40,10 @@ def stated(reason: object, refused: object = None, reasoning: object = None) -> 
 
 
 def holds_reasoning(text: str) -> bool:
-    """Return whether a text holds marked reasoning, <think>...</think>; some servers drop the first mark."""
+    """Return whether a text holds marked reasoning, <think>...</think>; some servers drop the opening mark."""
     return "<think>" in text or "</think>" in text
 
 
 def without_reasoning(text: str) -> str:
-    """Return a text without marked reasoning and the white space around it; unended reasoning runs to the end."""
+    """Return a text without marked reasoning and the white space around it; unclosed reasoning runs to the end."""
     return _REASONING.sub("", text).strip() if holds_reasoning(text) else text

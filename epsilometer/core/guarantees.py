@@ -1,4 +1,4 @@
-"""What a mechanism claims, as data. Losses are in nats."""
+"""The claims of mechanisms, as data. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.values import check_list
 
 EPSILONS = (1e-9, 1e9)  # the least and the largest nominal epsilon
-NO_BUDGET = math.nan  # the epsilon of a mechanism without a privacy budget: a number computed with it by mistake shows
+NO_BUDGET = math.nan  # epsilon of a mechanism without a privacy budget: NaN makes an accidental use visible
 
 
 class Granularity(StrEnum):
-    """The unit to which one epsilon belongs: of text, or an example of a training set."""
+    """The unit that one epsilon protects: a part of text, or an example of a training set."""
 
     TOKEN = "token"
     WORD = "word"
@@ -26,18 +26,18 @@ class Granularity(StrEnum):
     SENTENCE = "sentence"
     DOCUMENT = "document"
     USER = "user"  # all texts of one author, who are one input
-    EXAMPLE = "example"  # of a training set
+    EXAMPLE = "example"  # one example of a training set
 
 
 class Neighbours(StrEnum):
-    """Which two inputs the claim compares."""
+    """The pairs of inputs that a claim compares."""
 
     ANY = "any"  # any two inputs of the unit's domain (local differential privacy)
     SAME_LENGTH = "same length"  # any two texts with the same number of units; the number itself is not protected
-    # Of training sets, whose examples are the units:
-    ADDED_OR_REMOVED = "added or removed"  # one has an example more; see `Guarantee.public` for their number
-    REPLACED = "replaced"  # one example differs; how many there are is public
-    ZEROED = "zeroed"  # in one an example counts as if it said nothing; how many there are is public
+    # Training sets, whose units are the examples:
+    ADDED_OR_REMOVED = "added or removed"  # one has one more example; see `Guarantee.public` for the number of examples
+    REPLACED = "replaced"  # one example differs; the number of examples is public
+    ZEROED = "zeroed"  # one example has no influence in one of the two; the number of examples is public
 
 
 _COVERED = {
@@ -49,22 +49,22 @@ _COVERED = {
 }
 
 
-WHOLE = (Granularity.SENTENCE, Granularity.DOCUMENT, Granularity.USER)  # whose unit is all that is rewritten at once
+WHOLE = (Granularity.SENTENCE, Granularity.DOCUMENT, Granularity.USER)  # the unit is the whole rewritten text
 
 
 @dataclass(frozen=True)
 class Guarantee:
     """A claim: for neighbours x, x' and every set S, P(M(x) in S) <= e^(epsilon d(x, x')) P(M(x') in S) + delta.
 
-    epsilon:      nats per unit of `granularity`, and per unit of `metric` where there is one.
+    epsilon:      nats per unit of `granularity`, and per unit of `metric` if there is one.
     delta:        the additive slack for a whole text.
-    granularity:  the unit to which epsilon belongs; numbers of different granularities do not compare.
+    granularity:  the unit that epsilon protects; numbers of different granularities are not comparable.
     neighbours:   the pairs of inputs that the claim covers.
     metric:       None for plain (local) differential privacy, d = 1 for each differing unit; else the name of the
                   distance d that multiplies epsilon (metric differential privacy, Chatzikokolakis et al. 2013).
-    public:       what the claim takes for public, in a few words; None where it takes nothing.
-    curve:        of a claim in zCDP, Renyi or GDP (`zcdp`, `renyi`, `gdp`), what is claimed in place of an epsilon.
-                  Then epsilon is infinite and delta 0, which is all that such a claim says of a pure loss.
+    public:       what the claim assumes to be public, in a few words; None if it assumes nothing.
+    curve:        the claim in zCDP, Renyi or GDP (`zcdp`, `renyi`, `gdp`), in place of an epsilon. Then epsilon is
+                  infinite and delta 0, since such a claim does not bound a pure loss.
     """
 
     epsilon: float
@@ -86,9 +86,9 @@ class Guarantee:
 
     @classmethod
     def of_delta(cls, delta: float, granularity: Granularity, neighbours: Neighbours) -> Guarantee:
-        """The claim (0, delta), delta > 0: the total variation is at most delta.
+        """Return the claim (0, delta), delta > 0: the total variation is at most delta.
 
-        Apart, so that a privacy budget of 0 by mistake is refused whatever the delta.
+        A constructor of its own, so that a mistaken privacy budget of 0 is refused for every delta.
         """
         if not delta > 0:
             raise UserError(f"delta must be in (0, 1) where epsilon is 0, got {delta}")
@@ -100,7 +100,7 @@ class Guarantee:
     def zcdp(
         cls, rho: float, granularity: Granularity = Granularity.DOCUMENT, neighbours: Neighbours = Neighbours.ANY
     ) -> Guarantee:
-        """The claim of rho-zCDP: the Renyi divergence of every order a > 1 is at most rho a."""
+        """Return the claim of rho-zCDP: the Renyi divergence of every order a > 1 is at most rho a."""
         return cls(math.inf, granularity, neighbours, curve=Zcdp(rho))
 
     @classmethod
@@ -111,14 +111,14 @@ class Guarantee:
         granularity: Granularity = Granularity.DOCUMENT,
         neighbours: Neighbours = Neighbours.ANY,
     ) -> Guarantee:
-        """The claim of (alpha, epsilon)-Renyi differential privacy: of order alpha, hence of all smaller orders."""
+        """Return the claim of (alpha, epsilon)-Renyi differential privacy: of order alpha, hence of smaller orders."""
         return cls(math.inf, granularity, neighbours, curve=Renyi(alpha, epsilon))
 
     @classmethod
     def gdp(
         cls, mu: float, granularity: Granularity = Granularity.DOCUMENT, neighbours: Neighbours = Neighbours.ANY
     ) -> Guarantee:
-        """The claim of mu-Gaussian differential privacy."""
+        """Return the claim of mu-Gaussian differential privacy."""
         return cls(math.inf, granularity, neighbours, curve=Gdp(mu))
 
     def _check_curve(self) -> None:
@@ -134,17 +134,17 @@ class Guarantee:
 
     @property
     def size(self) -> float:
-        """Epsilon, or a curve's own number: rho, the Renyi epsilon or mu. Sizes compare within one kind of claim."""
+        """Epsilon, or the parameter of a curve: rho, the Renyi epsilon or mu. Only sizes of the same kind compare."""
         return self.epsilon if self.curve is None else self.curve.size
 
     @property
     def of_any_texts(self) -> bool:
-        """Whether the same epsilon and delta hold between any two texts."""
+        """True if the same epsilon and delta hold between any two texts."""
         whole = self.granularity in WHOLE and self.curve is None
         return whole and self.neighbours is Neighbours.ANY and self.metric is None
 
     def describe(self) -> str:
-        """The claim in a few words, for tables: `0.5 per word, times L2 distance; same length`."""
+        """Return the claim in a few words, for tables: `0.5 per word, times L2 distance; same length`."""
         size = f"{self.epsilon:g}" if self.curve is None else self.curve.describe()
         parts = [f"{size} per {self.granularity.value}"]
         if self.metric:
@@ -156,29 +156,29 @@ class Guarantee:
 
 
 def stored(epsilon: float | None) -> float | None:
-    """Returns an epsilon as tables hold it: null in the place of NO_BUDGET."""
+    """Return an epsilon as tables store it: null for NO_BUDGET."""
     return None if epsilon is None or math.isnan(epsilon) else float(epsilon)
 
 
 def restored(epsilon: float | None) -> float:
-    """Returns what `stored` was given: NO_BUDGET in the place of null."""
+    """Return the epsilon that `stored` stored: NO_BUDGET for null."""
     return NO_BUDGET if epsilon is None else float(epsilon)
 
 
 def budget_name(epsilon: float | None) -> str:
-    """Returns an epsilon as names of files and keys spell it: `0.5`; `none` for NO_BUDGET."""
+    """Return an epsilon as file names and keys spell it: `0.5`; `none` for NO_BUDGET."""
     number = stored(epsilon)
     return "none" if number is None else f"{number:g}"
 
 
 def at_budget(epsilon: float | None) -> str:
-    """Returns ` at epsilon 0.5`, for a sentence; nothing for NO_BUDGET."""
+    """Return ` at epsilon 0.5`, for a sentence; an empty string for NO_BUDGET."""
     number = stored(epsilon)
     return "" if number is None else f" at epsilon {number:g}"
 
 
 def check_epsilons(epsilons: Sequence[float], place: str = "epsilons") -> None:
-    """Refuse anything but a list of distinct numbers within EPSILONS, naming the `place` of the fault."""
+    """Raise UserError unless these are distinct numbers within EPSILONS in a list; the error names the `place`."""
     value: Any = epsilons
     check_list(value, place)
     if not len(value):

@@ -1,4 +1,4 @@
-"""The files that a Python file uses: those that its imports reach, read off their syntax. Nothing is executed."""
+"""The files that the imports of a Python file reach, from their syntax. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ TOP = _PACKAGE / "__init__.py"
 
 read: dict[str, Syntax] = {}
 earlier: dict[str, Syntax] = {}
-"""The syntax by the hash of a file's bytes, as read by this process and by those before it (`project.remembered`).
+"""Syntax by the hash of a file's bytes, read by this process and earlier ones (`project.remembered`).
 Parsing is most of the work, and equal bytes have the same syntax."""
 
 
 class Use(NamedTuple):
-    """An import as it resolves."""
+    """A resolved import."""
 
     bound: str
     """The name in the file, as in `core.syntax.Import`; empty for a package that Python runs before the module."""
     name: str
-    """The name within the module; empty for the module as a whole, whatever it is called."""
+    """The name within the module; empty for the module as a whole, under any name."""
     file: Path | None
-    """The module's file, where it is in one of the folders that were searched."""
+    """The module's file, if it is in one of the searched folders."""
     elsewhere: str
-    """The module's name where it is not."""
+    """The module's name if it is not."""
 
 
 def reached(
     file: Path, folders: Sequence[Path] = (), follow: Callable[[Path], bool] = lambda _: True
 ) -> tuple[list[Path], set[str]]:
-    """The files that a file's imports reach, itself first, and the names of the top-level modules that lie elsewhere.
+    """Return the files that a file's imports reach, itself first, and the names of the top-level modules elsewhere.
 
-    Imports inside functions count, those for type checking alone do not. Modules are looked for beside the file (as
-    `component.module` has Python do), then in `folders`, then where this package lies; a module that is in none of
-    them is a library's, and is not followed. Nor is this package's `__init__`, which imports only what is asked of it.
-    follow: which files count. Raises UserError where a file is missing or is not Python.
+    Imports inside functions count; those for type checking alone do not. Modules are searched beside the file (the
+    order of `component.module`), then in `folders`, then in this package's folder. A module in none of them belongs to
+    a library and is not followed. This package's `__init__` is not followed either, since it imports lazily. follow:
+    the files that count. Raises UserError if a file is missing or is not Python.
     """
     places = searched(file, folders)
     files: dict[Path, None] = {}
@@ -60,14 +60,14 @@ def reached(
 
 
 def searched(file: Path, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """Returns the folders that the modules of a file, and of all that it reaches, are looked for in."""
+    """Return the folders searched for the modules of a file and of everything that it reaches."""
     return tuple(dict.fromkeys(place.resolve() for place in (file.parent, *folders, _PACKAGE.parent)))
 
 
 def direct(file: Path, places: tuple[Path, ...]) -> tuple[list[Path], set[str]]:
-    """Returns the files that a file imports itself, looked for in these folders, and other top-level modules.
+    """Return the files that a file imports directly, searched in these folders, and other top-level modules.
 
-    This package's `__init__` is not among them: it imports only what is asked of it.
+    This package's `__init__` is excluded, since it imports lazily.
     """
     every = uses(file, places)
     files = dict.fromkeys(use.file for use in every if use.file is not None and use.file != TOP)
@@ -75,17 +75,17 @@ def direct(file: Path, places: tuple[Path, ...]) -> tuple[list[Path], set[str]]:
 
 
 def uses(file: Path, places: tuple[Path, ...]) -> list[Use]:
-    """Returns what a file imports, looked for in these folders."""
+    """Return the imports of a file, searched in these folders."""
     return _uses(file, _changed(file), places)
 
 
 def syntax(file: Path) -> Syntax:
-    """Returns the syntax of a file. Raises UserError where it is missing or is not Python."""
+    """Return the syntax of a file. Raises UserError if it is missing or is not Python."""
     return _syntax(file, _changed(file))
 
 
 def beside(file: Path) -> dict[str, Path]:
-    """The files in a file's own folder that its imports reach, also through each other, by top-level module."""
+    """Return the files in a file's folder that its imports reach, directly or indirectly, by top-level module."""
     folder, todo = file.resolve().parent, [file.resolve()]
     reached: list[Path] = []
     while todo:
@@ -120,12 +120,12 @@ def _resolving(file: Path, places: tuple[Path, ...]) -> Iterator[Use]:
 
 @cache
 def _located(name: str, places: tuple[Path, ...]) -> list[Path]:
-    """The same, looked up once in a process: most files import the same few modules."""
+    """Return the same, cached for the process: most files import the same few modules."""
     return _resolved(name, places)
 
 
 def _resolved(name: str, places: Iterable[Path]) -> list[Path]:
-    """The module's file in the first place that has it, with the `__init__.py` of the packages that it is in."""
+    """Return the module's file in the first place that has it, with the `__init__.py` of its packages."""
     parts = [part for part in name.split(".") if part]
     for place in places:
         path = os.path.join(place, *parts)
@@ -162,6 +162,6 @@ def _syntax(file: Path, changed: int) -> Syntax:
 
 
 def _shown(file: Path) -> str:
-    """The path of a file, from the current folder where it lies in there."""
+    """Return the path of a file, relative to the current folder if it lies inside."""
     here = Path.cwd()
     return str(file.relative_to(here) if file.is_relative_to(here) else file)

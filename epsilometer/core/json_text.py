@@ -1,6 +1,6 @@
-"""JSON that somebody else wrote: whatever is wrong with it is a ValueError, which says so without quoting it.
+"""JSON written by others, whose every fault is a ValueError that does not quote it, and our own JSON.
 
-And what we write, which may be infinite.
+Our own may hold infinite numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def load(text: str | bytes) -> Any:
-    """What a JSON text means. Raises ValueError, for nesting and numbers beyond what Python reads as well."""
+    """Return the value of a JSON text. Raises ValueError, also for nesting and numbers beyond what Python reads."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -24,7 +24,7 @@ def load(text: str | bytes) -> Any:
 
 
 def no_text(value: Any) -> str | None:
-    """Return, in words, the first part of a JSON value that no file can hold as text; None where all is text."""
+    """Return, in words, the first character of a JSON value that no text file can hold; None if there is none."""
     left = [value]
     while left:
         part = left.pop()
@@ -41,7 +41,7 @@ def no_text(value: Any) -> str | None:
 
 
 def for_json(value: Any) -> Any:
-    """Returns a value as JSON can hold it, which has no infinity: "Infinity" and "-Infinity", and null for NaN."""
+    """Return a value that JSON can hold, which has no infinity: "Infinity" and "-Infinity", and null for NaN."""
     if isinstance(value, Mapping):
         return {key: for_json(part) for key, part in value.items()}
     if isinstance(value, list):

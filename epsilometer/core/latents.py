@@ -1,4 +1,4 @@
-"""Latents of rewrites as attacks and laws read them: those after the noise, and rows in parts that fit in memory."""
+"""Latents of rewrites for attacks and laws: those after the noise, and slices of rows that fit in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CELLS = 1 << 21  # numbers of candidates' latents in memory at a time
 
 
 def latents_after(rewrites: Rewrites, columns: int) -> NDArray[np.float32]:
-    """The latents after the noise. Raises UserError where there are none, or they are of another length."""
+    """Return the latents after the noise. Raises UserError if there are none, or their length is not `columns`."""
     if rewrites.latents is None:
         raise UserError("these rewrites hold no latents; rewrite with the mechanism itself, which keeps them")
     after = rewrites.latents.after
@@ -25,6 +25,6 @@ def latents_after(rewrites: Rewrites, columns: int) -> NDArray[np.float32]:
 
 
 def slices(rows: int, columns: int) -> list[slice]:
-    """Rows of so many numbers each, in parts that fit in memory."""
+    """Return slices of `rows` rows of `columns` numbers each, in parts that fit in memory."""
     step = max(1, _CELLS // max(1, columns))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]

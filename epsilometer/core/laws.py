@@ -1,12 +1,11 @@
-"""Exact output laws: sampling from them, and how likely an output is under them.
+"""Exact output laws: sampling from them, and the likelihood of an output under them.
 
 A text is a sequence of units; each unit is governed by one law row, a distribution over the mechanism's outputs. For
 context-free mechanisms a row belongs to a word, for contextual ones to a (text, position) pair. Rows are computed on
-demand in chunks and not kept: at a vocabulary of 30,000 they would be gigabytes. Of the rows that a publication draws
-from, the integer weights are kept within bounds (`epsilometer.core.exact_samplers.WeightCache`).
+demand in chunks and not stored: at a vocabulary of 30,000 they would be gigabytes. A publication caches the integer
+weights of the rows it draws from, within a limit (`epsilometer.core.exact_samplers.WeightCache`).
 
-A row sums to one, or a LawError is raised: losses computed from weights that are no law would be wrong and still look
-exact.
+A row sums to one, or a LawError is raised: losses computed from an invalid law would be wrong and still look exact.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ Draw = Callable[
     [NDArray[np.integer], NDArray[np.integer], Sequence[float], Sequence[NDArray[np.float64]]],
     Iterable[NDArray[np.integer]],
 ]
-_CELLS = 1 << 21  # law entries at a time: 16 MB an epsilon, which the C library keeps for the next table (up to 32)
+_CELLS = 1 << 21  # law entries at a time: 16 MB an epsilon, which the C library reuses for the next table (up to 32)
 _CACHE = 1 << 16  # entries at a time, so that they stay in the processor's cache
-_NOTHING = -700.0  # nats: e^-700 adds nothing to a total of one, and beyond it exponentials take eight times as long
-_ROUNDING = 1e-6  # nats by which a row may miss a total of one, and an entry its row
-_COMPARED = 4  # rows, in each call for entries, with which these are compared
+_NOTHING = -700.0  # nats: e^-700 adds nothing to a total of one, and exponentials below it take eight times as long
+_ROUNDING = 1e-6  # tolerance in nats of a row's total around one, and of an entry around its row's
+_COMPARED = 4  # rows that each call for entries computes in full, for comparison
 
 
 @dataclass(frozen=True)
@@ -42,19 +41,19 @@ class Laws:
     """The laws of the units of some texts.
 
     rows:      for each text, the law row of each of its units.
-    outputs:   how many outputs there are; the same set for every row.
+    outputs:   the number of outputs; the same set for every row.
     log_probabilities: (rows [n], epsilons) -> for each epsilon in turn, natural logarithms [n, outputs] that sum to
-               one in probability; what does not depend on epsilon is computed once a call.
+               one in probability; parts that do not depend on epsilon are computed once a call.
     entries:   (rows [n], for each epsilon outputs [n], epsilons) -> for each epsilon in turn [n], the same numbers for
-               these outputs alone, where that costs less than the rows.
+               these outputs alone, if that costs less than the rows.
     draw:      (rows [n], which of them each draw is from, ascending [m], epsilons, for each epsilon uniforms [m]) ->
-               for each epsilon in turn outputs [m] by inverse CDF, where laws stay on the device that computes them.
-    table:     where a publication keeps the weights of rows, under (row, epsilon). The same one is handed to all laws
-               of a mechanism, so only where a row has one meaning in all of them.
+               for each epsilon in turn outputs [m] by inverse CDF, for laws that stay on the device that computes them.
+    table:     the cache of a publication for the weights of rows, under (row, epsilon). All laws of a mechanism share
+               it, so only use it if a row has the same meaning in all of them.
 
-    Rows and entries are checked wherever they are used: LawError, naming text and epsilon, for a row of another shape
-    or whose probabilities do not sum to one (to 1e-6 nats), and for an entry that is not its row's, as far as a few
-    rows a call show.
+    Rows and entries are checked at every use. LawError, with text and epsilon, for a row of another shape or whose
+    probabilities do not sum to one (to 1e-6 nats), and for an entry that differs from its row, compared on a few rows a
+    call.
     """
 
     rows: Ragged
@@ -70,7 +69,7 @@ class Laws:
             object.__setattr__(self, "entries", partial(self._checked_entries, self.entries))
 
     def chunk(self) -> int:
-        """How many rows to ask for at a time."""
+        """The number of rows to request at a time."""
         return max(1, _CELLS // self.outputs)
 
     def _checked_rows(
@@ -101,7 +100,7 @@ class Laws:
         epsilons: Sequence[float],
     ) -> Iterator[NDArray[np.float64]]:
         first = np.full(rows.max(initial=-1) + 1, -1)
-        first[rows[::-1]] = np.arange(len(rows))[::-1]  # of equal rows the last one assigned stays
+        first[rows[::-1]] = np.arange(len(rows))[::-1]  # the last assignment among equal rows stays
         distinct = np.flatnonzero(first >= 0)
         some = np.linspace(0, len(distinct) - 1, min(_COMPARED, len(distinct))).astype(np.int64)
         tables = self.log_probabilities(distinct[some], epsilons)
@@ -121,7 +120,7 @@ class Laws:
             yield values
 
     def _place(self, row: int, epsilon: float) -> str:
-        """Which unit of which text a row is first the law of, and at which epsilon; never the text itself."""
+        """Return the first unit and text that a row is the law of, and the epsilon; never the text itself."""
         (units,) = np.nonzero(self.rows.values == row)
         at = at_budget(epsilon)
         if not len(units):
@@ -131,7 +130,7 @@ class Laws:
 
 
 def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
-    """Draw every unit of text source[t] for each trial t, at each epsilon: by inverse CDF from one uniform a unit.
+    """Draw every unit of text source[t] for each trial t, at each epsilon: by inverse CDF from one uniform per unit.
 
     A publication's stream draws exactly instead (`epsilometer.core.exact_samplers`).
     Returns one Ragged [trials] of output numbers for each epsilon.
@@ -160,7 +159,7 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
 
 
 def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
-    """Draw every unit exactly, each row's weights taken from the laws' table where they are there."""
+    """Draw every unit exactly, with each row's weights from the laws' table if cached."""
     outputs = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
     for rows, members, places in by_row(wanted.values, laws.chunk()):
         for out, noise, weights in zip(outputs, noises, _weights(laws, rows, epsilons), strict=True):
@@ -172,7 +171,7 @@ def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequ
 
 
 def _weights(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[dict[int, Weights]]:
-    """For each epsilon the weights of these rows; what the table lacks is computed and entered."""
+    """Return for each epsilon the weights of these rows; missing ones are computed and cached."""
     numbers, table = rows.tolist(), WeightCache(0) if laws.table is None else laws.table
     entries = [{row: table.get((row, epsilon)) for row in numbers} for epsilon in epsilons]
     weights = [{row: entry for row, entry in each.items() if entry is not None} for each in entries]
@@ -190,7 +189,7 @@ def _weights(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -
 def log_likelihood(
     laws: Laws, texts: NDArray[np.integer], units: Sequence[Ragged], epsilons: Sequence[float]
 ) -> list[NDArray[np.float64]]:
-    """For each epsilon [n]: log P(units[epsilon][i] | texts[i]); minus infinity for another number of units.
+    """Return for each epsilon [n]: log P(units[epsilon][i] | texts[i]); minus infinity for another number of units.
 
     units: for each epsilon the n outputs, row i as long at every epsilon (the number of units is the source's).
     """
@@ -204,7 +203,7 @@ def log_likelihood(
     totals = []
     for value in values:
         total = np.full(len(texts), -np.inf)
-        # Sums over rows by differences of the running sum would turn -inf into NaN: impossible units are set apart.
+        # Differences of the running sum would turn -inf into NaN, so impossible units are handled separately.
         possible = np.isfinite(value)
         number = rows.row_numbers
         summed = np.bincount(number, np.where(possible, value, 0.0), minlength=len(fits))
@@ -226,11 +225,11 @@ def _looked_up(
 
 
 def log_softmax(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[rows, outputs]: ln P of rows whose logarithms are given up to a term of each row.
+    """Return ln P [rows, outputs] of rows of logarithms that are known up to a constant per row.
 
-    scipy's, of so many rows at a time as stay in the processor's cache: the same bits at a fraction of the time.
+    scipy's function, in blocks of rows that fit in the processor's cache: the same bits at a fraction of the time.
     """
-    from scipy.special import log_softmax as of_rows  # takes a third of a second to load, and checks compute no law
+    from scipy.special import log_softmax as of_rows  # slow to load (a third of a second), and checks compute no law
 
     out = np.empty(weights.shape)
     for rows in in_cache(weights):
@@ -239,13 +238,13 @@ def log_softmax(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def in_cache(table: NDArray[np.float64]) -> Iterator[slice]:
-    """Slices of the rows of a table [rows, outputs], so many at a time as stay in the processor's cache."""
+    """Yield slices of the rows of a table [rows, outputs] that fit in the processor's cache."""
     step = max(1, _CACHE // max(1, table.shape[1]))
     return (slice(start, start + step) for start in range(0, len(table), step))
 
 
 def _totals(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[rows]: the sum of the probabilities in each row of a table of their logarithms."""
+    """Return the sum of the probabilities in each row of a table of their logarithms, [rows]."""
     totals = np.empty(len(table))
     with np.errstate(over="ignore", invalid="ignore"):
         for rows in in_cache(table):

@@ -1,4 +1,4 @@
-"""How likely a mechanism's output is under each candidate, whichever of the optional powers it offers for that."""
+"""The likelihood of a mechanism's output under each candidate, from its law or its own likelihood method."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from epsilometer.core.guarantees import at_budget
 from epsilometer.core.laws import log_likelihood
 from epsilometer.core.mechanism import LATENTS, TEXT, HasLaws, HasLikelihood, Mechanism, Rewrites, Writes, law_of
 
-_ROWS = 1 << 14  # at a time: with few candidates, the working arrays stay in the processor's cache
-_MOST = 64  # candidates up to which likelihoods are kept beside the guesses: n x k numbers an epsilon
+_ROWS = 1 << 14  # rows at a time: with few candidates, the working arrays stay in the processor's cache
+_MOST = 64  # most candidates for which likelihoods are stored beside the guesses: n x k numbers an epsilon
 
 
 def has_law(mechanism: Mechanism | None) -> bool:
-    """Whether the mechanism offers its law, or the likelihood of its outputs."""
-    # Where a setting rules it out, a mechanism has None in the method's place.
+    """Return whether the mechanism offers its law, or the likelihood of its outputs."""
+    # If a setting rules it out, a mechanism has None in the method's place.
     return any(callable(getattr(mechanism, power, None)) for power in ("laws", "log_likelihoods"))
 
 
 def covers(mechanism: Mechanism | None, seen: str) -> bool:
-    """Whether the likelihood is of all that an adversary with this view (TEXT, UNITS, ...) sees.
+    """Return whether the likelihood covers everything that an adversary with this view (TEXT, UNITS, ...) sees.
 
-    The text is a function of what the law describes, or of that and the source, and then counts (`Writes`).
+    The text is a function of what the law describes, or of that and the source; in the latter case it counts too
+    (`Writes`).
     """
     return has_law(mechanism) and seen in (TEXT, law_of(mechanism))
 
 
 def shows_more(mechanism: Mechanism | None) -> bool:
-    """Whether the released text may show more of its source than the units that the law describes (`Writes`)."""
+    """Return whether the released text may show more of its source than the units that the law describes (`Writes`)."""
     shown: object = mechanism
     return isinstance(shown, Writes) and not getattr(shown, "text_is_units", False)
 
@@ -47,12 +48,12 @@ def log_likelihoods(
     *,
     epsilons: Sequence[float],
 ) -> list[NDArray[np.float64]]:
-    """For each epsilon [n, k]: ln P(rewrite i | candidate), up to a term that is the same for all candidates.
+    """Return for each epsilon [n, k]: ln P(rewrite i | candidate), up to a term that is the same for all candidates.
 
-    Of what the law describes (`mechanism.law_of`), and of the text where that shows more (`Writes`). candidates: [n, k]
-    numbers of texts; rewrites: n an epsilon. All epsilons at once: what a law needs beyond epsilon is computed once.
-    Raises TypeError for rewrites without the units that the law describes, and LawError for likelihoods that are no
-    numbers.
+    The likelihood of what the law describes (`mechanism.law_of`), and of the text if it shows more (`Writes`).
+    candidates: [n, k] numbers of texts; rewrites: n an epsilon. All epsilons at once: whatever does not depend on
+    epsilon is computed once. Raises TypeError for rewrites without the units that the law describes, and LawError for
+    NaN likelihoods.
     """
     if isinstance(mechanism, HasLikelihood):
         tables = mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)
@@ -70,9 +71,9 @@ def computed(
     *,
     epsilons: Sequence[float],
 ) -> Sequence[Table | None]:
-    """The same, to be shared among attacks: None where there is no law, or for more than 64 candidates.
+    """Return the same, to share among attacks: None without a law, or for more than 64 candidates.
 
-    None as well where a rewrite lacks what the law describes. Of many candidates an optimal adversary's hits prove
+    None as well if a rewrite lacks what the law describes. With many candidates the hits of an optimal adversary prove
     nearly as much as posteriors, and it computes the likelihoods in parts.
     """
     behind = [output.latents if law_of(mechanism) == LATENTS else output.units for output in rewrites]
@@ -94,9 +95,9 @@ def computed(
 
 
 def posteriors(log_likelihoods: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
-    """[n]: how likely the candidate in slot i is the source, all being equally likely before; log_likelihoods: [n, k].
+    """Return [n]: the posterior probability of the candidate in slot i under a uniform prior; log_likelihoods: [n, k].
 
-    Not a number where the output is impossible under every candidate.
+    NaN if the output is impossible under every candidate.
     """
     if isinstance(log_likelihoods, ByCase):
         return log_likelihoods.of_slots(posteriors, slots)
@@ -105,19 +106,19 @@ def posteriors(log_likelihoods: Table, slots: NDArray[np.integer]) -> NDArray[np
         with np.errstate(invalid="ignore"):
             odds = np.exp(columns - columns.max(axis=0))
             named = in_slots(odds, slots[part]) / odds.sum(axis=0)
-        np.round(named, 9, out=likely[part])  # the last bits of a sum may depend on how trials were cut
+        np.round(named, 9, out=likely[part])  # the last bits of a sum may depend on how trials were split
     return likely
 
 
 def by_column(table: NDArray[np.floating]) -> Iterator[tuple[slice, NDArray[np.floating]]]:
-    """Slices of the rows of a table [n, k], and each transposed [k, rows]: reductions over few columns are fast so."""
+    """Yield slices of the rows of a table [n, k], each with its transpose [k, rows], which is faster to reduce."""
     for start in range(0, len(table), _ROWS):
         part = slice(start, start + _ROWS)
         yield part, np.ascontiguousarray(table[part].T)
 
 
 def in_slots(columns: NDArray[np.floating], slots: NDArray[np.integer]) -> NDArray[np.floating]:
-    """[rows]: of each row the number in its slot [rows]; columns: [k, rows], contiguous."""
+    """Return the number in each row's slot, [rows]; columns: [k, rows], contiguous; slots: [rows]."""
     rows = columns.shape[1]
     return columns.ravel().take(slots * np.int64(rows) + np.arange(rows))
 
@@ -143,13 +144,13 @@ def _by_laws(
     rewrites: Sequence[Rewrites],
     epsilons: Sequence[float],
 ) -> list[NDArray[np.float64]]:
-    """Returns [n, k] an epsilon: the sum over units, drawn independently of each other."""
+    """Return [n, k] an epsilon: the sum over units, which are drawn independently of each other."""
     units = [output.units for output in rewrites if output.units is not None]
     if len(units) < len(rewrites):
         raise TypeError("the likelihood needs the privatised units of every rewrite")
     laws = mechanism.laws(texts)
     fits = laws.rows.lengths[candidates] == units[0].lengths[:, None]
-    # Where one candidate alone has the right length, no law is needed to name it.
+    # If only one candidate has the right length, it is named without a law.
     trial, slot = np.nonzero(fits & (fits.sum(axis=1, keepdims=True) > 1))
     scores = []
     for likelihood in log_likelihood(laws, candidates[trial, slot], [u.take(trial) for u in units], epsilons):
@@ -170,7 +171,7 @@ def _rule_out(
     rewrites: Rewrites,
     score: NDArray[np.float64],
 ) -> None:
-    """Set scores [n, k] to minus infinity, in place, where the candidate's text would have been another."""
+    """Set scores [n, k] to minus infinity, in place, if the candidate's text would have differed."""
     assert rewrites.units is not None
     for slot in range(candidates.shape[1]):
         rows = np.flatnonzero(np.isfinite(score[:, slot]))

@@ -1,7 +1,7 @@
-"""Bounds on what programs, endpoints and files may take: seconds, bytes, nodes.
+"""Limits on the resources of programs, endpoints and files: seconds, bytes, nodes.
 
-Each ends what could otherwise go on for ever or fill the memory. None can change a result, so they stand in the
-environment and not in params.yaml.
+Each limit stops something that could otherwise run forever or fill the memory. They cannot change a result, so they are
+set in the environment and not in params.yaml.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from epsilometer.core.errors import UserError
 
 @dataclass(frozen=True)
 class Limit:
-    """A whole number > 0, by default `default`, else what the environment gives for `variable`."""
+    """A whole number > 0: the environment variable `variable`, or `default`."""
 
     variable: str
     default: int
 
     @property
     def value(self) -> int:
-        """The bound. Raises UserError for a variable that is no whole number > 0."""
+        """The limit. Raises UserError if the variable is not a whole number > 0."""
         text = os.environ.get(self.variable, str(self.default))
         if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
             raise UserError(
@@ -32,28 +32,28 @@ class Limit:
 
     @property
     def remedy(self) -> str:
-        """How to raise it, for the end of a message."""
+        """The instruction to raise the limit, for the end of a message."""
         return f"if that is meant, set {self.variable} (now {self.value}) to more"
 
 
-EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # from the end of the work, or Ctrl-C, to that of the process
+EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # from the end of the work, or Ctrl-C, to the end of the process
 YAML_NODES = Limit("EPSILOMETER_YAML_NODES", 100_000)  # values or lines that aliases repeat in a parameter file
 COMMAND_SECONDS = Limit("EPSILOMETER_COMMAND_SECONDS", 3600)  # for one batch of an audited program
-COMMAND_BYTES = Limit("EPSILOMETER_COMMAND_BYTES", 1 << 28)  # that it writes
-UNPACKED_BYTES = Limit("EPSILOMETER_UNPACKED_BYTES", 1 << 30)  # that a compressed file becomes
+COMMAND_BYTES = Limit("EPSILOMETER_COMMAND_BYTES", 1 << 28)  # output of the audited program
+UNPACKED_BYTES = Limit("EPSILOMETER_UNPACKED_BYTES", 1 << 30)  # unpacked size of a compressed file
 ENDPOINT_SECONDS = Limit("EPSILOMETER_ENDPOINT_SECONDS", 60)  # for a request, from the first byte to the last
-ENDPOINT_BYTES = Limit("EPSILOMETER_ENDPOINT_BYTES", 1 << 24)  # of an answer
-PROCESSES = Limit("EPSILOMETER_PROCESSES", 4096)  # and threads that a stage or a command adds to its user's
+ENDPOINT_BYTES = Limit("EPSILOMETER_ENDPOINT_BYTES", 1 << 24)  # size of an answer
+PROCESSES = Limit("EPSILOMETER_PROCESSES", 4096)  # processes and threads that a stage or a command adds to its user's
 _RATIO = 10  # texts compress to a fifth of their size at best
 
 
 def unpacked(path: Path) -> int:
-    """The most bytes that a compressed file may become: `UNPACKED_BYTES`, or ten times its size where that is more."""
+    """Return the most bytes that a compressed file may unpack to: `UNPACKED_BYTES`, or ten times its size if more."""
     return max(UNPACKED_BYTES.value, _RATIO * path.stat().st_size)
 
 
 def too_large(path: Path) -> UserError:
-    """The error for a compressed file that becomes more than that."""
+    """Return the error for a compressed file that unpacks to more than that."""
     return UserError(
         f"{path} becomes more than {unpacked(path)} bytes when it is unpacked, over {_RATIO} times its size; "
         f"{UNPACKED_BYTES.remedy}"

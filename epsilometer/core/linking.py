@@ -1,4 +1,4 @@
-"""What an attack by linking is: what is known of people and rewrites go in, scores of how well they fit out."""
+"""The interface of linkage attacks: facts about people and rewrites in, scores of their match out."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Facts = Sequence[str]
-"""What an adversary knows of one person: claims, or other texts of theirs."""
+"""The adversary's facts about one person: claims, or other texts by that person."""
 
 
 class LinkingAttack(Protocol):
-    """An adversary who looks for the rewrite of a person of whom they know something."""
+    """An adversary with side information about a person, who looks for that person's rewrite."""
 
     def link(self, facts: Sequence[Facts], rewrites: Sequence[str]) -> NDArray[np.floating]:
-        """facts: of each of m people; rewrites: N, among which is one of each -> [m, N], larger where they fit better.
+        """Return scores [m, N], larger for a better match, of m people's facts with N rewrites, among them one per
+        person.
 
-        A score goes by the facts of its row and by the rewrites, not by where in their order any of them stands.
+        A score depends on the facts of its row and on the rewrites, not on their positions.
         """
         ...

@@ -1,8 +1,8 @@
-"""What a mechanism is: texts in, texts out, and the optional powers that some have.
+"""The interface of mechanisms: texts in, texts out, and optional capabilities.
 
 A user's own mechanism is a Python file with either a class that has `rewrite(texts, epsilon, noise)` and
 `guarantee(epsilon)`, or a plain function `rewrite(text, epsilon, rng) -> str` (then without a claim). A mechanism
-without a privacy budget says `has_budget = False`, or is a function `rewrite(text, rng) -> str`.
+without a privacy budget sets `has_budget = False`, or is a function `rewrite(text, rng) -> str`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from epsilometer.core.randomness import Noise
 
 RewriteFunction = Callable[[str, float, np.random.Generator], str] | Callable[[str, np.random.Generator], str]
 
-# What an adversary may see of a rewrite. Which of them a mechanism gives out is said by its `releases`.
+# Views of a rewrite that an adversary may have. `releases` lists those that a mechanism publishes.
 TEXT = "text"  # the rewritten text
 UNITS = "units"  # the privatised units behind it
 LATENTS = "latents"  # the noisy vector that it was decoded from
-PROVIDER = "provider"  # what a provider is shown on the way to it, besides the text
+PROVIDER = "provider"  # what a provider sees while rewriting, besides the text
 
 
 @dataclass(frozen=True)
 class Latents:
-    """What a mechanism that adds noise to one vector a text computed on its way, float32 [n, d] each.
+    """Latent vectors before and after noise, one per text, float32 [n, d] each.
 
     before:  the encoded texts, clipped.
     after:   these with noise; everything else that is released is computed from it.
@@ -48,7 +48,7 @@ class Latents:
 
 @dataclass(frozen=True)
 class Repeated(Sequence[str]):
-    """Many texts of which few differ: those that do, and of each place [n] which one stands there."""
+    """A sequence of texts stored as distinct texts plus an index [n]."""
 
     texts: Sequence[str]
     numbers: NDArray[np.integer]
@@ -69,20 +69,20 @@ class Repeated(Sequence[str]):
         return map(self.texts.__getitem__, self.numbers.tolist())
 
     def take(self, rows: NDArray[np.integer]) -> Repeated:
-        """Returns those of these places [m], in their order."""
+        """Return the texts at these places [m], in their order."""
         return Repeated(self.texts, self.numbers[rows])
 
 
 @dataclass(frozen=True)
 class Rewrites:
-    """What a mechanism made of n texts.
+    """The output of a mechanism for n texts.
 
     texts:   n rewritten texts.
-    units:   the privatised units behind each text, numbered as the mechanism's law numbers its outputs; None where
-             the mechanism has no units.
-    latents: the vectors behind each text; None where the mechanism has none.
-    outcomes: what an anonymiser says of each text; None for other mechanisms.
-    flaws:   uint8 [n], the `Flaw` of each answer of a service; None where no service answers.
+    units:   the privatised units behind each text, numbered as the mechanism's law numbers its outputs; None if the
+             mechanism has no units.
+    latents: the vectors behind each text; None if the mechanism has none.
+    outcomes: an anonymiser's outcome for each text; None for other mechanisms.
+    flaws:   uint8 [n], the `Flaw` of each answer of a service; None without a service.
     """
 
     texts: Sequence[str]
@@ -92,7 +92,7 @@ class Rewrites:
     flaws: NDArray[np.uint8] | None = None
 
     def take(self, rows: NDArray[np.integer]) -> Rewrites:
-        """Returns those of these rows [m], in their order."""
+        """Return these rows [m], in their order."""
         return Rewrites(
             self.texts.take(rows)
             if isinstance(self.texts, Repeated)
@@ -106,12 +106,12 @@ class Rewrites:
 
 @dataclass(frozen=True)
 class Unread:
-    """How much of some texts a mechanism does not take in; counts add up.
+    """Counts of truncated texts, out-of-vocabulary words and texts far from public ones; counts add up.
 
-    cut, texts:      how many of the texts are longer than what it reads or writes.
-    unknown, words:  how many of their words are outside its vocabulary; no words: it has none.
-    far, compared:   how many of the texts are like none of the public texts among which it chooses; none compared: it
-                     chooses among none.
+    cut, texts:      truncated texts, longer than what the mechanism reads or writes, among all texts.
+    unknown, words:  out-of-vocabulary words among all words; no words: the mechanism has no vocabulary.
+    far, compared:   texts unlike any of the public texts that the mechanism chooses among, of those compared; none
+                     compared: it does not choose among public texts.
     """
 
     cut: int = 0
@@ -133,12 +133,12 @@ class Unread:
 
     @property
     def cut_share(self) -> float | None:
-        """Of the texts; None where there is no limit."""
+        """The share of truncated texts; None if length is unlimited."""
         return self.cut / self.texts if self.texts else None
 
     @property
     def unknown_share(self) -> float | None:
-        """Of the words; None where there is no vocabulary."""
+        """The share of out-of-vocabulary words; None without a vocabulary."""
         return self.unknown / self.words if self.words else None
 
 
@@ -150,7 +150,7 @@ class Mechanism(Protocol):
         ...
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """What is claimed at this privacy budget (nats); never depends on a private text. None: no claim."""
+        """Return the claim at this privacy budget (nats), which never depends on a private text. None: no claim."""
         ...
 
 
@@ -159,9 +159,9 @@ class HasDistance(Protocol):
     """A mechanism whose claim for two texts is epsilon times a distance between them."""
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """pairs: [n, 2] text numbers -> [n] distances, infinite where the claim does not cover the pair.
+        """Return [n] distances of text pairs [n, 2], infinite if the claim does not cover the pair.
 
-        epsilon: the budget of the claim, since a distance may be cut off where the budget says.
+        epsilon: the budget of the claim, since a distance may be capped at a value that depends on it.
         """
         ...
 
@@ -171,29 +171,29 @@ class HasLaws(Protocol):
     """A mechanism whose output law can be computed: one exact distribution for each unit of a text."""
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """The laws of the units of these texts."""
+        """Return the laws of the units of these texts."""
         ...
 
 
 @runtime_checkable
 class HasReadings(Protocol):
-    """A mechanism whose network reads texts whatever the budget, which takes longer than all that follows from it.
+    """A mechanism whose forward pass does not depend on epsilon and dominates the running time, so it can be cached.
 
-    So that rewriting, attacking and the exact loss, each a process, need not do it three times.
+    Rewriting, attacking and the exact loss run in separate processes and share the cache.
     """
 
     def read(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns [rows, width]: what the network makes of these texts, without rows where that cannot be had."""
+        """Return [rows, width]: the network's output for these texts, without rows if it is not available."""
         ...
 
     def recall(self, texts: Sequence[str], readings: NDArray[np.float32]) -> None:
-        """Take these for what `read` returns of the texts, which are then not read again. No figure may change."""
+        """Use `readings` as the cached result of `read` on these texts. Results must not change."""
         ...
 
 
 @runtime_checkable
 class HasLikelihood(Protocol):
-    """A mechanism that can say how likely its output is, where units are not independent draws as in `HasLaws`."""
+    """A mechanism that computes the likelihood of its output, whose units are not independent draws as in `HasLaws`."""
 
     def log_likelihoods(
         self,
@@ -202,31 +202,31 @@ class HasLikelihood(Protocol):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """candidates: [n, k] text numbers; rewrites: n an epsilon -> for each epsilon [n, k] log-likelihoods.
+        """Return for each epsilon [n, k] log-likelihoods. candidates: [n, k] text numbers; rewrites: n an epsilon.
 
-        Of the units, or of the latents after the noise; up to a term that is the same for all texts.
+        Likelihoods of the units, or of the latents after the noise; up to a term that is the same for all texts.
         """
         ...
 
 
 @runtime_checkable
 class DrawsBetween(Protocol):
-    """A mechanism with a likelihood that can be drawn from a law between those of two texts."""
+    """A mechanism with a likelihood that can draw from a law between those of two texts."""
 
     def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
-        """pairs: [n, 2] text numbers -> one draw for each, with its own stream: of what `log_likelihoods` is about."""
+        """Return one draw for each pair of text numbers [n, 2], from its own stream, as `log_likelihoods` sees it."""
         ...
 
 
 @runtime_checkable
 class Writes(Protocol):
-    """A mechanism whose text may show more of its source than the units: its layout, or words that are let through.
+    """A mechanism whose text may show more of its source than the units: its layout, or words that pass unchanged.
 
-    Where settings rule that out, `text_is_units` may say so (true): the text then is a function of the units alone.
+    If settings rule that out, `text_is_units` may be true: the text is then a function of the units alone.
     """
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """The text that is released for each of n texts when its units are these: a function of both alone."""
+        """Return the released text for each of n texts, given its units: a function of both alone."""
         ...
 
 
@@ -235,7 +235,7 @@ class HasLatents(Protocol):
     """A mechanism that encodes each text as one vector and adds noise to that."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns [n, d]: the latents before the noise."""
+        """Return the latents before the noise, [n, d]."""
         ...
 
 
@@ -244,7 +244,7 @@ class HasLatentNoise(HasLatents, Protocol):
     """A mechanism whose latents get independent noise of a known law on every coordinate."""
 
     def law(self, epsilon: float) -> Any:
-        """A `Gaussian` or a `Laplace` of `epsilometer.mechanisms.latents.shared.noise`."""
+        """Return a `Gaussian` or a `Laplace` of `epsilometer.mechanisms.latents.shared.noise`."""
         ...
 
 
@@ -253,77 +253,78 @@ class HasFirstTokens(Protocol):
     """A mechanism that writes token by token."""
 
     def first_tokens(self, text: str, epsilons: Sequence[float], count: int) -> list[list[tuple[str, float]]]:
-        """For each epsilon the `count` likeliest first tokens of the text's rewrite, with their probabilities."""
+        """Return for each epsilon the `count` likeliest first tokens of the text's rewrite and their probabilities."""
         ...
 
 
 @runtime_checkable
 class HasTokens(Protocol):
-    """A mechanism whose claim counts parts of a text."""
+    """A mechanism whose claim counts units of a text."""
 
     def tokens(self, text: str) -> list[str]:
-        """The parts that the text falls into: words, subwords or triples, as the mechanism cuts it."""
+        """Return the units of the text, words, subwords or triples, as the mechanism splits it."""
         ...
 
 
 @runtime_checkable
 class HasUnread(Protocol):
-    """A mechanism with a vocabulary, or with a limit to the length of what it reads or writes."""
+    """A mechanism with a vocabulary, or with a limit on the length of its input or output."""
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """How many of the words are unknown to it, and how many of the texts it cuts."""
+        """Return the counts of out-of-vocabulary words and of truncated texts."""
         ...
 
 
 @runtime_checkable
 class HasInputs(Protocol):
-    """A mechanism whose inputs of one unit can be listed, for checks that go through all of them."""
+    """A mechanism whose one-unit inputs can be listed, for exhaustive checks."""
 
     @property
     def inputs(self) -> Sequence[str]:
-        """Texts of one unit each."""
+        """Return texts of one unit each."""
         ...
 
     @property
     def output_texts(self) -> Sequence[str]:
-        """The outputs of one unit, in the order in which the law numbers them."""
+        """Return the outputs of one unit, in the order in which the law numbers them."""
         ...
 
 
 @runtime_checkable
 class HasPublicTexts(Protocol):
-    """A mechanism whose claim holds for texts that are not among certain public ones."""
+    """A mechanism whose claim excludes certain public texts."""
 
     @property
     def public_texts(self) -> Sequence[str]:
-        """The texts that it was made from, and counts as public."""
+        """Return the texts that it was built from and treats as public."""
         ...
 
 
 @runtime_checkable
 class MovesVectors(Protocol):
-    """A mechanism that adds continuous noise to the vector of each unit, and computes the rest from where that lands.
+    """A mechanism that adds continuous noise to the vector of each unit, and computes the rest from the noisy point.
 
-    Where the noise z has the density ~ e^(-epsilon ||z||), two vectors x, x' give any point densities whose ratio is at
-    most e^(epsilon ||x - x'||), and so any output: the claim, if its epsilon and its distance are these.
+    If the noise z has the density ~ e^(-epsilon ||z||), the densities of two vectors x, x' at any point differ by a
+    factor of at most e^(epsilon ||x - x'||), and so do the probabilities of any output: the claim, if its epsilon and
+    its distance are these.
     """
 
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """The vectors [n, d] of texts of one unit, and where they land with the noise that `rewrite` adds.
+        """Return the vectors [n, d] of texts of one unit, and the noisy points that `rewrite` computes from.
 
-        In coordinates in which the claim's distance is Euclidean. None where more than that point decides the output.
+        The claim's distance is Euclidean in these coordinates. None if more than that point decides the output.
         """
         ...
 
 
 @runtime_checkable
 class HasBound(Protocol):
-    """A mechanism whose law bounds by how much any loss can exceed its claim, without going through all outputs."""
+    """A mechanism whose law bounds how much any loss can exceed its claim, without enumerating all outputs."""
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """In nats, over all pairs of inputs and all outputs; at most 0 where the claim is true. None: no bound."""
+        """Return the bound in nats over all inputs and outputs; at most 0 if the claim is true. None: no bound."""
         ...
 
 
@@ -332,74 +333,74 @@ class RewritesGrid(Protocol):
     """A mechanism that shares work between privacy budgets."""
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """As `rewrite`, for several epsilons and their streams in one pass; equal to rewriting one by one."""
+        """Rewrite as `rewrite` does, for several epsilons and their streams in one pass; the results are equal."""
         ...
 
 
 class OneOfGrid(ABC):
-    """For a mechanism whose `rewrite` is one epsilon of its `rewrite_grid`."""
+    """Base class of a mechanism whose `rewrite` is `rewrite_grid` at one epsilon."""
 
     @abstractmethod
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """As `RewritesGrid` has it."""
+        """Rewrite the texts at several epsilons, as in `RewritesGrid`."""
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One rewrite a text, as `Mechanism` has it."""
+        """Return one rewrite per text, as in `Mechanism`."""
         return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
 
 @runtime_checkable
 class TakesRepeated(Protocol):
-    """A mechanism whose work on a trial is less than handling its text: it is given `Repeated` texts."""
+    """A mechanism whose work per trial is less than the handling of its text, so it takes `Repeated` texts."""
 
     takes_repeated: bool
 
 
-Truths = Mapping[str, Mapping[str, str]]  # of texts, the true class of each label that is known
+Truths = Mapping[str, Mapping[str, str]]  # the true class of each text for the labels that are known
 
 
 @runtime_checkable
 class TakesTruths(Protocol):
-    """A mechanism that takes its classifiers' word for a text's classes only where it is not told the true ones."""
+    """A mechanism that relies on its classifiers for a text's classes only if the true ones are unknown."""
 
     def with_truths(self, truths: Truths) -> Mechanism:
-        """Returns the mechanism, told the true classes of texts. Raises UserError for a class that it does not know."""
+        """Return the mechanism with the true classes of texts. Raises UserError for a class that it does not know."""
         ...
 
 
 def wants_all(mechanism: Mechanism) -> bool:
-    """Returns whether it is given all texts at once, since every call costs much, such as the start of a program."""
+    """Return whether it takes all texts at once, since every call is expensive, such as the start of a program."""
     return bool(getattr(mechanism, "wants_all", False))
 
 
 def releases(mechanism: Mechanism | None) -> frozenset[str]:
-    """What a mechanism gives out: its `releases`; the text alone where it says nothing.
+    """Return the views that a mechanism publishes: its `releases`; the text alone by default.
 
-    Units belong to it where the released text determines them, so that an adversary who has the text has them as well.
+    Units are included if the released text determines them: an adversary who has the text then has them as well.
     """
     return getattr(mechanism, "releases", frozenset({TEXT}))
 
 
 def law_of(mechanism: Mechanism | None) -> str:
-    """What a mechanism's law or likelihood describes: its `law_of`; the units where it says nothing."""
+    """Return what a mechanism's law or likelihood describes: its `law_of`; the units by default."""
     return getattr(mechanism, "law_of", UNITS)
 
 
 def is_control(mechanism: Mechanism | None) -> bool:
-    """Whether a mechanism is there to check the audit and not to be used (`control = True`)."""
+    """Return whether a mechanism exists to check the audit and not for use (`control = True`)."""
     return bool(getattr(mechanism, "control", False))
 
 
 def has_budget(mechanism: Mechanism) -> bool:
-    """Whether a mechanism takes a privacy budget: its `has_budget`; it does where it says nothing."""
+    """Return whether a mechanism takes a privacy budget: its `has_budget`; True by default."""
     return bool(getattr(mechanism, "has_budget", True))
 
 
 def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, setting: str = "epsilons") -> Sequence[float]:
-    """Returns the budgets to rewrite at: `epsilons`, or NO_BUDGET alone where there are none and none is needed.
+    """Return the budgets to rewrite at: `epsilons`, or NO_BUDGET alone if none are given and none is needed.
 
-    Raises UserError, naming the `setting`, for epsilons out of range, for some where the mechanism takes none, so that
-    no table says a budget that had no effect, and for none where it takes one.
+    Raises UserError, which names the `setting`, for epsilons out of range; for any epsilon if the mechanism takes none,
+    so that no table shows a budget without effect; and for none if it takes one.
     """
     if epsilons is not None:
         check_epsilons(epsilons, setting)
@@ -419,7 +420,7 @@ def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, setting: str
 
 
 def check_has_guarantee(mechanism: object, name: str) -> None:
-    """Raises UserError where a mechanism of this name lacks the method that says what it claims."""
+    """Raise UserError if the mechanism of this name lacks the method that states its claim."""
     if not callable(getattr(mechanism, "guarantee", None)):
         raise UserError(
             f"{name} has no method guarantee; give it one, guarantee(epsilon), that returns a Guarantee, or None "
@@ -428,7 +429,7 @@ def check_has_guarantee(mechanism: object, name: str) -> None:
 
 
 def check_guarantees(mechanism: Mechanism, epsilons: Sequence[float]) -> None:
-    """Raises UserError where what a mechanism claims at one of these budgets is neither a Guarantee nor None."""
+    """Raise UserError if a mechanism's claim at one of these budgets is neither a Guarantee nor None."""
     for epsilon in epsilons:
         claim: object = mechanism.guarantee(epsilon)
         if not isinstance(claim, Guarantee | None):
@@ -458,7 +459,7 @@ class FunctionMechanism:
             )
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One call a text, each with a generator of its own."""
+        """Call the function once per text, each time with its own generator."""
         budget = [epsilon] if self.has_budget else []
         rewrites = []
         for i, text in enumerate(texts):
@@ -475,7 +476,7 @@ class FunctionMechanism:
 
 
 def _takes(function: Callable[..., str], arguments: int) -> bool:
-    """Whether a function can be called with so many arguments by position; with three where it does not tell."""
+    """Return whether a function takes this many positional arguments; True for three if its signature is not known."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -488,7 +489,7 @@ def _takes(function: Callable[..., str], arguments: int) -> bool:
 
 
 def _second(function: Callable[..., str]) -> str | None:
-    """The name of a function's second argument; None where it does not tell."""
+    """Return the name of a function's second argument; None if its signature is not known."""
     try:
         return [*inspect.signature(function).parameters][1]
     except (TypeError, ValueError, IndexError):
@@ -500,9 +501,9 @@ def _signature(function: Callable[..., str]) -> str:
 
 
 def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None, setting: str) -> Mechanism:
-    """A mechanism by module name or path of its file; cheap, since models load at first use.
+    """Build a mechanism by module name or path of its file; cheap, since models load at first use.
 
-    resource: what it reads, given to the classes that have such a setting. setting: the name of `settings` in errors.
+    resource: the file it reads, passed to classes with such a setting. setting: the name of `settings` in errors.
     """
     definition = find("mechanisms", name, "rewrite")
     if inspect.isfunction(definition):

@@ -1,8 +1,8 @@
-"""What a membership attack is: what models say of examples in, scores out, larger for those trained on.
+"""The interface of membership attacks: models' answers on examples in, scores out, larger for training examples.
 
 Models answer with the logarithms of their class probabilities. A probability itself may underflow to 0, or round to 1;
-reference code that then takes "not 0" for "not trained on", as ml_privacy_meter's RMIA does, counts a model that is
-sure of the wrong class as one that saw the example. Here a separate array says which model saw which example, and
+reference code that treats "not 0" as "not trained on", as ml_privacy_meter's RMIA does, counts a model that is certain
+of the wrong class as one that saw the example. Here a separate array records which model saw which example, and
 log-odds are computed without a subtraction from 1.
 """
 
@@ -20,15 +20,15 @@ from epsilometer.core.randomness import Noise
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the adversary has: n examples that it knows, and what models say of them.
+    """The adversary's evidence: n examples that it knows, and models' answers on them.
 
     texts, labels:   [n] and int [n], the numbers of classes.
     targets:         float64 [t, n, k], log-probabilities of the k classes by the t models under attack.
-    training_losses: [t], the mean loss over its training texts that each of these was published with, in nats.
-    asked:           int [q], the examples whose membership is asked. Others may serve to learn from references.
+    training_losses: [t], the published mean loss of each target over its training texts, in nats.
+    asked:           int [q], the examples whose membership is in question. Others may serve to learn from references.
     references:      float64 [m, n, k], the same by the adversary's own models; None without any.
-    members:         bool [m, n], which of them was trained on which example.
-    answers:         what the targets say of other texts, log-probabilities [t, len, k] of a list of texts.
+    members:         bool [m, n], whether each reference was trained on each example.
+    answers:         function of a list of texts: the targets' log-probabilities [t, len, k].
     noise:           the attack's own stream, one for each asked example.
     """
 
@@ -44,13 +44,13 @@ class Evidence:
 
 
 class MembershipAttack(Protocol):
-    """An adversary that says of each example how surely a model was trained on it."""
+    """An adversary that scores how likely a model was trained on each example."""
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Returns [t, q], for each target and asked example, larger where it was rather trained on.
+        """Return scores [t, q] of each target and asked example, larger if it was more likely trained on.
 
-        Infinite scores are allowed; NaN means that the attack does not look at this example. A target's scores depend
-        on no other target.
+        Infinite scores are allowed; NaN means that the attack ignores this example. A target's scores depend on no
+        other target.
         """
         ...
 
@@ -60,7 +60,7 @@ class Decides(Protocol):
     """An attack that sets its own threshold for membership, without other examples."""
 
     def thresholds(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Returns [t]: the score above which an example counts as a member of that target's training set."""
+        """Return [t]: the score above which an example counts as a member of that target's training set."""
         ...
 
 
@@ -69,7 +69,7 @@ class Compares(Protocol):
     """An attack that needs references, and can tell from their training sets whether they suffice."""
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raise UserError where it needs other ones; members: bool [m, q], which trained on which asked example."""
+        """Raise UserError if it needs other references; members: bool [m, q], which saw which asked example."""
         ...
 
 
@@ -78,17 +78,17 @@ class Loads(Protocol):
     """An attack with a model of its own, which it can try before anything is trained."""
 
     def check_model(self) -> None:
-        """Raise UserError where the model will not do; one of the hub that is not here yet is passed over."""
+        """Raise UserError if the model is unusable; a model of the hub that is not downloaded yet is skipped."""
         ...
 
 
 def losses(log_probabilities: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """The cross-entropies [..., n] in nats, of log-probabilities [..., n, k]."""
+    """Return the cross-entropies [..., n] in nats, of log-probabilities [..., n, k]."""
     return -_of_label(log_probabilities, labels)
 
 
 def log_odds(log_probabilities: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """ln p - ln(1 - p) [..., n] for the probability p of the label, of log-probabilities [..., n, k].
+    """Return ln p - ln(1 - p) [..., n] for the probability p of the label, of log-probabilities [..., n, k].
 
     1 - p is the sum of the other classes' probabilities, so that neither end is lost to rounding.
     """

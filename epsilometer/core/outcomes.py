@@ -1,6 +1,6 @@
-"""What an anonymiser says of each text beside its rewrite: whether it succeeded, what it changed, whom it asked.
+"""Outcomes of anonymisers, one for each text: its status, the words changed and the queries made.
 
-No text is released unchanged without its status saying so.
+No text is released unchanged without a status that says so.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MEANING: Mapping[str, str] = {
 }
 STATUSES = tuple(MEANING)
 
-# The columns that tables of rewrites have beside the text.
+# Columns of outcomes in tables of rewrites.
 COLUMNS: Mapping[str, type[pl.DataType]] = {
     "status": pl.String,
     "changed": pl.Int64,
@@ -44,13 +44,13 @@ COLUMNS: Mapping[str, type[pl.DataType]] = {
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What happened to n texts.
+    """The outcomes for n texts.
 
     status:       n of STATUSES.
-    changed:      int64 [n], how many words were changed.
-    words:        int64 [n], of how many.
-    asked:        int64 [n], questions to auxiliaries: distinct texts, a classifier.
-    asked_victim: int64 [n], questions to the victim, counted alike.
+    changed:      int64 [n], the number of changed words.
+    words:        int64 [n], the number of words.
+    asked:        int64 [n], queries to auxiliary classifiers: distinct texts per classifier.
+    asked_victim: int64 [n], queries to the victim, counted alike.
     """
 
     status: Sequence[str]
@@ -70,12 +70,12 @@ class Outcomes:
         return len(self.status)
 
     def take(self, rows: NDArray[np.integer]) -> Outcomes:
-        """Returns those of these rows [m], in their order."""
+        """Return these rows [m], in their order."""
         return Outcomes([self.status[i] for i in rows], *(column[rows] for column in self._counts))
 
     @classmethod
     def join(cls, parts: Sequence[Outcomes]) -> Outcomes:
-        """Returns the outcomes of the parts, one after the other; at least one part."""
+        """Return the outcomes of all parts, one after the other; at least one part."""
         status = [status for part in parts for status in part.status]
         return cls(status, *map(np.concatenate, zip(*(part._counts for part in parts), strict=True)))
 
@@ -84,12 +84,12 @@ class Outcomes:
         return self.changed, self.words, self.asked, self.asked_victim
 
     def table(self) -> pl.DataFrame:
-        """Returns the columns `COLUMNS`, a row a text."""
+        """Return the columns `COLUMNS`, one row per text."""
         return pl.DataFrame({name: getattr(self, name) for name in COLUMNS}, schema=dict(COLUMNS))
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> Outcomes | None:
-        """Returns the outcomes that a table of rewrites holds; None where it has none."""
+        """Return the outcomes in a table of rewrites; None if it has none."""
         if "status" not in table.columns or table["status"].has_nulls():
             return None
         return cls(table["status"].to_list(), *(table[name].to_numpy() for name in COLUMNS if name != "status"))

@@ -23,26 +23,26 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> Ragged:
-        """The rows of a sequence of rows of integers."""
+        """Return the rows of a sequence of rows of integers."""
         lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
         values = np.fromiter((v for row in rows for v in row), np.int64, int(lengths.sum()))
         return cls.from_lengths(values, lengths)
 
     @classmethod
     def from_lengths(cls, values: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ragged:
-        """The rows of flat values, by each row's length."""
+        """Return the rows of flat values, by each row's length."""
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         return cls(values, offsets)
 
     @classmethod
     def single(cls, values: NDArray[np.integer]) -> Ragged:
-        """Rows of one value each: values [rows]."""
+        """Return rows of one value each: values [rows]."""
         return cls(values, np.arange(len(values) + 1))
 
     @classmethod
     def join(cls, parts: Sequence[Ragged]) -> Ragged:
-        """The rows of all parts, one part after the other."""
+        """Return the rows of all parts, one part after the other."""
         offsets, begin = np.zeros(sum(map(len, parts)) + 1, np.int64), 0
         for part in parts:
             np.add(part.offsets[1:], offsets[begin], out=offsets[begin + 1 : begin + 1 + len(part)])
@@ -54,7 +54,7 @@ class Ragged:
 
     @property
     def is_single(self) -> bool:
-        """Whether every row has one value."""
+        """True if every row has one value."""
         return len(self.values) == len(self) and bool((self.offsets[1:] > self.offsets[:-1]).all())
 
     @property
@@ -73,7 +73,7 @@ class Ragged:
         return np.arange(len(self.values)) - np.repeat(self.offsets[:-1], self.lengths)
 
     def take(self, rows: NDArray[np.integer]) -> Ragged:
-        """The rows with these numbers, in this order (repeats allowed)."""
+        """Return the rows with these numbers, in this order (repeats allowed)."""
         if self.is_single:
             return Ragged.single(self.values[rows])
         lengths = self.lengths[rows]
@@ -82,9 +82,9 @@ class Ragged:
         return Ragged(self.values[index], out.offsets)
 
     def row(self, number: int) -> NDArray[np.integer]:
-        """The values of one row."""
+        """Return the values of one row."""
         return self.values[self.offsets[number] : self.offsets[number + 1]]
 
     def to_series(self) -> pl.Series:
-        """The rows as a polars list column."""
+        """Return the rows as a polars list column."""
         return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(self.values))))

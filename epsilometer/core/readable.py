@@ -1,4 +1,4 @@
-"""Paths that can be read to an end: refused are names that no file can have, pipes, devices and circular links."""
+"""Checks of paths before reading: no invalid names, pipes, devices or circular links."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
-_SHOWN = 40  # characters of a long path
+_SHOWN = 40  # characters of a long path in a message
 
 
 def check_name(path: str | Path, called: str = "a path") -> None:
-    """Raise UserError for a path that no file can have. called: the path, in messages."""
+    """Raise UserError for an invalid path name. called: the noun for the path in messages."""
     text = os.fspath(path)
     if not text:
         raise UserError(f"{called} is empty; name a file (an unset variable of the shell is an empty word)")
@@ -32,7 +32,7 @@ def check_name(path: str | Path, called: str = "a path") -> None:
 
 
 def check_readable(path: str | Path, called: str = "a path") -> None:
-    """Raise UserError for a path that names no file or folder but something else; one of nothing passes."""
+    """Raise UserError for a path to anything but a file or folder; a path to nothing passes."""
     check_name(path, called)
     try:
         kind = stat.S_IFMT(os.stat(path).st_mode)

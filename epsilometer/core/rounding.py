@@ -1,8 +1,8 @@
-"""How numbers are rounded where they are shown: no bound says more than was proved.
+"""Rounding of displayed numbers: no displayed bound claims more than was proved.
 
-Tables write four digits, sentences and the page decimals and shares (`rounded`).
-Which way a number is rounded follows from its column: a lower bound (`loss`, `average_low`) down, an upper one
-(`upper`, `tpr_high`) and a p-value up, all others to the nearest.
+Tables show four digits, sentences and pages decimals and shares (`rounded`). The column determines the direction: a
+lower bound (`loss`, `average_low`) is rounded down, an upper one (`upper`, `tpr_high`) and a p-value up, all others to
+the nearest.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
-NOT_TESTABLE = "not testable"  # written for a lower bound of 0 that no outcome could have made larger
+NOT_TESTABLE = "not testable"  # replaces a lower bound of 0 that no outcome could have raised
 _DIGITS = 4
-_MOST = 12  # decimals
-_SLACK = 1e-9  # what floating-point numbers add to a decimal: .29 is a little less
+_MOST = 12  # most decimals
+_SLACK = 1e-9  # floating-point error of a decimal: .29 is a little less
 _DOWN = re.compile(r"(?:.*_)?(?:loss|low|lower|ceiling)(?:_[12])?|loss_at_delta|worst_output")
 _UP = re.compile(r"(?:.*_)?(?:upper|high)(?:_[12])?|delta_at_4(?:_[12])?|p_value")
 
 
 def written(column: str, value: float, ceiling: float | None = None) -> str:
-    """A number of this column; what is unbounded is `∞`.
+    """Return a number of this column as text; infinity is `∞`.
 
-    A `loss` that reached the ceiling of its row is marked `≥`; where that ceiling is 0, it is not testable.
+    A `loss` that reached the ceiling of its row is marked `≥`; if that ceiling is 0, it is not testable.
     """
     if column in ("loss", "lower") and ceiling == 0:
         return NOT_TESTABLE
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
     way = DOWN if _DOWN.fullmatch(column) else UP if _UP.fullmatch(column) else NEAREST
-    number = f"{float(Context(_DIGITS, way).create_decimal_from_float(value)) + 0.0:.{_DIGITS}g}"  # + 0.0: never -0
+    number = f"{float(Context(_DIGITS, way).create_decimal_from_float(value)) + 0.0:.{_DIGITS}g}"  # + 0.0 avoids -0
     return f"≥ {number}" if column == "loss" and ceiling is not None and 0 < ceiling <= value else number
 
 
 def beside(value: float, limit: float, way: str, decimals: int = 2) -> str:
-    """A number with as many decimals, two at least, as keep it on its side of a limit: never on it, nor beyond it.
+    """Return a number with enough decimals, at least two, to stay strictly on its side of a limit.
 
-    way: as of `rounded`. A number that is the limit, up to floating point, is written as the limit is.
+    way: as in `rounded`. A number equal to the limit, up to floating point, is shown as the limit is.
     """
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞"
@@ -51,6 +51,6 @@ def beside(value: float, limit: float, way: str, decimals: int = 2) -> str:
 
 
 def rounded(value: float, decimals: int, way: str) -> float:
-    """A finite number with so many decimals: a lower bound DOWN, an upper bound UP, what is no bound to the NEAREST."""
+    """Return a finite number with this many decimals: lower bounds DOWN, upper bounds UP, others to the NEAREST."""
     exact = Decimal.from_float(value + {DOWN: _SLACK, UP: -_SLACK, NEAREST: 0.0}[way])
-    return float(exact.quantize(Decimal(1).scaleb(-decimals), way, Context(prec=400))) + 0.0  # + 0.0: never -0
+    return float(exact.quantize(Decimal(1).scaleb(-decimals), way, Context(prec=400))) + 0.0  # + 0.0 avoids -0

@@ -1,13 +1,13 @@
-"""A Python file as its syntax tree: a hash that ignores prose and layout, and the imports. Nothing is executed.
+"""The syntax of a Python file: a hash that ignores prose and layout, and the imports. Nothing is executed.
 
 The tree is written out node by node, without empty fields. So the hash is the same under Python 3.11 and newer, unlike
-that of `ast.dump`. Quotes, parentheses, trailing commas and implicit joins of strings do not count; among tokens, which
-also differ between versions, they would. Docstrings, other strings that stand alone, comments and blocks for type
+that of `ast.dump`. Quotes, parentheses, trailing commas and implicit joins of strings do not count. In a hash of
+tokens, which also differ between versions, they would. Docstrings, other bare strings, comments and blocks for type
 checking do not count either.
 
-Imports are kept beside the tree, so that a module can move. A name that only one import binds is written as a number,
-by its first use: `atomic.write_text` and `files.write_text` are equal after `from core import atomic` and `from core
-import files`.
+Imports are stored beside the tree, so that a module can move. A name that only one import binds is replaced by a
+number, in order of first use: `atomic.write_text` and `files.write_text` are equal after `from core import atomic` and
+`from core import files`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-_IGNORED = {"ctx", "kind", "type_comment", "type_ignores"}  # fields that the rest of a tree implies, or that do nothing
+_IGNORED = {"ctx", "kind", "type_comment", "type_ignores"}  # implied by the rest of a tree, or without effect
 _BODIES = ("body", "orelse", "finalbody")
 
 
@@ -27,13 +27,13 @@ class Import(NamedTuple):
     """One name that a file imports."""
 
     modules: list[str]
-    """The modules that it may mean: of `from a import b` both `a` and `a.b`."""
+    """The possible modules: `a` and `a.b` for `from a import b`."""
     level: int
     """The number of dots of a relative import, else 0."""
     name: str
     """The name within the module; empty for `import a`."""
     bound: str
-    """The name in the file: a number for one that is written so, with its place where several bindings compete."""
+    """The name in the file: a number if it was replaced by one, with its place if several bindings compete."""
 
 
 class Syntax(NamedTuple):
@@ -44,7 +44,7 @@ class Syntax(NamedTuple):
 
 
 def parsed(written: bytes) -> Syntax:
-    """Return the syntax of a file's bytes. Raises SyntaxError or ValueError for what is not Python."""
+    """Return the syntax of a file's bytes. Raises SyntaxError or ValueError if they are not Python."""
     tree = ast.parse(written)
     for node in ast.walk(tree):
         for field in _BODIES:
@@ -57,7 +57,7 @@ def parsed(written: bytes) -> Syntax:
 
 
 def _code(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a block that can change a result."""
+    """Yield the statements of a block that can change a result."""
     for statement in body:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
             if not isinstance(statement.value.value, str):
@@ -74,7 +74,7 @@ def _is_for_types(test: ast.expr) -> bool:
 
 
 def _aliases(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[list[str], int, str, str]]:
-    """Of each name that a statement imports: the possible modules, the level, the name there, and the name here."""
+    """Yield for each imported name the possible modules, the level, the name there, and the name here."""
     for alias in node.names:
         if isinstance(node, ast.Import):
             yield [alias.name], 0, "", alias.asname or alias.name
@@ -85,10 +85,10 @@ def _aliases(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[list[str], int
 
 
 def _bound_once(tree: ast.AST) -> dict[str, bool]:
-    """The names that one import binds, maybe in several places, and nothing else, and whether it does without `as`.
+    """Return the names bound by one import, maybe in several places, and by nothing else, and whether it has no `as`.
 
-    Where else such an import stands does not matter. Names that Python has itself are not among them, nor is any name
-    beside a `from a import *`.
+    The position of such an import elsewhere does not matter. Python's built-in names are excluded, and so is every name
+    in a file with a `from a import *`.
     """
     sources: defaultdict[str, set[tuple[str, int, str]]] = defaultdict(set)
     others = set(dir(builtins))
@@ -111,7 +111,7 @@ def _bound_once(tree: ast.AST) -> dict[str, bool]:
 
 
 def _written(tree: ast.Module, plain: set[str]) -> tuple[list[str], dict[str, int], list[tuple[Any, int]]]:
-    """A tree in pre-order, the numbers of the plain names, and the import statements with their places."""
+    """Return a tree in pre-order, the numbers of the plain names, and the import statements with their places."""
     items: list[str] = []
     numbers: dict[str, int] = {}
     imports: list[tuple[Any, int]] = []
@@ -132,14 +132,14 @@ def _written(tree: ast.Module, plain: set[str]) -> tuple[list[str], dict[str, in
 
 
 def _fields(node: ast.AST) -> Iterator[Any]:
-    """A node as what is written of it: its kind, the names of its fields, and their values."""
+    """Yield the parts of a node that are written out: its kind, the names of its fields, and their values."""
     yield f"{type(node).__name__}("
     for field, value in ast.iter_fields(node):
         if field in _IGNORED or value is None or value == []:
             continue
         if isinstance(value, list):
             yield f"{field}["
-            # Texts in lists are names, as those of `global`.
+            # Strings in lists are names, such as those of `global`.
             texts = _joined(value) if isinstance(node, ast.JoinedStr) else value
             yield from (_value(each) if isinstance(each, str) else each for each in texts)
             yield "]"
@@ -150,7 +150,7 @@ def _fields(node: ast.AST) -> Iterator[Any]:
 
 
 def _joined(values: list[ast.expr]) -> Iterator[ast.expr]:
-    """The parts of an f-string, its texts joined: versions of Python split them differently."""
+    """Yield the parts of an f-string with its texts joined, since versions of Python split them differently."""
     text = ""
     for part in values:
         if isinstance(part, ast.Constant):
@@ -165,12 +165,12 @@ def _joined(values: list[ast.expr]) -> Iterator[ast.expr]:
 
 
 def _value(value: Any) -> str:
-    """A constant; `repr` would show characters that only newer versions of Python know."""
+    """Return a constant as text; `repr` would show characters that only newer versions of Python know."""
     return f"{type(value).__name__} {hex(value) if type(value) is int else ascii(value)}"
 
 
 def _listed(imports: list[tuple[Any, int]], once: Mapping[str, bool], numbers: Mapping[str, int]) -> Iterator[Import]:
-    """The imports, each with what the code calls it. Of competing ones the place and the order count."""
+    """Yield the imports, each with its name in the code. Competing ones count with place and order."""
     competing = 0
     for node, place in imports:
         for modules, level, name, bound in _aliases(node):

@@ -2,7 +2,8 @@
 
 numpy's own generators are invertible: an adversary who sees enough of their numbers can compute all others. `generator`
 hands numpy the operating system's words instead, through the C interface that numpy documents for bit generators
-("Extending"), so that all of its laws can be drawn. A number costs some .5 us so; `words` gives many at once.
+("Extending"), so that all of its distributions are available. A number then costs some .5 us; `words` gives many at
+once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from epsilometer.core.exact_samplers import Words, system_words
 
-_BUFFER = 1 << 10  # words asked of the operating system at a time
+_BUFFER = 1 << 10  # words per request to the operating system
 
 
 class _Interface(ctypes.Structure):
@@ -58,18 +59,18 @@ class _SystemBits:
 
 
 def generator() -> np.random.Generator:
-    """A generator whose bits are the operating system's; every call makes another one."""
+    """Return a new generator whose bits come from the operating system."""
     bits: Any = _SystemBits()
     return np.random.Generator(bits)
 
 
 def is_system(generator: np.random.Generator) -> bool:
-    """Whether a generator is one of `generator`'s, so that what it draws may be given to others."""
+    """Return whether a generator comes from `generator`, so that its draws may be published."""
     return isinstance(generator.bit_generator, _SystemBits)
 
 
 def words(generator: np.random.Generator, count: int) -> Words:
-    """Returns [count] words of 64 random bits, those of a system's generator from the operating system at once."""
+    """Return [count] words of 64 random bits; a system generator reads them from the operating system at once."""
     if is_system(generator):
         return system_words(count)
     return generator.integers(0, np.iinfo(np.uint64).max, count, np.uint64, endpoint=True)

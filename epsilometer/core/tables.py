@@ -1,4 +1,4 @@
-"""The typed tables that pass between stages: columns, validation, and Parquet that is written whole or not at all."""
+"""The typed tables that stages exchange: columns, validation, and Parquet that is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ROWS = 1 << 16  # rows a row group: fixed, so that the bytes do not depend on h
 
 
 def check(table: pl.DataFrame, schema: Schema, name: str) -> pl.DataFrame:
-    """The table, if it has the schema's columns with their types (more columns are allowed); else UserError."""
+    """Return the table if it has the schema's columns with their types (more are allowed); else raise UserError."""
     for column, dtype in schema.items():
         if column not in table.columns:
             raise UserError(f"{name} has no column {column!r}; columns: {', '.join(table.columns)}")
@@ -51,23 +51,23 @@ def check(table: pl.DataFrame, schema: Schema, name: str) -> pl.DataFrame:
 
 
 def read(path: Path | str, schema: Schema) -> pl.DataFrame:
-    """Read a stage's table; a damaged or foreign file is refused by name."""
+    """Read a stage's table. The error for a damaged or foreign file names it."""
     try:
         table = pl.read_parquet(path)
     except FileNotFoundError:
         raise absent(path) from None
-    except Exception as error:  # whatever a Parquet reader raises on damaged bytes
+    except Exception as error:  # a Parquet reader may raise anything on damaged bytes
         raise damaged(path, error) from error
     return check(table, schema, str(path))
 
 
 def at_epsilon(table: pl.DataFrame, epsilon: float | None) -> pl.DataFrame:
-    """Returns the rows of a stored table at one budget; those without one for NO_BUDGET or None."""
+    """Return the rows of a stored table at one budget; for NO_BUDGET or None those without a budget."""
     return table.filter(pl.col("epsilon").eq_missing(pl.lit(stored(epsilon), pl.Float64)))
 
 
 class Writer:
-    """Write a table piece by piece; the file appears under its name only when everything was written.
+    """Writer of a table piece by piece; the file appears under its name only when everything was written.
 
     Use as a context manager; an exception inside leaves no file behind.
     """
@@ -85,7 +85,7 @@ class Writer:
         return self
 
     def write(self, table: pl.DataFrame) -> None:
-        """Append rows; an epsilon that is no number (`guarantees.NO_BUDGET`) becomes null."""
+        """Append rows; a NaN epsilon (`guarantees.NO_BUDGET`) becomes null."""
         if "epsilon" in table.columns:
             table = table.with_columns(pl.col("epsilon").fill_nan(None))
         self._pending.append(check(table, self.schema, self.path.name))
@@ -124,15 +124,15 @@ def write_array(array: NDArray[Any], path: Path | str) -> None:
     with whole(path) as file:
         try:
             np.save(file, array, allow_pickle=False)
-        except OSError as error:  # numpy says how much was written, not why it stopped
+        except OSError as error:  # numpy states how much was written, not the cause
             raise OSError(error.errno or errno.ENOSPC, os.strerror(error.errno or errno.ENOSPC), str(path)) from error
 
 
 class ArrayWriter:
-    """Write an array [rows, columns] of float32 as .npy, rows in any order; the file appears when all were written.
+    """Writer of an array [rows, columns] of float32 as .npy, rows in any order; the file appears when all were written.
 
-    Use as a context manager; an exception inside leaves no file behind. The array lies on disk, not in memory. It is
-    created with the first rows, which say how many columns there are; without rows there is no file.
+    Use as a context manager; an exception inside leaves no file behind. The array is on disk, not in memory. It is
+    created with the first rows, which determine the number of columns; without rows no file is written.
     """
 
     def __init__(self, path: Path | str, rows: int) -> None:
@@ -144,7 +144,7 @@ class ArrayWriter:
         return self
 
     def write(self, rows: NDArray[np.integer], values: NDArray[np.float32]) -> None:
-        """Put these rows in their places."""
+        """Write these rows at their places."""
         if self._array is None:
             self._array = _mapped(self._opened.enter_context(whole(self.path)), (self.rows, values.shape[1]))
             self._opened.callback(self._array.flush)
@@ -163,7 +163,7 @@ class ArrayWriter:
 
 
 def _mapped(file: BinaryIO, shape: tuple[int, int]) -> np.memmap[Any, np.dtype[np.float32]]:
-    """An array of float32 in an empty file, as .npy."""
+    """Return an array of float32 mapped to an empty file, as .npy."""
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, header)
     file.flush()

@@ -1,4 +1,4 @@
-"""Whether a value is a number, a whole number or a list: what is none is refused before any work begins."""
+"""Checks that a value is a number, a whole number or a list, before any work begins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[-+]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[-+]?[0-9]+)
 
 
 def is_plain(text: str) -> bool:
-    """Return whether every reader takes a number that is written so for the same one.
+    """Return whether every reader parses a number in this notation alike.
 
     YAML reads 010 as 8, 1:30 as 90 and 1_000 as 1000, and Python takes digits of other scripts.
     """
@@ -21,7 +21,7 @@ def is_plain(text: str) -> bool:
 def number(value: object) -> float:
     """Return a number that a user wrote, on the command line or in a parameter file.
 
-    Raises ValueError for a boolean, and for text that is not `is_plain`.
+    Raises ValueError for a boolean, and for text that fails `is_plain`.
     """
     written = value.strip() if isinstance(value, str) else value
     if isinstance(written, bool) or not (is_plain(written) if isinstance(written, str) else isinstance(written, Real)):
@@ -30,18 +30,18 @@ def number(value: object) -> float:
 
 
 def check_number(value: object, name: str) -> None:
-    """Raises UserError for what is no number; name: of the value."""
+    """Raise UserError unless the value is a number; name: the name of the value."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise UserError(f"{name} must be a number, got {value!r}")
 
 
 def check_whole(value: object, name: str) -> None:
-    """Raises UserError for what is no whole number; name: of the value."""
+    """Raise UserError unless the value is a whole number; name: the name of the value."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise UserError(f"{name} must be a whole number, got {value!r}")
 
 
 def check_list(value: object, name: str) -> None:
-    """Raises UserError for what is no list of numbers, such as one number; name: of the value."""
+    """Raise UserError unless the value is a list of numbers; a single number is not. name: the name of the value."""
     if isinstance(value, (str, Real)) or not hasattr(value, "__len__"):
         raise UserError(f"{name} must be a list of numbers, got {value!r}; write [{value}]")

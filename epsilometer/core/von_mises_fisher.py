@@ -1,12 +1,13 @@
 """The von Mises-Fisher law on the unit sphere of R^d: density C_d(kappa) e^(kappa mu'y) about a mean direction mu.
 
-All that privacy needs of it is the law of the cosine W = mu'y between a draw and its mean, whose density is in
-proportion to e^(kappa w) (1 - w^2)^((d-3)/2) on [-1, 1]. With v = d/2 - 1 and Bessel functions I,
+Privacy depends only on the law of the cosine W = mu'y between a draw and its mean, whose density is in proportion to
+e^(kappa w) (1 - w^2)^((d-3)/2) on [-1, 1]. With v = d/2 - 1 and Bessel functions I,
 
     E W = A(kappa) = I_(v+1)(kappa) / I_v(kappa),        M(kappa) = E e^(kappa U) = Gamma(v+1) (2/kappa)^v I_v(kappa),
 
-U the cosine of a uniform direction (Mardia and Jupp 2000, "Directional statistics", section 9.3). Everything here is in
-float64, from kappa 1e-3 to 1e9 and from d = 2 to 1e8, without a Bessel function: these overflow or underflow.
+where U is the cosine of a uniform direction (Mardia and Jupp 2000, "Directional statistics", section 9.3). Everything
+here is in float64, from kappa 1e-3 to 1e9 and from d = 2 to 1e8, without a Bessel function: these overflow or
+underflow.
 
 - A by Gauss' continued fraction 1 / (2(v+1)/kappa + 1 / (2(v+2)/kappa + ...)), ended at an order v at which
   s = sqrt(v^2 + kappa^2) >= 1,000 by the uniform expansion of I'_v / I_v (DLMF 10.41.3 and 10.41.5). With the
@@ -32,7 +33,7 @@ from epsilometer.core.errors import UserError
 
 Array = NDArray[np.float64]
 
-_ASYMPTOTIC = 1_000.0  # s from which on five terms of the expansion are exact to rounding
+_ASYMPTOTIC = 1_000.0  # s above which five terms of the expansion are exact to rounding
 # U_k by powers of p^2, so that u_k(p) / v^k = s^-k U_k(p^2) also at v = 0 (DLMF 10.41.10).
 _U = (
     np.array([1.0]),
@@ -41,13 +42,13 @@ _U = (
     np.array([30375.0, -369603.0, 765765.0, -425425.0]) / 414720,
     np.array([4465125.0, -94121676.0, 349922430.0, -446185740.0, 185910725.0]) / 39813120,
 )
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)  # of ln Gamma(v + 1), by v^-1, v^-3, ...
-_DROP = 60.0  # nats below the mode at which a quadrature ends: what is left out has less than e^-50 of the mass
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)  # coefficients of ln Gamma(v + 1), by v^-1, v^-3, ...
+_DROP = 60.0  # nats below the mode at which a quadrature ends: the rest has less than e^-50 of the mass
 _PANELS, _NODES = 64, 16
 
 
 def check_concentration(kappa: float, dimension: int) -> None:
-    """Refuse a kappa that is not a finite number > 0, and spheres in fewer than two dimensions."""
+    """Raise UserError unless kappa is a finite number > 0 and the sphere has at least two dimensions."""
     if not (kappa > 0 and math.isfinite(kappa)):
         raise UserError(f"kappa must be a finite number > 0, got {kappa}; without noise there is no epsilon")
     if dimension < 2:
@@ -55,7 +56,7 @@ def check_concentration(kappa: float, dimension: int) -> None:
 
 
 def mean_cosine(kappa: float, dimension: int) -> float:
-    """Returns E W, the mean cosine between a draw and its mean direction, exact to some 1e-15 of itself."""
+    """Return E W, the mean cosine between a draw and its mean direction, exact to some 1e-15 of itself."""
     check_concentration(kappa, dimension)
     order = dimension / 2 - 1
     last = order
@@ -69,7 +70,7 @@ def mean_cosine(kappa: float, dimension: int) -> float:
 
 
 def log_moment(kappa: float, dimension: int) -> float:
-    """Returns ln M = ln E e^(kappa U) for U the cosine of a uniform direction; about kappa^2 / 2d while small."""
+    """Return ln M = ln E e^(kappa U) for U the cosine of a uniform direction; about kappa^2 / 2d for small values."""
     check_concentration(kappa, dimension)
     order = dimension / 2 - 1
     size = math.hypot(order, kappa)
@@ -77,7 +78,7 @@ def log_moment(kappa: float, dimension: int) -> float:
         return _series(kappa, order)
     first = polyval(1 / size, [float(polyval((order / size) ** 2, u)) for u in _U])
     above = kappa * (kappa / (size + order))  # s - v
-    if order < 20:  # Stirling's series is not exact yet
+    if order < 20:  # Stirling's series is not yet exact
         constant = math.lgamma(order + 1) - 0.5 * math.log(2 * math.pi * size)
         return above + order + order * math.log(2 / (size + order)) + constant + math.log(first)
     stirling = sum(c / order ** (2 * k + 1) for k, c in enumerate(_STIRLING))
@@ -85,27 +86,27 @@ def log_moment(kappa: float, dimension: int) -> float:
 
 
 def information(kappa: float, dimension: int) -> float:
-    """Returns kappa A - ln M in nats: the divergence of a draw's law from the uniform one.
+    """Return kappa A - ln M in nats: the divergence of a draw's law from the uniform one.
 
-    It bounds the mutual information between a direction and one draw about it, whatever the direction's law.
+    It bounds the mutual information between a direction and one draw about it, under any law of the direction.
     """
     return kappa * mean_cosine(kappa, dimension) - log_moment(kappa, dimension)
 
 
 def log_density(cosines: Array, kappa: float, dimension: int) -> Array:
-    """Returns the log-density of W at cosines [...] in (-1, 1), by Lebesgue measure on the cosine."""
+    """Return the log-density of W at cosines [...] in (-1, 1), with respect to Lebesgue measure on the cosine."""
     shape = (dimension - 3) / 2 * (np.log1p(cosines) + np.log1p(-cosines))
     return kappa * cosines + shape - _log_beta(dimension) - log_moment(kappa, dimension)
 
 
 def log_angle_density(angles: Array, kappa: float, dimension: int) -> Array:
-    """Returns the log-density of arccos W at angles [...] in (0, pi), which is smooth from d = 2 on."""
+    """Return the log-density of arccos W at angles [...] in (0, pi), which is smooth from d = 2 on."""
     shape = (dimension - 2) * np.log(np.sin(angles))
     return kappa * np.cos(angles) + shape - _log_beta(dimension) - log_moment(kappa, dimension)
 
 
 def angle_range(kappa: float, dimension: int, drop: float = _DROP) -> tuple[float, float]:
-    """Returns the angles in [0, pi] between which the angle's density is within `drop` nats of its mode's."""
+    """Return the angles in [0, pi] between which the angle's density is within `drop` nats of its mode's."""
     check_concentration(kappa, dimension)
     powers = dimension - 2
     # The mode solves kappa sin^2 = (d-2) cos; 1 - cos without cancellation keeps it exact for large kappa.
@@ -113,7 +114,7 @@ def angle_range(kappa: float, dimension: int, drop: float = _DROP) -> tuple[floa
     mode = math.asin(math.sqrt(powers * cosine / kappa)) if powers else 0.0
 
     def excess(angle: float) -> float:
-        """Nats above the range's ends; differences from the mode keep digits where kappa and d are large."""
+        """Return the nats above the range's ends; differences from the mode keep digits for large kappa and d."""
         rest = -2 * kappa * math.sin((angle - mode) / 2) * math.sin((angle + mode) / 2)
         if powers:
             turned = 2 * math.sin((angle - mode) / 2) * math.cos((angle + mode) / 2) / math.sin(mode)
@@ -128,10 +129,10 @@ def angle_range(kappa: float, dimension: int, drop: float = _DROP) -> tuple[floa
 
 
 def quadrature(kappa: float, dimension: int) -> tuple[Array, Array]:
-    """Returns cosines [n] and weights [n], the weights summing to 1, such that E f(W) = sum weights f(cosines).
+    """Return cosines [n] and weights [n] with sum 1, so that E f(W) = sum weights f(cosines).
 
     Gauss-Legendre panels over the angles that have mass: exact to some 1e-12 for a smooth f that varies no faster than
-    the density itself. A step of f belongs between two quadratures: cut by `log_angle_density` instead.
+    the density itself. A step of f must lie between two quadratures: split the integral of `log_angle_density` instead.
     """
     low, high = angle_range(kappa, dimension)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -144,7 +145,7 @@ def quadrature(kappa: float, dimension: int) -> tuple[Array, Array]:
 
 
 def _log_beta(dimension: int) -> float:
-    """ln of the integral of (1 - w^2)^((d-3)/2) over [-1, 1]; for large d by the series of a quotient of Gammas."""
+    """Return ln of the integral of (1 - w^2)^((d-3)/2) over [-1, 1]; for large d by a series of a Gamma quotient."""
     x = (dimension - 1) / 2
     if x < 40:
         return float(betaln(x, 0.5))
@@ -153,7 +154,7 @@ def _log_beta(dimension: int) -> float:
 
 
 def _expanded_quotient(kappa: float, order: float) -> float:
-    """I_(v+1) / I_v at kappa by the expansion in the module's docstring, for s >= 1,000."""
+    """Return I_(v+1) / I_v at kappa by the expansion in the module's docstring, for s >= 1,000."""
     size = math.hypot(order, kappa)
     square = (order / size) ** 2
     values = [float(polyval(square, u)) for u in _U]
@@ -164,7 +165,7 @@ def _expanded_quotient(kappa: float, order: float) -> float:
 
 
 def _series(kappa: float, order: float) -> float:
-    """ln of sum_j (kappa^2/4)^j / (j! (v+1) ... (v+j)): positive terms, the largest near j = (s - v) / 2."""
+    """Return ln of sum_j (kappa^2/4)^j / (j! (v+1) ... (v+j)): positive terms, the largest near j = (s - v) / 2."""
     peak = kappa * (kappa / (math.hypot(order, kappa) + order)) / 2
     j = np.arange(1, math.ceil(peak + 12 * math.sqrt(peak) + 40))
     logs = np.cumsum(np.log(kappa**2 / 4) - np.log(j) - np.log(order + j))

@@ -1,6 +1,6 @@
-"""YAML whose aliases cannot stand for more than memory and time allow.
+"""YAML whose aliases cannot expand beyond a bound on memory and time.
 
-A few lines of `a: [*b, *b]`, each naming the one before, stand for billions of values, and whatever walks over these
+A few lines of `a: [*b, *b]`, each naming the one before, expand to billions of values, and code that walks over these
 does not end. So this module counts the values before it builds anything.
 """
 
@@ -17,9 +17,9 @@ from epsilometer.core import limits
 from epsilometer.core.errors import UserError
 from epsilometer.core.values import is_plain
 
-_DEEPEST = 100  # levels of values in values
-_C: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it is built in
-_LINE = 100  # characters of a string that count as a value
+_DEEPEST = 100  # levels of nested values
+_C: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, if built in
+_LINE = 100  # characters of a string that count as one value
 
 
 class FAST(_C):
@@ -50,7 +50,7 @@ def load(text: str | bytes, loader: Any = FAST, *, plain: bool = False) -> Any:
 
 
 def check_aliases(text: str | bytes) -> None:
-    """Raises as `load` does, and builds nothing."""
+    """Raise the errors of `load`, and build nothing."""
     if b"*" in (text.encode() if isinstance(text, str) else text):
         _check_depth(text)
         with _in_bounds():
@@ -59,12 +59,12 @@ def check_aliases(text: str | bytes) -> None:
 
 
 def _check_depth(text: str | bytes) -> None:
-    """Raises UserError for nesting that would end this process: the library in C recurses without a bound."""
+    """Raise UserError for nesting that would end this process: the library in C recurses without a bound."""
     signs: Sequence[Any] = "[{-?:" if isinstance(text, str) else [b"[", b"{", b"-", b"?", b":"]
-    if sum(map(text.count, signs)) <= _DEEPEST:  # each level takes one
+    if sum(map(text.count, signs)) <= _DEEPEST:  # each level takes one sign
         return
     depth = 0
-    with suppress(yaml.YAMLError):  # which whatever loads the text reports in its own words
+    with suppress(yaml.YAMLError):  # the reader of the text reports these in its own words
         for event in yaml.parse(text, FAST):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST:
@@ -73,22 +73,22 @@ def _check_depth(text: str | bytes) -> None:
 
 @contextmanager
 def _in_bounds() -> Iterator[None]:
-    """Raises UserError for what YAML allows and Python does not."""
+    """Raise UserError for values that YAML allows and Python does not."""
     try:
         yield
-    except RecursionError:  # of the loader in Python, beyond what the one in C refuses
+    except RecursionError:  # from the loader in Python, beyond what the one in C refuses
         raise UserError("its values are nested too deeply; write them flatter") from None
     except UserError:
         raise
-    except ValueError:  # of numbers with thousands of digits, and of the 99th of a month
+    except ValueError:  # from numbers with thousands of digits, and from the 99th of a month
         raise UserError(
             "it holds a number or a date that cannot exist; correct it, or quote it if it is text"
         ) from None
 
 
 def _check(root: yaml.Node) -> None:
-    """Raises UserError where aliases repeat more than `limits.YAML_NODES`, or a node is inside itself."""
-    sizes: dict[int, int | None] = {}  # of nodes, with all that they stand for; None: not yet known
+    """Raise UserError if aliases repeat more than `limits.YAML_NODES`, or a node is inside itself."""
+    sizes: dict[int, int | None] = {}  # size of each node with everything it expands to; None: not yet known
     written = 0
 
     def size(node: yaml.Node) -> int:

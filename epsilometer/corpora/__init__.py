@@ -1,1 +1,1 @@
-"""Where texts come from: local files, the Hugging Face hub, the embedded generator."""
+"""Sources of texts: local files, the Hugging Face hub, the embedded generator."""

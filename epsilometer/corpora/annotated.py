@@ -17,7 +17,7 @@ _NEEDS = {
 
 
 def holds(path: Path) -> bool:
-    """Whether a file is JSON that begins as a list: a pin of a data set is an object."""
+    """Return whether a file is JSON that begins as a list; a pin of a data set is an object."""
     if path.suffix != ".json" or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -25,9 +25,9 @@ def holds(path: Path) -> bool:
 
 
 def read(path: Path) -> pl.DataFrame:
-    """The texts of a file with their record of identifiers: the columns of `tab.SCHEMA` or of `presidio.SCHEMA`.
+    """Return the texts of a file with their record of identifiers: the columns of `tab.SCHEMA` or of `presidio.SCHEMA`.
 
-    Raises UserError, which names the document and quotes none of it, for whatever is not in the form of the first one.
+    Raises UserError, which names the document without quoting it, for a document not in the form of the first one.
     """
     try:
         documents = json_text.load(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Texts joined to longer ones, as TOEFL11's sentences by fives (IDT, appendix D)."""
+"""Chunks: texts joined to longer ones, as in TOEFL11, which joins sentences by fives (IDT, appendix D)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import polars as pl
 
 
 def chunked(table: pl.DataFrame, size: int, agreeing: Sequence[str]) -> pl.DataFrame:
-    """The texts in chunks of so many that agree in these columns, in their order; the last may be of fewer.
+    """Return chunks of `size` texts that agree in these columns, in their order; the last chunk may have fewer texts.
 
     table: column `text`, whose blank rows are left out. Every other column has the value of a chunk's first text.
-    Chunks stand in the order of their first texts.
+    Chunks are in the order of their first texts.
     """
     worded = table.filter(pl.col("text").str.strip_chars() != "")
     number = pl.int_range(pl.len()).over(agreeing) // size

@@ -1,4 +1,4 @@
-"""Tables in local files: Parquet, CSV, TSV, JSON lines, plain text with one text a line, folders of texts."""
+"""Tables in local files: Parquet, CSV, TSV, JSON lines, plain text with one text per line, folders of texts."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, member, quoted_error
 from epsilometer.runtime.progress import note
 
-_LONGEST = (1 << 31) - 1  # characters of a field; the library's own limit of 131,072 is in the way of long texts
+_LONGEST = (1 << 31) - 1  # characters of a field; the library's own limit of 131,072 is too small for long texts
 _COMPRESSED = (".gz", ".zst")
-_CELL = 8  # bytes that a cell of a table takes, at least, however it was stored
-_SAMPLE = 1 << 16  # bytes that tell an encoding
-_FEW = 0.3  # share of them that are not ASCII
+_CELL = 8  # least bytes that a cell of a table takes in memory
+_SAMPLE = 1 << 16  # bytes that determine an encoding
+_FEW = 0.3  # share of non-ASCII bytes among them
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file of text is laid out.
+    """The layout of a text file.
 
-    separator: between the fields of a line, by default as the suffix says; quotes: whether fields may stand between
-    double quotes; header: whether the first line names the columns, which are "1", "2", ... otherwise; encoding: as
-    Python names it.
+    separator: between the fields of a line, by default according to the suffix; quotes: whether fields may be in double
+    quotes; header: whether the first line names the columns, which are "1", "2", ... otherwise; encoding: as Python
+    names it.
     """
 
     separator: str | None = None
@@ -53,21 +53,21 @@ class Layout:
 
 
 PLAIN = Layout()
-TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json")  # what has columns
-_NO_CHARACTER = re.compile(r"\\u(0000|d[89a-f])", re.IGNORECASE)  # perhaps half of a pair: what JSON escapes of it
+TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json")  # formats with columns
+_NO_CHARACTER = re.compile(r"\\u(0000|d[89a-f])", re.IGNORECASE)  # JSON escapes of no character, or of half a pair
 
 
 def suffix(path: Path) -> str:
-    """The suffix that says the format: of texts.csv.gz, `.csv`."""
+    """Return the suffix that determines the format: `.csv` for texts.csv.gz."""
     return Path(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
 
 
 def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
-    """The table in a file, whose suffix says the format, or of a folder of .txt files, each of them one text.
+    """Return the table in a file, whose suffix determines the format, or in a folder of .txt files, one text each.
 
-    Columns of CSV and TSV files are strings, whatever they hold; a plain text file has the one column `text`, a folder
-    also `file`. All but Parquet may be compressed (.gz, .zst). Raises UserError for a file that is missing, empty,
-    damaged (with the line) or of another encoding (with the byte), and for an unknown suffix.
+    All columns of CSV and TSV files are strings; a plain text file has the one column `text`, a folder also `file`. All
+    formats but Parquet may be compressed (.gz, .zst). Raises UserError for a file that is missing, empty, damaged (with
+    the line) or of another encoding (with the byte), and for an unknown suffix.
     """
     if path.is_dir():
         return _folder(path, layout)
@@ -84,7 +84,7 @@ def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
 
 
 def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PLAIN, *, private: bool = False) -> bytes:
-    """The bytes of a table in the format `kind`, a suffix; written to `path`, compressed as its suffix says.
+    """Return the bytes of a table in the format `kind`, a suffix; write them to `path`, compressed as its suffix says.
 
     private: readable by its owner alone.
     """
@@ -96,7 +96,7 @@ def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PL
     else:
         text = io.StringIO()
         separator = layout.separator or _SEPARATORS[kind]
-        # Without quotes a rewrite must not hold what ends a field.
+        # Without quotes a rewrite must not contain the end of a field.
         writer = csv.writer(
             text,
             delimiter=separator,
@@ -161,7 +161,7 @@ def _parquet(path: Path, _: Layout) -> pl.DataFrame:
 
 
 def content(path: Path) -> bytes:
-    """The content of a file, decompressed. Raises UserError for one that cannot be, or becomes too large."""
+    """Return the content of a file, decompressed. Raises UserError if that fails or gets too large."""
     if path.suffix not in _COMPRESSED:
         return path.read_bytes()
     most = limits.unpacked(path)
@@ -193,7 +193,7 @@ def _text(raw: bytes, layout: Layout, name: str) -> str:
         wrong = f"byte 0x{raw[error.start]:02x} at position {error.start}"
         line = raw.count(b"\n", 0, error.start) + 1
         raise UserError(f"{name} is not {kind}: {wrong} (line {line}); {_encoding(raw, error.start)}") from error
-    except UnicodeError:  # of encodings of host names
+    except UnicodeError:  # from encodings of host names
         raise UserError(f"{name} is not {kind}; give its encoding (encoding, --encoding)") from None
     if "\0" in text:
         wide = raw[:_SAMPLE].count(0) > _FEW * len(raw[:_SAMPLE])  # two bytes a character
@@ -207,20 +207,20 @@ def _text(raw: bytes, layout: Layout, name: str) -> str:
 
 
 def _encoding(raw: bytes, at: int) -> str:
-    """What to do about bytes of another encoding, from this position on."""
+    """Return the remedy for bytes of another encoding, from this position on."""
     from charset_normalizer import from_bytes
 
     part = raw[:_SAMPLE] if at < _SAMPLE else raw[raw.rfind(b"\n", 0, at) + 1 :][:_SAMPLE]
     guess = from_bytes(part).best()
     if guess is None:
         return "give its encoding (encoding, --encoding), such as gb18030 or cp1252"
-    # Of code pages of one byte a character, a few foreign letters do not tell which: the commonest, that of the West.
+    # A few foreign letters do not identify a one-byte code page, so take the most frequent, that of the West.
     western = len(str(guess)) == len(part) and sum(byte > 0x7F for byte in part) < _FEW * len(part)
     return f"it looks like {(encoding := 'cp1252' if western else guess.encoding)} (encoding, --encoding {encoding})"
 
 
 def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
-    # The standard library's reader and not polars': that one neither names the line nor sees an unclosed quote.
+    # The standard library's reader: polars neither names the line nor sees an unclosed quote.
     csv.field_size_limit(_LONGEST)
     separator = layout.separator or _SEPARATORS[suffix(path)]
     reader = csv.reader(
@@ -256,7 +256,7 @@ def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
 
 
 def _even(header: str, separator: str) -> str:
-    """What to do about lines of unequally many fields."""
+    """Return the remedy for rows with different numbers of fields."""
     mark = next((mark for mark in ";\t|," if mark in header), None)
     if separator not in header and mark is not None:
         return f"its separator may be {mark!r} (separator, --separator)"
@@ -267,7 +267,7 @@ def _even(header: str, separator: str) -> str:
 
 
 def is_json_lines(path: Path) -> bool:
-    """Return whether a file holds JSON objects, one a line and at least two, whatever its suffix."""
+    """Return whether a file holds JSON objects, one a line and at least two, under any suffix."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -302,7 +302,7 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
 
 
 def _mixed(text: str) -> str:
-    """As ", line 3": the first line with a value of another kind than before; empty if there is none."""
+    """Return ", line 3", the first line with a value of another kind than before; empty if there is none."""
     kinds: dict[str, type] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         for name, value in (json_text.load(line) if line.strip() else {}).items():
@@ -313,7 +313,7 @@ def _mixed(text: str) -> str:
 
 
 def _check_escapes(text: str, path: Path) -> None:
-    """Refuse escapes of no character, which polars reads as NUL: half of a surrogate pair, and NUL itself."""
+    """Raise UserError for escapes that polars reads as NUL: half of a surrogate pair, and NUL itself."""
     if not _NO_CHARACTER.search(text):
         return
     for number, line in enumerate(text.split("\n"), start=1):
@@ -321,20 +321,20 @@ def _check_escapes(text: str, path: Path) -> None:
             continue
         try:
             wrong = json_text.no_text(json_text.load(line))
-        except ValueError:  # which the reader reports
+        except ValueError:  # the reader reports it
             continue
         if wrong is not None:
             raise UserError(f"{path}, line {number}: it holds {wrong}; remove it, or write the whole character")
 
 
 def _lines(path: Path, layout: Layout) -> pl.DataFrame:
-    # Not splitlines, which also splits at form feeds and other characters that may stand within a text.
+    # Not splitlines, which also splits at form feeds and other characters within a text.
     lines = _decoded(path, layout).removesuffix("\n").split("\n")
     return pl.DataFrame({"text": [line.removesuffix("\r") for line in lines]})
 
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
-DELIMITED = tuple(_SEPARATORS)  # what has fields, which a layout separates
+DELIMITED = tuple(_SEPARATORS)  # formats with fields, which a layout separates
 _READERS: dict[str, Callable[[Path, Layout], pl.DataFrame]] = {
     ".parquet": _parquet,
     ".csv": _delimited,

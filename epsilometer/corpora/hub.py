@@ -24,9 +24,9 @@ _DATA = re.compile(r".*\.(parquet|arrow|csv|tsv|jsonl?|ndjson|txt)(\.(gz|zst|bz2
 
 
 class Pin(BaseModel):
-    """A small tracked file that says which data set is meant, so that "updated upstream" is a change of that file.
+    """A small tracked file that identifies a data set, so that an update upstream is a change of that file.
 
-    dataset: the id, owner/name (or a local folder of data files); config: the configuration, where it has several;
+    dataset: the id, owner/name (or a local folder of data files); config: the configuration, if it has several;
     revision: the commit on the hub.
     """
 
@@ -45,12 +45,12 @@ class Pin(BaseModel):
 
     @property
     def repository(self) -> Repository:
-        """What it names on the hub."""
+        """The repository on the hub that the pin names."""
         return Repository("dataset", self.dataset, self.revision, self.config)
 
 
 def read_pin(path: Path) -> Pin:
-    """The pin in a file; raises UserError for anything but a valid pin."""
+    """Return the pin in a file. Raises UserError for anything but a valid pin."""
     try:
         value = json_text.load(path.read_bytes())
     except FileNotFoundError:
@@ -71,14 +71,14 @@ def read_pin(path: Path) -> Pin:
 
 
 def is_missing(repository: Repository) -> bool:
-    """Whether a data set of the hub is not here, or not with all its files."""
+    """Return whether a data set of the hub is not here, or not with all its files."""
     return _whole(repository) is None
 
 
 def fetch(repository: Repository) -> Path:
-    """Download what is missing of a data set's files, compared with what its commit states. Returns their folder.
+    """Download the missing files of a data set, compared with the list of its commit. Return their folder.
 
-    Raises UserError where it cannot be had, or holds no files of data but a program.
+    Raises UserError if it is not available, or has no data files but a program.
     """
 
     def wanted(names: Sequence[str], read: Callable[[str], str]) -> list[str]:
@@ -100,10 +100,10 @@ def fetch(repository: Repository) -> Path:
 
 
 def load(dataset: str, config: str | None = None, revision: str | None = None, rows: int | None = None) -> pl.DataFrame:
-    """All splits of a data set in one table; the hub's split names become the column `split` where it has none.
+    """Return all splits of a data set in one table; the hub's split names become the column `split` if it has none.
 
-    Class labels become their names. rows: only the first so many of each split, the rest is not read. Runs no code of
-    the data set. Raises UserError when it cannot be fetched or read.
+    Class labels become their names. rows: only the first `rows` rows of each split, the rest is not read. Runs no code
+    of the data set. Raises UserError if it cannot be fetched or read.
     """
     from datasets import ClassLabel, load_dataset
     from datasets.exceptions import DatasetsError
@@ -116,7 +116,7 @@ def load(dataset: str, config: str | None = None, revision: str | None = None, r
             (str(split), part.features, part.to_polars() if rows is None else _first(part, rows))
             for split, part in splits.items()
         ]
-    except (OSError, ValueError, RuntimeError, DatasetsError) as error:  # no such configuration, or broken files
+    except (OSError, ValueError, RuntimeError, DatasetsError) as error:  # unknown configuration, or broken files
         raise UserError(
             f"data set {dataset!r} cannot be read from {folder} ({quoted_error(error)}); correct its configuration, "
             "or give a local file of it (Parquet, CSV, JSON lines)"
@@ -132,23 +132,23 @@ def load(dataset: str, config: str | None = None, revision: str | None = None, r
 
 
 def _first(part: Any, rows: int) -> pl.DataFrame:
-    """The first rows of a split that is read as a stream."""
+    """Return the first rows of a split that is read as a stream."""
     batches = part.take(rows).with_format("arrow").iter(batch_size=1000)
     return pl.concat([pl.DataFrame(batch) for batch in batches])
 
 
 def _whole(repository: Repository) -> Path | None:
-    """The folder of a data set that is here with all its files; None where some are missing."""
+    """Return the folder of a data set that is here with all its files; None if some are missing."""
     folder = hub.snapshot(repository)
     if folder is None:
         return None
-    if hub.recorded(repository) is None:  # brought by another program, so that only its presence is known
+    if hub.recorded(repository) is None:  # downloaded by another program, so that only its presence is known
         return folder if any(_DATA.fullmatch(path.name) for path in folder.rglob("*")) else None
     return folder if hub.state(repository).whole else None
 
 
 def _patterns(card: str, config: str | None) -> list[str] | None:
-    """The files that a data set's card names for a configuration, as patterns; None where it names none."""
+    """Return the files that a data set's card names for a configuration, as patterns; None if it names none."""
     head = re.match(r"---\n(.*?\n)---", card, re.DOTALL)
     configs = (yaml_text.load(head[1]) or {}).get("configs") if head else None
     if not configs:

@@ -15,8 +15,8 @@ def parts(label: str) -> list[str]:
 def with_joint(table: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
     """Return the table with a column for each label that joins columns of it; a column of the label's own name wins.
 
-    A text that lacks one of the values lacks the joint one. A comma in a value is escaped, so that no two pairs are one
-    class.
+    A text that lacks one of the values lacks the joint value. A comma in a value is escaped, so that different pairs
+    are different classes.
     """
     joined = [label for label in labels if label not in table.columns and {*parts(label)} <= {*table.columns}]
     return table.with_columns(

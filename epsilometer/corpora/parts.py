@@ -1,7 +1,7 @@
-"""Parts of a data set that have nothing in common: no text, no pair of texts, no author is in two of them.
+"""Disjoint parts of a data set: they share no text, no pair of texts and no author.
 
-Rows belong together where the grouping columns name the same author or pair for both, where their texts differ in case,
-white space and punctuation alone, and where both belong to a third row. A part takes whole groups.
+Rows belong together if the grouping columns name the same author or pair for both, if their texts differ only in case,
+white space and punctuation, or if both belong to a third row. A part takes whole groups.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from epsilometer.core.randomness import Noise
 from epsilometer.text.words import words
 
 GROUP = "group_number"  # column of prepared tables: the number of a row's group
-PUBLIC = "public"  # the split of the texts that mechanisms may be made from
+PUBLIC = "public"  # the split of the texts that mechanisms may be built from
 
 
 def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64]:
-    """Returns [n]: the number of each row's group, numbered as they first occur.
+    """Return [n]: the number of each row's group, in order of first occurrence.
 
     table: column `text`, and the grouping columns, which together name what rows have in common: `play` and `pair` a
-    pair within a play. A row without a value in one of them has nothing in common by them. Raises UserError for a
-    column that is not there.
+    pair within a play. A row without a value in one of them shares nothing by these columns. Raises UserError for a
+    missing column.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -54,7 +54,7 @@ def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64
 
 
 def places(of: NDArray[np.int64], *name: str | int) -> NDArray[np.float64]:
-    """Returns [n] in (0, 1): where each row's group stands when all groups are put in a random order, side by side.
+    """Return [n] in (0, 1): the place of each row's group when all groups are laid side by side in a random order.
 
     The rows at places below p are a share of about p of all rows, in whole groups; those below p' < p are among them.
     of: [n] group numbers. name: of the stream that gives the order.
@@ -68,11 +68,11 @@ def places(of: NDArray[np.int64], *name: str | int) -> NDArray[np.float64]:
 
 
 def held_out(of: NDArray[np.int64], labels: Sequence[Sequence[str | None]], *name: str | int) -> NDArray[np.bool_]:
-    """Returns [n]: which rows are held out: about a tenth of those of each class, in whole groups.
+    """Return [n]: the held-out rows, about a tenth of each class, in whole groups.
 
-    of: [n] group numbers. labels: by label the n classes, None where a row has none, which counts as a class. name: of
+    of: [n] group numbers. labels: by label the n classes, None for a row without one, which counts as a class. name: of
     the stream that gives the order of the groups. A group is held out unless the middle of its rows of some class would
-    lie beyond a tenth of that class: so never more than a fifth of a class, and nothing where all groups are large.
+    be beyond a tenth of that class: so never more than a fifth of a class, and nothing if all groups are large.
     """
     number_of: dict[tuple[int, str | None], int] = {}
     columns = [
@@ -92,10 +92,10 @@ def held_out(of: NDArray[np.int64], labels: Sequence[Sequence[str | None]], *nam
 
 
 def hashed(table: pl.DataFrame) -> NDArray[np.float64]:
-    """Returns [n] in [0, 1): a hash of each row's text; of a group, that of its first text in the alphabet.
+    """Return [n] in [0, 1): a hash of each row's text; in a group, the hash of its first text in the alphabet.
 
-    table: column `text`, and `GROUP` where rows belong together. The hash of a text that belongs to no other depends on
-    nothing but its words, so that whether it lies below a share does not either.
+    table: column `text`, and `GROUP` if rows belong together. The hash of a text that belongs to no other depends on
+    its words alone, and so does whether it is below a share.
     """
     keys = pl.Series("key", [" ".join(words(text)) for text in table["text"]])
     if GROUP in table.columns:
@@ -105,9 +105,9 @@ def hashed(table: pl.DataFrame) -> NDArray[np.float64]:
 
 
 def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl.Series:
-    """Returns [n]: the split of each row, drawn by group; "train" is what the shares of the others leave.
+    """Return [n]: the split of each row, drawn by group; "train" gets the remaining share.
 
-    of: [n] group numbers. Raises UserError where too few groups leave a split without a row.
+    of: [n] group numbers. Raises UserError if too few groups leave a split without a row.
     """
     place, bound = places(of, "resplit", seed), 0.0
     split = np.full(len(of), "train", object)
@@ -124,7 +124,7 @@ def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl
 
 
 def check_apart(table: pl.DataFrame, of: NDArray[np.int64], place: str) -> None:
-    """Raises UserError where rows of one group are in several parts.
+    """Raise UserError if rows of one group are in several parts.
 
     table: column `split`, the part of each row; of: [n] group numbers; place: the data set's, in params.yaml.
     """
@@ -140,7 +140,7 @@ def check_apart(table: pl.DataFrame, of: NDArray[np.int64], place: str) -> None:
 
 
 def _numbers(values: pl.Series) -> NDArray[np.int64]:
-    """Returns [n]: equal values have one number, in the order in which they first occur."""
+    """Return [n]: a number for each distinct value, in order of first occurrence."""
     table = pl.DataFrame({"value": values}).with_row_index("row")
     first = table.with_columns(pl.col("row").min().over("value").alias("first"))["first"]
     return first.rank("dense").cast(pl.Int64).to_numpy() - 1

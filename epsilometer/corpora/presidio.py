@@ -1,4 +1,4 @@
-"""Presidio's form of annotated texts: what presidio-research's generator and evaluator read and write.
+"""Presidio's form of annotated texts, which presidio-research's generator and evaluator read and write.
 
 A file is a JSON list of objects with `full_text` and `spans`, each span with `entity_type`, `start_position`,
 `end_position` and, to check these, `entity_value`. A span's value is one identifier, of the kind that its type says in
@@ -23,7 +23,7 @@ SCHEMA: Schema = {
 
 
 def row(document: Mapping[str, Any]) -> tuple[Any, ...]:
-    """A document's columns of SCHEMA; what is not in this form raises a KeyError, TypeError or ValueError."""
+    """Return a document's columns of SCHEMA. Raises KeyError, TypeError or ValueError for another form."""
     text = document["full_text"]
     if not isinstance(text, str):
         raise TypeError("full_text must be a string")

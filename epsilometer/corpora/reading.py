@@ -1,4 +1,4 @@
-"""From a source to an audit's corpus: read the texts, then clean, merge and count them."""
+"""The path from a source to an audit's corpus: read the texts, then clean, merge and count them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "wor
 
 _EACH = "[]"  # after a column of lists, in a path: each of its values
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
-# What a corpus may say of each text, lists of strings: what identifies somebody, of what kind, mentions of what.
+# Optional columns of a corpus, lists of strings: the identifiers of a text, their kinds, and their entities.
 _RECORD = ("identifiers", "identifier_kinds", "identifier_entities")
 _OWN = (*PREPARED, *_RECORD, GROUP)  # columns that a label must not be called
 _SPLITS = ("train", "validation", "test")
@@ -53,15 +53,15 @@ def read(
     layout: files.Layout = files.PLAIN,
     request: GeneratorRequest = NO_REQUEST,
 ) -> pl.DataFrame:
-    """The texts of a source, as columns `text`, `split`, the labels, and its record of identifiers where it has one.
+    """Return the texts of a source, as columns `text`, `split`, the labels, and its record of identifiers, if any.
 
     source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .json, .txt with a text a line), a folder of .txt files, a
     pin of a Hugging Face data set (.json), annotated texts of the Text Anonymization Benchmark's or Presidio's form
     (.json), a generator (.py with `generate(name, count, seed)`), or the id of a Hugging Face data set. text, labels,
-    split: its columns, or a path in objects: of `comments[].text` each comment is a text with the rest of its row. A
+    split: its columns, or a path in objects: with `comments[].text` each comment is a text with the rest of its row. A
     label `a,b` joins two (`corpora.joint`). Several columns of text are joined by line breaks; without a column `split`
-    all rows are "train". rows: how many are read; layout: of a file; request: to a generator. Raises UserError for
-    whatever is missing, unknown or damaged. The record is `identifiers`, `identifier_kinds` and `identifier_entities`.
+    all rows are "train". rows: the number of rows read; layout: of a file; request: to a generator. Raises UserError
+    for anything missing, unknown or damaged. The record is `identifiers`, `identifier_kinds`, `identifier_entities`.
     """
     check_readable(source, "the source of the texts")
     for label in labels:
@@ -109,7 +109,7 @@ def read(
 def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.DataFrame:
     """Return a table with these columns and paths into objects, such as `comments[].text`.
 
-    Each object of a list becomes a row. Raises UserError for a path that is not there, and for paths into two lists.
+    Each object of a list becomes a row. Raises UserError for a missing path, and for paths into two lists.
     """
     lists: set[str] = set()
     for column in columns:
@@ -142,7 +142,10 @@ def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Dat
 
 
 def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
-    """Refuse a column of texts that holds other values than strings. Suggest no other column: it may hold names."""
+    """Raise UserError for a column of texts with values other than strings.
+
+    The error suggests no other column, since that may hold names.
+    """
     kind = table.schema[column]
     if kind == pl.String:
         return
@@ -160,7 +163,7 @@ def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
 class Corpus:
     """A prepared corpus.
 
-    table: PREPARED, the labels as strings, the record of identifiers; counts: of the rows.
+    table: PREPARED, the labels as strings, the record of identifiers; counts: the numbers of rows.
 
     counts: rows (read), empty_dropped (without a word), duplicates_merged, texts (left).
     """
@@ -170,7 +173,7 @@ class Corpus:
 
 
 def check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
-    """Raises UserError for a pair of which a side is missing or has no word."""
+    """Raise UserError for a pair that lacks a side, or has one without a word."""
     for side in sides:
         lacking = [row for row, text in enumerate(raw[side], start=1) if not words(text or "")]
         if lacking:
@@ -184,10 +187,9 @@ def check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
 def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
     """Drop texts without a word, merge duplicates, number the words and give every text its stable id.
 
-    raw: columns text, split and the labels. Two texts are one when they differ in white space, or in the composition of
-    their characters (NFC, NFD), alone; the first row of
-    train, else of validation, else of test stands for all. The texts themselves stay as they are. Raises UserError
-    when nothing is left.
+    raw: columns text, split and the labels. Two texts are the same if they differ only in white space, or in the
+    composition of their characters (NFC, NFD); the first row of train, else of validation, else of test represents all.
+    The texts themselves stay unchanged. Raises UserError if nothing is left.
     """
     order = {name: i for i, name in enumerate(_SPLITS)}
     counted = raw.with_columns(pl.col("text").fill_null(""), pl.col(list(labels)).cast(pl.String)).with_columns(
@@ -215,18 +217,21 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
 
 
 def note_composed(merged: int) -> None:
-    """Say how many texts were merged with one that differs in the composition of its characters alone."""
+    """Report the number of texts merged with one that differs only in the composition of its characters."""
     if merged:
         note(f"{merged:,} texts merged with one that differs in Unicode composition alone (NFC, NFD)")
 
 
 def layout_free(column: str) -> pl.Expr:
-    """A column of texts without layout: white space collapsed and stripped, composed (NFC). Equal ones are one text."""
+    """Return a column of texts without layout: white space collapsed and stripped, composed (NFC).
+
+    Texts that are equal in this form are the same text.
+    """
     return pl.col(column).str.replace_all(r"\s+", " ").str.strip_chars().str.normalize("NFC")
 
 
 def generator(source: str) -> Callable[[str, int, int], pl.DataFrame]:
-    """The function generate(name, count, seed) of a .py file."""
+    """Return the function generate(name, count, seed) of a .py file."""
     if not Path(source).is_file():
         raise UserError(f"there is no file {source!r}; check the path of the generator")
     generate: Callable[[str, int, int], pl.DataFrame] | None = getattr(module("corpora", source), "generate", None)

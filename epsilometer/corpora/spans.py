@@ -1,18 +1,18 @@
-"""A span of an annotated text: the characters between two positions, checked against the value recorded of them."""
+"""A span of an annotated text: the characters between two positions, checked against the recorded value."""
 
 from __future__ import annotations
 
 
 class DisagreementError(ValueError):
-    """A span whose text is not what was recorded of it."""
+    """A span whose text differs from the recorded value."""
 
 
 def value(text: str, start: int, end: int, recorded: object) -> str:
     """Return the text from start to end (exclusive).
 
-    recorded: the text there by the annotation; None where it has none. Raises ValueError for positions outside the
-    text, and DisagreementError where its characters are not the recorded ones or, without any, begin or end with
-    white space. Neither quotes the text.
+    recorded: the text there by the annotation; None if it has none. Raises ValueError for positions outside the text,
+    and DisagreementError if its characters are not the recorded ones or, without any, begin or end with white space.
+    Neither error quotes the text.
     """
     if not 0 <= start < end <= len(text):
         raise ValueError(f"positions {start} to {end} are outside the text")

@@ -1,13 +1,13 @@
-"""The Text Anonymization Benchmark: court cases with what must be masked (Pilan et al. 2022, arXiv:2202.00443).
+"""The Text Anonymization Benchmark: court cases with marked identifiers (Pilan et al. 2022, arXiv:2202.00443).
 
 A file is a JSON list of documents. Every annotator has marked mentions of entities, each as a direct identifier, as a
 quasi-identifier or as neither; an entity is masked only if all its mentions that need it are. Annotators are read one
-by one, so that counts over all of them are the benchmark's micro-average. The record of a document is three lists of
-one length: mentions, their kinds ("direct" or "quasi") and entities. A mention's `span_text` must be what stands
-between its offsets.
+by one, so counts over all of them give the benchmark's micro-average. The record of a document is three lists of one
+length: mentions, their kinds ("direct" or "quasi") and entities. A mention's `span_text` must be the text between its
+offsets.
 
-Function words, titles and marks at the ends of a mention are left out, as the benchmark ignores them; it does so by
-part-of-speech tags and inside mentions too, here they are a list.
+Function words, titles and marks at the ends of a mention are left out, since the benchmark ignores them. The benchmark
+finds them by part-of-speech tags, also inside mentions; here they are a list.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SCHEMA: Schema = {
 
 
 def row(document: Mapping[str, Any]) -> tuple[Any, ...]:
-    """A document's columns of SCHEMA; what is not in this form raises a KeyError, TypeError or ValueError."""
+    """Return a document's columns of SCHEMA. Raises KeyError, TypeError or ValueError for another form."""
     text = document["text"]
     if document["dataset_type"] not in _SPLITS:
         raise ValueError(f"dataset_type must be one of {', '.join(_SPLITS)}")
@@ -53,7 +53,7 @@ def row(document: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _mentions(text: str, marked: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    """The mentions that need masking, each distinct one once: its words, the kind of its entity, the entity."""
+    """Yield the mentions that need masking, each distinct one once: its words, the kind of its entity, the entity."""
     kinds: dict[str, str] = {}
     distinct: dict[tuple[str, str], None] = {}
     for mention in marked:
@@ -71,7 +71,7 @@ def _mentions(text: str, marked: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
 
 
 def _content(mention: str) -> str:
-    """A mention without what is ignored at its ends."""
+    """Return a mention without the ignored words and marks at its ends."""
     words = mention.split()
     while words and words[0].strip(_MARKS).lower() in {*_IGNORED, ""}:
         words.pop(0)

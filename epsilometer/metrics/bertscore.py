@@ -1,8 +1,8 @@
 """BERTScore (Zhang et al., ICLR 2020): F1 of greedily matched token states, by the authors' library.
 
 Without idf weights, and without rescaling, since that needs a baseline for each model. The layer is the one that the
-library's authors tuned where they know the model by its id, else the last. The library cannot take empty texts with
-today's transformers, so it never sees them.
+library's authors tuned if they list the model by its id, else the last. The library fails on empty texts with current
+transformers, so it never gets them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
     from epsilometer.models.memory import Memory
 
-_ROWS = {"cpu": 64, "cuda": 1024}  # texts of every batch, where memory holds them
+_ROWS = {"cpu": 64, "cuda": 1024}  # texts of every batch, if they fit in memory
 
 
 @component
 class BertScore:
     """BERTScore of a rewrite against its text.
 
-    model: an encoder by id or folder. layer: whose states are compared; by default as said above.
+    model: an encoder by id or folder. layer: the layer whose states are compared; by default as described above.
 
-    1 where both texts are empty, 0 where one of them is.
+    1 if both texts are empty, 0 if one of them is.
     """
 
     model: str = ENCODER
@@ -58,7 +58,7 @@ class BertScore:
                 raise UserError(f"{folder} does not say how many layers it has; give `layer`")
             try:
                 scorer = BERTScorer(model_type=str(folder), num_layers=layer, device=resolved())
-            except (AssertionError, ValueError) as error:  # a layer that the model lacks, a model that it cannot cut
+            except (AssertionError, ValueError) as error:  # a layer that the model lacks, or a model that it cannot cut
                 raise UserError(f"bert-score cannot use {self.model!r} up to layer {layer}: {error}") from error
         # Some tokenisers state no limit, or one that is longer than the model's.
         window = config.get("max_position_embeddings") or 512
@@ -66,7 +66,7 @@ class BertScore:
         return scorer
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] scores, -1 to 1."""
+        """Return the [n] scores, -1 to 1."""
         scores = np.array([float(not a.strip() and not b.strip()) for a, b in zip(originals, rewrites, strict=True)])
         full = [i for i, (a, b) in enumerate(zip(originals, rewrites, strict=True)) if a.strip() and b.strip()]
         if full:
@@ -82,7 +82,7 @@ class BertScore:
         return Memory(resolved(), self.model)
 
     def _f1(self, rewrites: list[str], originals: list[str]) -> Tensor:
-        """The [n] scores of texts that are not empty."""
+        """Return the [n] scores of texts that are not empty."""
         from epsilometer.models.memory import activations
 
         scorer, texts = self._scorer, [*rewrites, *originals]

@@ -1,7 +1,8 @@
 """BLEU (Papineni et al., ACL 2002) by sacrebleu, from 0 to 1, over lower-cased words without punctuation.
 
-Of a text: sacrebleu's sentence BLEU with its effective order (n-grams longer than the text do not count) and its
-exponential smoothing. Of a corpus (`corpus`): its corpus BLEU, counts summed before they are divided; not a mean.
+For a text: sacrebleu's sentence BLEU with its effective order (n-grams longer than the text do not count) and its
+exponential smoothing. For a corpus (`corpus`): its corpus BLEU, whose counts are summed before the division; not a
+mean.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from epsilometer.text.words import words, write
 
 @component
 class Bleu:
-    """The original is the reference. 1 where neither text has a word, 0 where one of them has none."""
+    """BLEU with the original as the reference. 1 if neither text has a word, 0 if one of them has none."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] scores, 0 to 1."""
+        """Return the [n] scores, 0 to 1."""
         from sacrebleu.metrics import BLEU
 
         bleu = BLEU(tokenize="none", effective_order=True)
         pairs = [(write(words(a)), write(words(b))) for a, b in zip(originals, rewrites, strict=True)]
         return np.array(
             [bleu.sentence_score(b, [a]).score / 100 if a or b else 1.0 for a, b in pairs], np.float64
-        ).clip(0, 1)  # equal texts come out at 1 + 2e-16
+        ).clip(0, 1)  # equal texts score 1 + 2e-16
 
 
 def corpus(originals: Sequence[str], rewrites: Sequence[str]) -> float:
-    """Corpus BLEU of the rewrites, 0 to 1."""
+    """Return corpus BLEU of the rewrites, 0 to 1."""
     from sacrebleu.metrics import BLEU
 
     left, right = ([write(words(text)) for text in side] for side in (originals, rewrites))

@@ -1,5 +1,6 @@
-"""Share of changed words: the texts' words are aligned with the fewest edits, an edit being a word replaced, put in or
-left out; the share is edits / places of the alignment. A word put in counts as one change, however many words it moves.
+"""Share of changed words: the texts' words are aligned with the fewest edits, where an edit is a word replaced,
+inserted or deleted; the share is edits / places of the alignment. An inserted word counts as one change, however many
+words it moves.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from epsilometer.text.words import words
 
 @component
 class Changed:
-    """0 for equal words, also where neither text has any; 1 where no word is kept in its place."""
+    """Share of changed words: 0 for equal words, also if neither text has any; 1 if no word stays in its place."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] shares, 0 to 1."""
+        """Return the [n] shares, 0 to 1."""
         from rapidfuzz.distance import Levenshtein
 
         shares = []

@@ -34,11 +34,11 @@ class Cosine:
 
     @cached_property
     def remembered(self) -> dict[str, NDArray[np.float32]]:
-        """Vectors of texts that need not be encoded here, as the encoder gives them; whoever has some enters them."""
+        """Cached vectors of texts, as the encoder computes them; any code that has some may add them."""
         return {}
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] cosines, -1 to 1. An empty text has a vector too."""
+        """Return the [n] cosines, -1 to 1. An empty text has a vector, too."""
         number = {text: i for i, text in enumerate(dict.fromkeys([*originals, *rewrites]))}
         new = [text for text in number if text not in self.remembered]
         encoded = dict(zip(new, self._encoder.encode(new), strict=True)) if new else {}

@@ -1,6 +1,6 @@
 """Grammaticality: the probability that a classifier trained on CoLA (Warstadt et al., TACL 2019) gives to "acceptable".
 
-There is no default model. Any text classifier of transformers with two classes will do; the class is the one named
+It has no default model. Any text classifier of transformers with two classes will do; the class is the one named
 acceptable, grammatical or correct, else the second (CoLA's label 1).
 """
 
@@ -19,7 +19,7 @@ from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 
 _NAMES = ("acceptable", "grammatical", "correct")
-_ROWS = {"cpu": 16, "cuda": 256}  # texts of a batch, where memory holds them
+_ROWS = {"cpu": 16, "cuda": 256}  # texts of a batch, if they fit in memory
 
 
 @component
@@ -33,7 +33,7 @@ class Grammaticality:
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, int]:
-        """Tokeniser, network, and the number of the class."""
+        """Return the tokeniser, the network, and the number of the class."""
         folder = locate(self.model)
         with quiet_loading(folder):
             from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -55,7 +55,7 @@ class Grammaticality:
         return tokenizer, network.eval().to(resolved()), chosen
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] probabilities, 0 to 1; NaN for an empty rewrite."""
+        """Return the [n] probabilities, 0 to 1; NaN for an empty rewrite."""
         import torch
 
         from epsilometer.models.memory import Memory, activations

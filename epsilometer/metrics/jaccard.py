@@ -13,9 +13,9 @@ from epsilometer.text.words import words
 
 @component
 class Jaccard:
-    """1 for equal sets, also where neither text has a word."""
+    """Jaccard index: 1 for equal sets, also if neither text has a word."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] indices, 0 to 1."""
+        """Return the [n] indices, 0 to 1."""
         pairs = [({*words(a)}, {*words(b)}) for a, b in zip(originals, rewrites, strict=True)]
         return np.array([len(a & b) / len(a | b) if a | b else 1.0 for a, b in pairs], np.float64)

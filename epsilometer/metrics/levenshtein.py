@@ -13,10 +13,10 @@ from epsilometer.text.words import words, write
 
 @component
 class Levenshtein:
-    """1 for equal words, also where neither text has any."""
+    """Levenshtein similarity: 1 for equal words, also if neither text has any."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] similarities, 0 to 1."""
+        """Return the [n] similarities, 0 to 1."""
         from rapidfuzz.distance import Levenshtein
         from rapidfuzz.process import cpdist
 

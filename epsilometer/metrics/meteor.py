@@ -1,9 +1,9 @@
 """METEOR (Lavie and Agarwal 2007) by nltk, in its exact and stem variant.
 
-Words are matched where they are equal, then where Porter's stems are. The third stage, synonyms from WordNet, is left
+Words are matched if they are equal, then if their Porter stems are. The third stage, synonyms from WordNet, is left
 out, since WordNet is a download; figures are therefore at most those with synonyms. nltk's parameters: alpha 0.9, beta
-3, gamma 0.5. The fragmentation penalty counts at least one chunk, so that equal texts of n words score
-1 - 0.5 / n^3, and a text of one word no more than 0.5. The stems are English; in other languages equal words count.
+3, gamma 0.5. The fragmentation penalty counts at least one chunk, so that equal texts of n words score 1 - 0.5 / n^3,
+and a text of one word no more than 0.5. The stems are English; in other languages equal words count.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from epsilometer.text.words import words
 
 @component
 class Meteor:
-    """1 where neither text has a word, 0 where one of them has none."""
+    """METEOR: 1 if neither text has a word, 0 if one of them has none."""
 
-    english: ClassVar[bool] = True  # the stems
+    english: ClassVar[bool] = True  # the stems are English
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] scores, 0 to 1."""
+        """Return the [n] scores, 0 to 1."""
         from nltk.translate.meteor_score import single_meteor_score
 
         scores = []

@@ -1,8 +1,9 @@
-"""Part-of-speech match: how alike the tags of the texts' words are, as 1 - Levenshtein distance of the two sequences of
-tags / length of the longer. For texts with equally many words it is at least the share of words whose tag is unchanged.
+"""Part-of-speech match: the similarity of the tags of the texts' words, 1 - Levenshtein distance of the two sequences
+of tags / length of the longer. For texts with equally many words it is at least the share of words whose tag is
+unchanged.
 
 Tags are Universal Dependencies', by the embedded tagger, which knows English alone. Both texts are tagged as bare
-words, without punctuation and sentence ends, so that a mechanism that drops these is not charged for it.
+words, without punctuation and sentence ends, so that a mechanism that drops these is not penalised.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _RUN = 60  # words tagged at a time: the tagger reads 256 pieces
 
 @component
 class PartOfSpeech:
-    """1 for equal tags, also where neither text has a word."""
+    """Part-of-speech match: 1 for equal tags, also if neither text has a word."""
 
     english: ClassVar[bool] = True
 
@@ -36,7 +37,7 @@ class PartOfSpeech:
         return Tagger()
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] similarities, 0 to 1."""
+        """Return the [n] similarities, 0 to 1."""
         from rapidfuzz.distance import Levenshtein
 
         tags = self.tags(list(dict.fromkeys([*originals, *rewrites])))
@@ -44,7 +45,7 @@ class PartOfSpeech:
         return np.array([Levenshtein.normalized_similarity(tags[a], tags[b]) for a, b in pairs], np.float64)
 
     def tags(self, texts: Sequence[str]) -> dict[str, list[str]]:
-        """The tag of each word of each text."""
+        """Return the tag of each word of each text."""
         split = {text: words(text) for text in texts}
         runs = [(text, split[text][i : i + _RUN]) for text in texts for i in range(0, len(split[text]), _RUN)]
         tags: dict[str, list[str]] = {text: [] for text in texts}

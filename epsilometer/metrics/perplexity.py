@@ -1,11 +1,11 @@
 """Perplexity of the rewrite under a language model: e to the mean loss, in nats, of the pieces of its text.
 
-It says how expected the rewrite is as a text of the model's kind, and nothing about the original: fluent text far from
-the original has a low perplexity. Compare it with that of the identity mechanism, which is the original's own. The
-default model is the embedded paraphraser, which saw plain lines in a tenth of its training; it reads the rewrite as
-such a line, without a source. The model is small and reads lower case alone. Its figures order texts (whole sentences
-before shuffled words), but are not those of GPT-2; and since pieces differ between models, only figures of one model
-compare.
+It measures how expected the rewrite is as a text of the model's kind, and nothing about the original: fluent text far
+from the original has a low perplexity. Compare it with the perplexity of the identity mechanism, which is that of the
+originals. The default model is the embedded paraphraser, which saw plain lines in a tenth of its training; it reads the
+rewrite as such a line, without a source. The model is small and reads lower case alone. Its figures order texts (whole
+sentences before shuffled words), but are not those of GPT-2; and since pieces differ between models, only figures of
+the same model are comparable.
 
 Pieces that the model never generates (unknown characters, special tokens) are left out; a text is read up to the
 model's window.
@@ -40,7 +40,7 @@ class Perplexity:
 
     @property
     def english(self) -> bool:
-        """Whether the model is the embedded one."""
+        """True if the model is the embedded one."""
         return self.model == PARAPHRASER.name
 
     @cached_property
@@ -50,7 +50,7 @@ class Perplexity:
         return CausalLM(PARAPHRASER if self.model == PARAPHRASER.name else self.model, self.precision)
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] perplexities, from 1; NaN for a rewrite without a piece that the model can generate."""
+        """Return the [n] perplexities, from 1; NaN for a rewrite without a piece that the model can generate."""
         from epsilometer.models.generation import forced, places
 
         model = self._reader

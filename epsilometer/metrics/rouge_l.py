@@ -1,7 +1,7 @@
 """ROUGE-L (Lin 2004): F1 of the longest common subsequence of words, whose length rapidfuzz computes.
 
 The figures are those of the library rouge-score on our words, bit for bit; its table of all pairs of words takes memory
-and time by the product of two lengths, which documents of 10,000 words have not.
+and time proportional to the product of two lengths, too much for documents of 10,000 words.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from epsilometer.text.words import words
 
 @component
 class RougeL:
-    """1 where neither text has a word, 0 where one of them has none."""
+    """ROUGE-L: 1 if neither text has a word, 0 if one of them has none."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """The [n] scores, 0 to 1."""
+        """Return the [n] scores, 0 to 1."""
         pairs = zip(originals, rewrites, strict=True)
         return np.array([_f1(words(original), words(rewrite)) for original, rewrite in pairs], np.float64)
 

@@ -1,22 +1,22 @@
 """The canonical form in which an identifier and a text are compared.
 
-`survives` asks for an identifier's letters and digits in a row, from one border to another. These are borders: the ends
-of words, apostrophes (possessives, elisions, Turkish suffixes), and the places where letters and digits meet. So
-"Nora Quill" survives in "nora quill's", "l'NORA-QUILL" and "Nora Quill12", but "Ann" not in "annual". Before that,
+`survives` searches for an identifier's letters and digits in a row, from one border to another. Borders are the ends of
+words, apostrophes (possessives, elisions, Turkish suffixes), and the boundaries of letters and digits. So "Nora
+Quill" survives in "nora quill's", "l'NORA-QUILL" and "Nora Quill12", but "Ann" does not in "annual". Before the search,
 
 - case is folded, compatible characters are one (full-width letters), and letters lose their accents: "STRASSE" is
   "Straße", "ipek" is "İpek";
 - HTML entities, percent escapes and the escapes of JSON are decoded, in any order and depth up to `_READINGS` readings;
-  the text as it is remains one of them;
+  the unchanged text remains one of them;
 - dates are compared as dates, both as day-month and as month-day, with English names of months;
 - telephone numbers are compared by their national significant number, with or without a country code;
-- another number of six digits or more (no word of three letters) survives by its digits.
+- another number of six digits or more (without a word of three letters) survives by its digits.
 
-This is an upper view: "bill" counts as the name "Bill", and 12/03/1981 as the 3rd of December. Other spellings that a
-reader recognises do not count: "Kwill" for "Quill", "Mueller" for "Müller", numbers in words, other encodings.
+This may overestimate survival: "bill" counts as the name "Bill", and 12/03/1981 as the 3rd of December. Other spellings
+that a reader recognises do not count: "Kwill" for "Quill", "Mueller" for "Müller", numbers in words, other encodings.
 
-`survives_in_part` asks for less: a word of a name or an address, the initials, the last four digits of a number, the
-user of an e-mail address, the year or the day of a date.
+`survives_in_part` needs less: a word of a name or an address, the initials, the last four digits of a number, the user
+of an e-mail address, the year or the day of a date.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import regex
 
 from epsilometer.text.words import STOP_WORDS, words
 
-_READINGS = 16  # of a text, at most: escapes may be nested
+_READINGS = 16  # most readings of a text: escapes may be nested
 _ENCODED = re.compile(r"&[#\w]|%[0-9a-fA-F]{2}|\\[a-zA-Z\"'/\\]")
 _ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\U000[0-9a-fA-F]{5}"
@@ -77,8 +77,8 @@ _COUNTRY = (  # codes of countries (ITU-T E.164)
 _ABROAD = re.compile(rf"\+?0*{_COUNTRY}")
 _BEFORE_NATIONAL = re.compile(rf"0|(?:00|011)?{_COUNTRY}")
 _PHONE_DIGITS = range(7, 16)
-_NUMBER_DIGITS = 6  # that identify without the letters around them
-_LAST_DIGITS = 4  # of a number, which survive in part
+_NUMBER_DIGITS = 6  # digits that identify without the letters around them
+_LAST_DIGITS = 4  # last digits of a number, which survive in part
 
 _EMAIL = re.compile(r"([^\s@]+)@[^\s@]+\.[^\s@]+")
 _UNTELLING = STOP_WORDS | frozenset(
@@ -97,7 +97,7 @@ def survives(value: str, text: str) -> bool:
 def stands(value: str, source: str, text: str) -> bool:
     """Return whether an identifier of a source survives in a text.
 
-    One that was recorded from within a word of the source survives within a word, too.
+    An identifier that was recorded from within a word of the source survives within a word, too.
     """
     if survives(value, text):
         return True
@@ -119,7 +119,7 @@ def survives_in_part(value: str, source: str, text: str) -> bool:
 
 
 def keys(value: str) -> frozenset[str]:
-    """Return runs of letters and digits. One of them occurs wherever an identifier survives, but for dates."""
+    """Return runs of letters and digits; any text in which the identifier survives has one, except for dates."""
     key = _key(value)
     return key.joined | {key.digits, key.phone} - {""}
 
@@ -130,7 +130,7 @@ def squeezed(text: str) -> str:
 
 
 def readings(text: str) -> list[str]:
-    """Return a text as it is, and with its HTML entities, percent escapes and JSON's escapes decoded."""
+    """Return a text unchanged, and with its HTML entities, percent escapes and JSON's escapes decoded."""
     decodings = [text]
     for each in decodings:
         if len(decodings) < _READINGS and _ENCODED.search(each):
@@ -181,7 +181,7 @@ class _Reading:
         return frozenset(date for _, some in _dates(self.folded) for date in some)
 
     def ends(self, key: str) -> Iterator[int]:
-        """Yield the places at which the key stands up to a border."""
+        """Yield the places at which the key ends at a border."""
         at = self.joined.find(key) if key else -1
         while at >= 0:
             if at + len(key) in self.borders:
@@ -189,11 +189,11 @@ class _Reading:
             at = self.joined.find(key, at + 1)
 
     def holds(self, key: str) -> bool:
-        """Return whether the key stands from one border to another."""
+        """Return whether the key occurs from one border to another."""
         return any(at in self.borders for at in self.ends(key))
 
     def calls(self, number: str) -> bool:
-        """Return whether a national number is there, with or without a code before it."""
+        """Return whether a national number occurs, with or without a country code before it."""
         for at in self.ends(number):
             before = next((self.joined[at - n : at] for n in range(min(at, 7) + 1) if at - n in self.borders), None)
             if before == "" or (before is not None and _BEFORE_NATIONAL.fullmatch(before)):
@@ -201,7 +201,7 @@ class _Reading:
         return False
 
 
-@lru_cache(maxsize=4)  # one rewrite is asked about many identifiers
+@lru_cache(maxsize=4)  # one rewrite is searched for many identifiers
 def _readings(text: str) -> list[_Reading]:
     return [_Reading(reading) for reading in readings(text)]
 
@@ -210,8 +210,8 @@ def _readings(text: str) -> list[_Reading]:
 class _Key:
     """An identifier, prepared for comparison.
 
-    joined: its letters and digits; digits: those of a number, else empty; phone: its national number, else empty;
-    dates: which it may mean; words: those of its words that may survive alone; initials: a pattern, if it has some.
+    joined: its letters and digits; digits: the digits of a number, else empty; phone: its national number, else empty;
+    dates: its possible dates; words: its words that may survive alone; initials: their pattern, if it has any.
     """
 
     joined: frozenset[str]
@@ -250,7 +250,7 @@ def _whole(key: _Key, reading: _Reading) -> bool:
 
 
 def _parts(key: _Key, reading: _Reading) -> set[str]:
-    """The parts of an identifier that occur in a text."""
+    """Return the parts of an identifier that occur in a text."""
     standing = {word for word in key.words if reading.holds(word)}
     if key.initials is not None and key.initials.search(reading.text):
         standing.add("initials")
@@ -263,7 +263,7 @@ def _parts(key: _Key, reading: _Reading) -> set[str]:
 
 
 def _telling(value: _Reading) -> frozenset[str]:
-    """The words of an identifier of several that may tell whose it is; of an e-mail address those of its user."""
+    """Return the identifying words of an identifier of several words; for an e-mail address the words of its user."""
     email = _EMAIL.fullmatch(value.folded.strip())
     parts = _Reading(email[1])._parts if email else value._parts
     whole = {"".join(parts)} if email else set()
@@ -272,7 +272,7 @@ def _telling(value: _Reading) -> frozenset[str]:
 
 
 def _initials(value: _Reading) -> re.Pattern[str] | None:
-    """Initials with their full stops in any case, or as capitals; two to four of letters alone."""
+    """Return a pattern of initials: with full stops in any case, or as capitals; letters alone only for two to four."""
     parts = [part for part in value.text.split() if fold(part).strip(".") not in _UNTELLING]
     if not 2 <= len(parts) <= 4 or not all(part[0].isalpha() for part in parts) or "@" in value.text:
         return None
@@ -282,7 +282,7 @@ def _initials(value: _Reading) -> re.Pattern[str] | None:
 
 
 def _national(value: str) -> str:
-    """The national significant number of a telephone number; empty of anything else."""
+    """Return the national significant number of a telephone number; empty for anything else."""
     digits = re.sub(r"\D", "", value.replace("(0)", ""))
     if not _PHONE.fullmatch(value) or len(digits) not in _PHONE_DIGITS:
         return ""
@@ -292,13 +292,13 @@ def _national(value: str) -> str:
 
 
 def _date_of(value: str) -> frozenset[_Date]:
-    """The dates that a whole value may mean, none for anything else."""
+    """Return the possible dates of a whole value, none for anything else."""
     value = value.strip(" .,")
     return frozenset(date for span, some in _dates(value) for date in some if span == (0, len(value)))
 
 
 def _dates(text: str) -> Iterator[tuple[tuple[int, int], list[_Date]]]:
-    """The dates in a folded text: where each stands, and which it may mean."""
+    """Yield the dates in a folded text: the place of each, and its possible dates."""
     for match in _YEAR_FIRST.finditer(text):
         yield match.span(), _valid(match[1], (match[3], match[4]))
     for match in _YEAR_LAST.finditer(text):
@@ -310,7 +310,7 @@ def _dates(text: str) -> Iterator[tuple[tuple[int, int], list[_Date]]]:
 
 
 def _valid(year: str | None, *months_days: tuple[str, str]) -> list[_Date]:
-    """The dates that exist among these; a year of two digits is of this century or of the last."""
+    """Return the valid dates among these; a year of two digits is in this century or the last."""
     years: list[int | None] = [None]
     if year is not None:
         years = [int(year)] if len(year) == 4 else [1900 + int(year), 2000 + int(year)]

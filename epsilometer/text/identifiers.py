@@ -1,7 +1,7 @@
-"""Identifiers that have a pattern, and where they stand in a text: addresses and numbers, by Presidio's recognisers.
+"""Identifiers with a pattern, and their places in a text: addresses and numbers, by Presidio's recognisers.
 
-E-mail addresses, phone numbers of eight countries, and order numbers by a pattern of ours: 6 to 20 letters, digits and
-dashes, two digits or more, no four letters in a row, no date. Names have no pattern.
+E-mail addresses, phone numbers of eight countries, and order numbers by our own pattern: 6 to 20 letters, digits and
+dashes, with at least two digits, without four letters in a row, and not a date. Names have no pattern.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from epsilometer.text.sentences import passages
 
-LONGEST = 10_000  # characters that are searched at a time: long texts passage by passage
+LONGEST = 10_000  # characters that are searched at a time: long texts are split into passages
 
 _ORDER = (
     r"(?<![\w@.+$€£-])(?=[a-z0-9-]{6,20}(?![a-z0-9-]))(?=(?:[a-z-]*\d){2})(?![a-z0-9-]*[a-z]{4})"
     r"[a-z0-9]+(?:-[a-z0-9]+)*(?![\w@])"
 )
-_WORTH_A_LOOK = re.compile(r"@|\d.*\d", re.DOTALL)  # every match of a recogniser has this
+_WORTH_A_LOOK = re.compile(r"@|\d.*\d", re.DOTALL)  # every match of a recogniser contains this
 
 
 class Match(NamedTuple):
@@ -33,7 +33,7 @@ class Match(NamedTuple):
 
 
 def matches(texts: Sequence[str]) -> list[list[Match]]:
-    """The identifiers in each text; where two overlap, the first recogniser's."""
+    """Return the identifiers in each text; among overlapping ones, the first recogniser's."""
     return [
         [
             Match(kind, first + start, first + end)
@@ -61,16 +61,16 @@ def _of_passage(text: str) -> list[Match]:
 
 @cache
 def recognisers() -> list[tuple[str | None, Any]]:
-    """Kind and recogniser, in order of precedence; dates, without a kind, so that they are not taken for numbers."""
+    """Return kind and recogniser, in order of precedence; dates have no kind, so that they do not count as numbers."""
     with _without_transformers():
         import tldextract
         from presidio_analyzer import Pattern, PatternRecognizer
         from presidio_analyzer.predefined_recognizers import DateRecognizer, EmailRecognizer, PhoneRecognizer
 
-    domains = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)  # the list in the package, no network
+    domains = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)  # the packaged list, no network
 
     class Email(EmailRecognizer):
-        """Presidio's recogniser, with the packaged list of domains; its own would be fetched."""
+        """Presidio's recogniser, with the packaged list of domains; its own would download one."""
 
         def validate_result(self, pattern_text: str) -> bool:
             return bool(domains(pattern_text).fqdn)
@@ -86,7 +86,7 @@ def recognisers() -> list[tuple[str | None, Any]]:
 
 @contextmanager
 def _without_transformers() -> Iterator[None]:
-    """Hide transformers from Presidio, whose neural engines, none of them used here, would import all of it (5 s)."""
+    """Hide transformers from Presidio, whose unused neural engines would import all of it (5 s)."""
     hidden = "transformers" not in sys.modules
     if hidden:
         sys.modules["transformers"] = None  # type: ignore[assignment]

@@ -1,8 +1,9 @@
-"""Where sentences end: at a full stop, question or exclamation mark before white space, and at a line break.
+"""Sentence boundaries: a full stop, question or exclamation mark before white space, and a line break.
 
-Lower-case texts have sentences too, so what follows need not be a capital; a title, an initial or another common
-abbreviation ends none. The abbreviations are English: "Nr. 3" of a German text ends a sentence. Arabic, Urdu and
-Devanagari have marks of their own; after the full-width marks of Chinese and Japanese no white space is needed.
+Lower-case texts have sentences, too, so the next character need not be a capital; a title, an initial or another common
+abbreviation does not end a sentence. The abbreviations are English: "Nr. 3" of a German text ends a sentence. Arabic,
+Urdu and Devanagari have marks of their own; after the full-width marks of Chinese and Japanese no white space is
+needed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-# The last mark with what closes after it, then white space; or a full-width mark; or a line break.
+# The last mark with closing marks after it, then white space; or a full-width mark; or a line break.
 _GAP = re.compile(
     r"(?:(?<=[.!?…؟۔।॥])|(?<=[.!?…؟۔।॥][\"'’”»)\]]))\s+"
     r"|(?:(?<=[。！？｡])(?![」』”’）])|(?<=[。！？｡][」』”’）]))\s*(?=\S)|\s*\n\s*"
@@ -21,9 +22,9 @@ _ABBREVIATED = re.compile(
 
 
 def sentences(text: str) -> list[tuple[str, str]]:
-    """The sentences of a text, each with the white space after it; joined they are the text.
+    """Return the sentences of a text, each with the white space after it; joined they are the text.
 
-    White space that the text begins with is the first sentence's own.
+    White space at the beginning of the text belongs to the first sentence.
     """
     parts: list[tuple[str, str]] = []
     start = 0
@@ -37,9 +38,9 @@ def sentences(text: str) -> list[tuple[str, str]]:
 
 
 def passages(text: str, longest: int) -> Iterator[tuple[int, str]]:
-    """The text in passages of no more characters than `longest`, each with the place of its first one.
+    """Yield passages of at most `longest` characters, each with the place of its first character in the text.
 
-    Joined they are the text. They end with a sentence; where one is too long, at white space, else anywhere.
+    Joined they are the text. They end with a sentence; if that is too long, at white space, else anywhere.
     """
     start = end = 0
     for sentence, gap in sentences(text):

@@ -1,6 +1,6 @@
-"""Word vectors as others write them: word2vec's text and binary formats, GloVe's text, a transformer's checkpoint.
+"""Readers of word vectors: word2vec's text and binary formats, GloVe's text, a transformer's checkpoint.
 
-The content of a file shows its format. Nothing here loads a pickle or runs a model's code.
+The format is recognised from the content of a file. Nothing here loads a pickle or runs a model's code.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from epsilometer.text.words import words as words_of
 
 _HEAD = 1 << 16  # bytes of a file by which its format is recognised
 _CHUNK = 1 << 22  # bytes of a binary file in memory at a time
-_LONGEST = 1 << 12  # bytes of a word in a binary file; where no space follows within these, it is damaged
+_LONGEST = 1 << 12  # bytes of a word in a binary file; if no space follows within these, it is damaged
 _EMBEDDINGS = tuple(  # the usual names of a transformer's input embeddings
     f"{name}.weight" for name in ("word_embeddings", "tok_embeddings", "shared", "wte", "embed_in", "embed_tokens")
 )
 
 
 def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """The words and vectors [V, d] of a file in word2vec's text or binary format or in GloVe's.
+    """Return the words and vectors [V, d] of a file in word2vec's text or binary format or in GloVe's.
 
-    Raises UserError, with the line or the number of the word, where it is in another format or damaged.
+    Raises UserError, with the line or the number of the word, if it is in another format or damaged.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD)
@@ -51,12 +51,12 @@ def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
 
 
 def read_embeddings(folder: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """The words [V] among a checkpoint's tokens, in the order of their ids, and their input embeddings [V, d].
+    """Return the words [V] among a checkpoint's tokens, in the order of their ids, and their input embeddings [V, d].
 
     folder: holds the weights (model.safetensors, in shards or not) and vocab.txt or tokenizer.json. Only whole words
-    and numbers are kept: tokens in ASCII that `epsilometer.text.words.words` yields unchanged. Where the
-    tokeniser marks the starts of words, these are the tokens with the mark. Of equal words the one with the lower id
-    is kept. Raises UserError where the folder holds none of this or the files do not fit together.
+    and numbers are kept: tokens in ASCII that `epsilometer.text.words.words` yields unchanged. If the tokeniser marks
+    the starts of words, these are the tokens with the mark. Among equal words the one with the lower id is kept. Raises
+    UserError if the folder lacks these files or they do not fit together.
     """
     tokens, mark = _tokens(folder)
     words: dict[str, int] = {}
@@ -74,7 +74,7 @@ def read_embeddings(folder: Path) -> tuple[list[str], NDArray[np.float32]]:
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """word2vec's first line: how many words and how many dimensions."""
+    """Return the numbers of words and of dimensions in word2vec's first line."""
     fields = line.split()
     if len(fields) == 2 and all(field.isdigit() and len(field) < 16 for field in fields):
         return int(fields[0]), int(fields[1])
@@ -82,7 +82,7 @@ def _header(line: bytes) -> tuple[int, int] | None:
 
 
 def _is_text(part: bytes) -> bool:
-    """Whether this is UTF-8 without control characters; it may end within a character."""
+    """Return whether this is UTF-8 without control characters; it may end within a character."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(part)
     except UnicodeDecodeError:
@@ -91,7 +91,7 @@ def _is_text(part: bytes) -> bool:
 
 
 def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """word2vec or GloVe text. The last d fields of a line are numbers, since some GloVe words hold spaces."""
+    """Read word2vec or GloVe text. The last d fields of a line are numbers, since some GloVe words hold spaces."""
     words: list[str] = []
     numbers = array("f")
     count, dimensions = None, 0
@@ -125,7 +125,7 @@ def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
 
 
 def _ends_in_number(word: bytes) -> bool:
-    """Whether the last part of a word with spaces is a number: then the line is too long, and this is not a word."""
+    """Return whether the last part of a word with spaces is a number: then the line is too long."""
     parts = word.split()
     try:
         float(parts[-1] if len(parts) > 1 else b"no number")
@@ -135,9 +135,9 @@ def _ends_in_number(word: bytes) -> bool:
 
 
 def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], NDArray[np.float32]]:
-    """word2vec's binary format: after the first line, each word, a space and its float32 values, little-endian."""
+    """Read word2vec's binary format: after the first line, each word, a space and its float32 values, little-endian."""
     size, whole = 4 * dimensions, path.stat().st_size
-    # No more rows than the file has room for, whatever its first line announces.
+    # At most as many rows as the file has room for, even if its first line announces more.
     matrix = np.empty((min(count, whole // size), dimensions), np.float32)
     words: list[str] = []
     announced = f"{path}: the first line announces {count} words of {dimensions} dimensions"
@@ -172,7 +172,7 @@ def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], ND
 
 
 def _tokens(folder: Path) -> tuple[list[tuple[str, int]], str]:
-    """A checkpoint's tokens with their ids, and the mark of tokens that start a word ("" without one)."""
+    """Return a checkpoint's tokens with their ids, and the mark of tokens that start a word ("" without one)."""
     try:
         if (folder / "vocab.txt").is_file():
             lines = (folder / "vocab.txt").read_text("utf-8").split("\n")
@@ -188,7 +188,7 @@ def _tokens(folder: Path) -> tuple[list[tuple[str, int]], str]:
             f"{folder} has no vocab.txt and no tokenizer.json with a vocabulary ({error!r}); give a checkpoint's "
             "folder, with the files that its tokeniser's save_pretrained() writes"
         ) from error
-    if isinstance(vocabulary, dict) and "merges" not in model:  # WordPiece, whose tokens may hold the marks themselves
+    if isinstance(vocabulary, dict) and "merges" not in model:  # WordPiece, whose tokens may contain the marks
         return tokens, ""
     counts = {mark: sum(token.startswith(mark) for token, _ in tokens) for mark in "▁Ġ"}
     mark = max(counts, key=counts.__getitem__)
@@ -196,7 +196,7 @@ def _tokens(folder: Path) -> tuple[list[tuple[str, int]], str]:
 
 
 def _embeddings(folder: Path) -> tuple[str, NDArray[Any]]:
-    """The name and the matrix of a checkpoint's input embeddings."""
+    """Return the name and the matrix of a checkpoint's input embeddings."""
     from safetensors import SafetensorError, safe_open
 
     path, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
@@ -207,7 +207,7 @@ def _embeddings(folder: Path) -> tuple[str, NDArray[Any]]:
         else:
             with safe_open(path, framework="numpy") as tensors:
                 files = dict.fromkeys(tensors.keys(), path)
-        # Of several the encoder's, since a decoder's input is the output.
+        # Among several, the encoder's: a decoder's input is the output.
         names = [(ending, "decoder" in n, n) for n in files for ending, e in enumerate(_EMBEDDINGS) if n.endswith(e)]
         name = min(names)[2] if names else ""
         if name:
@@ -225,7 +225,7 @@ def _embeddings(folder: Path) -> tuple[str, NDArray[Any]]:
 
 
 def _tensor(path: Path, name: str) -> NDArray[Any]:
-    """One tensor of a safetensors file."""
+    """Return one tensor of a safetensors file."""
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as tensors:

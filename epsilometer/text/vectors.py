@@ -1,11 +1,11 @@
 """Static word vectors: one vector a word, with exact Euclidean geometry.
 
 Files: an npz archive (arrays `words`, `vectors`), word2vec's text or binary format (a first line `words dimensions`) or
-GloVe's text (none); the content shows which. A transformer gives its token embeddings, gensim its
+GloVe's text (no such line), recognised from the content. Other sources: a transformer's token embeddings, and gensim's
 vectors in memory.
 
-The distances enter privacy claims, so they are float64 and agree with one another to rounding wherever they are
-computed; float32 only finds candidates, and float64 settles what it leaves in doubt.
+The distances enter privacy claims, so they are float64, and all ways to compute them agree to rounding; float32 only
+finds candidates, and float64 decides the doubtful ones.
 """
 
 from __future__ import annotations
@@ -29,26 +29,24 @@ from epsilometer.core.errors import UserError
 from epsilometer.text.vector_files import read_embeddings, read_vectors
 from epsilometer.text.words import words as words_of
 
-_SLICE = 64  # rows of a matrix product at the most
-_EVEN = (
-    4  # rows of a product come in these numbers: an odd row is summed in another order than the same row among others
-)
+_SLICE = 64  # most rows of a matrix product
+_EVEN = 4  # rows of a product are a multiple of this: an odd one is summed in another order than among others
 _FEW = 512  # targets up to which all products have _SLICE rows: BLAS may sum small ones (some 1,200 numbers) otherwise
-_WIDE = 8  # targets of a product come in these numbers, for the same reason as rows
-_ROWS = 512  # rows of distances in memory at a time, where their last bits do not matter
-_SCORES = 1 << 24  # numbers of single precision in memory at a time: 64 MiB
-_COLUMNS = 4096  # of these at a time where nothing but a few is taken from them: they stay in the cache
-_HEAD = 64  # dimensions that are compared first where few words are near
-_RARE = 1 / 256  # share of the pairs up to which these are then compared one by one
+_WIDE = 8  # products have a multiple of this number of targets, for the same reason
+_ROWS = 512  # rows of distances in memory at a time, if their last bits do not matter
+_SCORES = 1 << 24  # single-precision numbers in memory at a time: 64 MiB
+_COLUMNS = 4096  # columns at a time if only a few numbers are taken from them: they stay in the cache
+_HEAD = 64  # dimensions that are compared first if few words are near
+_RARE = 1 / 256  # share of the pairs up to which these are then compared individually
 _PAIRS = 1 << 13  # pairs of vectors in memory at a time
 _CELLS = 1 << 16  # distances at a time, so that the working arrays stay in the processor's cache
 _NEAR = 1e-3  # squared distances below this part of the squared norms lose digits in a product; see `distances`
 
 
 def _products(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns [n, m] inner products, n at most _SLICE, whose bits depend on the two vectors alone.
+    """Return [n, m] inner products, n at most _SLICE, whose bits depend on the two vectors alone.
 
-    What is left of the targets in numbers of _WIDE is multiplied by itself, in a product of one shape.
+    The targets beyond the last multiple of _WIDE are multiplied separately, in a product of one shape.
     """
     out, even = np.empty((len(rows), len(targets))), len(targets) - len(targets) % _WIDE
     np.matmul(rows, targets[:even].T, out=out[:, :even])
@@ -70,7 +68,7 @@ _LIMITED = threading.local()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Products on one thread. Setting this takes as long as a small product, so it is set once around many."""
+    """Run products on one thread. Setting this takes as long as a small product, so it is set once around many."""
     if getattr(_LIMITED, "now", False):
         yield
         return
@@ -105,7 +103,7 @@ class WordVectors:
         word, times = Counter(self.words).most_common(1)[0]
         if times > 1:
             raise UserError(f"{name}: the word {word!r} occurs {times} times; keep one vector for each word")
-        # The extremes of a row are finite where all of it is, and take no memory of the matrix's size.
+        # A row's extremes are finite if the whole row is, and take no memory of the matrix's size.
         finite = np.isfinite(self.vectors.min(axis=1)) & np.isfinite(self.vectors.max(axis=1))
         broken = np.flatnonzero(~finite)
         if len(broken):
@@ -119,7 +117,7 @@ class WordVectors:
 
     @classmethod
     def load(cls, path: Path | str) -> WordVectors:
-        """Read word vectors in any of the formats, or a transformer's folder. Raises UserError where it is damaged."""
+        """Read word vectors in any of the formats, or a transformer's folder. Raises UserError for a damaged file."""
         path = Path(path)
         if path.is_dir():
             return cls.from_transformer(path)
@@ -127,7 +125,7 @@ class WordVectors:
             raise UserError(f"there is no file {str(path)!r}; give the path of a file of word vectors")
         with path.open("rb") as file:
             start = file.read(4)
-        if start != b"PK\x03\x04":  # a zip archive's, and so an npz archive's
+        if start != b"PK\x03\x04":  # the start of a zip archive, and so of an npz archive
             return cls(*read_vectors(path), str(path))
         words, vectors = read_arrays(path, "words", "vectors")
         if words.dtype.kind != "U" or words.ndim != 1:
@@ -138,7 +136,7 @@ class WordVectors:
 
     @classmethod
     def from_gensim(cls, keyed_vectors: Any) -> WordVectors:
-        """The words and vectors of gensim's KeyedVectors (version 4 or later) in memory."""
+        """Return the words and vectors of gensim's KeyedVectors (version 4 or later) in memory."""
         try:
             words, vectors = keyed_vectors.index_to_key, keyed_vectors.vectors
         except AttributeError as error:
@@ -150,7 +148,7 @@ class WordVectors:
 
     @classmethod
     def from_transformer(cls, folder: Path) -> WordVectors:
-        """The input embeddings of a transformer's whole words; see `vector_files.read_embeddings`."""
+        """Return the input embeddings of a transformer's whole words; see `vector_files.read_embeddings`."""
         return cls(*read_embeddings(folder), str(folder))
 
     def save(self, path: Path | str) -> None:
@@ -158,9 +156,10 @@ class WordVectors:
         write_arrays(path, words=np.array(self.words), vectors=self.vectors)
 
     def whole_words(self) -> WordVectors:
-        """The entries that `epsilometer.text.words.words` yields unchanged, and no others.
+        """Return only the entries that `epsilometer.text.words.words` yields unchanged.
 
-        No text holds the others (capitals, punctuation, phrases), so as outputs they would only mark a rewrite.
+        The other entries (capitals, punctuation, phrases) occur in no text, so as outputs they would only mark a
+        rewrite.
         """
         whole = np.array([words_of(word) == [word] for word in self.words])
         if whole.all():
@@ -168,11 +167,11 @@ class WordVectors:
         return WordVectors([w for w, k in zip(self.words, whole, strict=True) if k], self.vectors[whole])
 
     def first(self, count: int) -> WordVectors:
-        """Only the first `count` words."""
+        """Return only the first `count` words."""
         return WordVectors(self.words[:count], self.vectors[:count])
 
     def normalised(self) -> WordVectors:
-        """The same directions at length 1. Raises UserError for a zero vector."""
+        """Return the same directions at length 1. Raises UserError for a zero vector."""
         norms = np.linalg.norm(self.vectors.astype(np.float64), axis=1, keepdims=True)
         if not norms.all():
             word = self.words[int(np.argmin(norms))]
@@ -210,7 +209,7 @@ class WordVectors:
         return out
 
     def distances(self, words: NDArray[np.integer], to: NDArray[np.integer] | None = None) -> NDArray[np.float64]:
-        """Returns [n, m]: Euclidean distances from words [n] to words [m], or to all."""
+        """Return [n, m]: Euclidean distances from words [n] to words [m], or to all words."""
         targets = np.arange(len(self)) if to is None else to
         exact, squares = (self.exact, self.squares) if to is None else (self.exact[to], self.squares[to])
         out = np.empty((len(words), len(targets)))
@@ -218,7 +217,7 @@ class WordVectors:
             rows = np.asarray(words[start : start + _SLICE])
             size = _SLICE if len(targets) <= _FEW else len(rows) + -len(rows) % _EVEN
             full = rows[np.arange(size) % len(rows)]
-            with one_thread():  # several split a sum by its size, which changes bits
+            with one_thread():  # several threads split a sum by its size, which changes bits
                 products = _products(self.exact[full], exact)[: len(rows)]
             step = max(1, _CELLS // len(targets))
             for piece in (slice(first, first + step) for first in range(0, len(rows), step)):
@@ -234,9 +233,9 @@ class WordVectors:
         return out
 
     def near(self, words: NDArray[np.integer], radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Places in `words` [m] and words [m]: all pairs no farther apart than `radius`, and those in doubt.
+        """Return places in `words` [m] and words [m]: all pairs at a distance of at most `radius`, and doubtful ones.
 
-        Single precision finds them, at a fraction of the work of `distances`; `between` settles the doubt.
+        Single precision finds them, at a fraction of the work of `distances`; `between` decides the doubtful ones.
         """
         targets, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         slack = rounding(np.sqrt(self.squares[words]), self.squares.max() ** 0.5, self.vectors.shape[1])
@@ -249,7 +248,7 @@ class WordVectors:
             points = self.vectors[words[part]]
             for first in range(0, len(self), _COLUMNS):
                 some = slice(first, first + _COLUMNS)
-                if selective:  # words that are too far apart in their first dimensions are in all of them
+                if selective:  # words too far apart in their first dimensions are too far apart in all
                     scores = half[some] - head[words[part]] @ head[some].T
                     row, target = np.divmod(np.flatnonzero(scores <= nearer[part, None]), scores.shape[1])
                     selective = len(row) <= _RARE * scores.size
@@ -266,8 +265,11 @@ class WordVectors:
         return np.concatenate(rows), np.concatenate(targets)
 
     def survey(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
-        """`neighbours` of every word, [V, count] each, and the smallest and the largest distance of two words, from one
-        pass over all pairs; count >= 2."""
+        """Return `neighbours` of every word, [V, count] each, and the smallest and largest distance of two words;
+        count >= 2.
+
+        One pass over all pairs.
+        """
         nearest, far = np.empty((len(self), count), np.int32), np.empty((len(self), count))
         high = 0.0
         for start in range(0, len(self), _SLICE):
@@ -287,13 +289,13 @@ class WordVectors:
         return nearest, far, low, high
 
     def nearest(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Returns [n]: the word nearest to each point [n, d], exactly; of words equally near, the first."""
+        """Return [n]: the word nearest to each point [n, d], exactly; among equally near words, the first."""
         return self.neighbours(points, 1)[0][:, 0]
 
     def neighbours(self, points: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The `count` words nearest to each point [n, d], nearest first, and their distances: [n, count] each."""
+        """Return the `count` words nearest to each point [n, d], nearest first, and the distances: [n, count] each."""
         nearest, far = np.empty((len(points), count), np.int64), np.empty((len(points), count))
-        step = max(_SLICE, min(_ROWS, _SCORES // len(self)))  # single precision only chooses whom to compare
+        step = max(_SLICE, min(_ROWS, _SCORES // len(self)))  # single precision only chooses the words to compare
         for start in range(0, len(points), step):
             part = points[start : start + step]
             scores = part.astype(np.float32) @ self.vectors.T
@@ -304,13 +306,16 @@ class WordVectors:
         return nearest, far
 
     def _slack(self, norms: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Returns [n]: `rounding` of the scores of points with these norms [n]."""
+        """Return [n]: `rounding` of the scores of points with these norms [n]."""
         return rounding(norms, self.squares.max() ** 0.5, self.vectors.shape[1])
 
     def _settled(
         self, points: NDArray[np.float64], scores: NDArray[np.float32], slack: NDArray[np.float32], count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The nearest words of points [n, d] and their distances, from float32 scores (distance^2 - |point|^2) / 2."""
+        """Return the nearest words of points [n, d] and their distances.
+
+        The float32 scores are (distance^2 - |point|^2) / 2.
+        """
         limit = scores.min(axis=1) if count == 1 else np.partition(scores, count - 1, axis=1)[:, count - 1]
         row, word = np.divmod(np.flatnonzero(scores <= (limit + slack)[:, None]), len(self))
         difference = points[row] - self.exact[word]
@@ -322,10 +327,10 @@ class WordVectors:
 
 
 def rounding(points: NDArray[np.float64], largest: float, dimensions: int) -> NDArray[np.float32]:
-    """Returns [n]: the most by which two float32 scores |y|^2 / 2 - x.y of a point can be out of order.
+    """Return [n]: the largest amount by which two float32 scores |y|^2 / 2 - x.y of a point can be out of order.
 
-    points: [n] norms of the points x; largest: of the y. Twice the usual bound (d + 2) u |x| |y| of an inner product,
-    Higham, "Accuracy and Stability of Numerical Algorithms", eq. 3.5, with room for rounding the inputs.
+    points: [n] norms of the points x; largest: the largest norm of the y. Twice the usual bound (d + 2) u |x| |y| of an
+    inner product, Higham, "Accuracy and Stability of Numerical Algorithms", eq. 3.5, with room for rounding the inputs.
     """
     return ((dimensions + 6) * 2.0**-23 * (points + largest) * largest).astype(np.float32)
 
@@ -337,7 +342,7 @@ def write_arrays(path: Path | str, **arrays: NDArray) -> None:
 
 
 def read_arrays(path: Path, *names: str) -> list[NDArray]:
-    """Read these arrays of an npz archive; a damaged or foreign file is refused by name."""
+    """Read these arrays of an npz archive. The error for a damaged or foreign file names it."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             if sum(member.file_size for member in archive.zip.infolist()) > limits.unpacked(path):

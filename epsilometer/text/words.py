@@ -1,4 +1,4 @@
-"""The project-wide word tokenizer: what counts as a word wherever words are counted, matched or privatised."""
+"""The project-wide word tokenizer, used by all code that counts, matches or privatises words."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from collections.abc import Iterable, Iterator
 import regex
 
 # Letters and digits of any script with their combining marks, and inner apostrophes ("don't"); punctuation and
-# underscores separate. Scripts without spaces between words (Han, Kana, and Unicode's line breaking class SA, whose
-# words only a dictionary tells: Thai, Lao, Khmer, Myanmar and their kin) have no words to be seen: each character is
-# one, with its marks. A variation selector says how a character looks, and belongs to no word.
+# underscores separate. In scripts without spaces between words (Han, Kana, and Unicode's line breaking class SA, whose
+# words only a dictionary finds: Thai, Lao, Khmer, Myanmar and their kin) words are not visible: each character is
+# one, with its marks. A variation selector determines how a character looks, and belongs to no word.
 _LETTER, _MARK = r"[\p{L}\p{N}]", r"[[\p{Mn}\p{Mc}]--\p{Variation_Selector}]"
 _UNSPACED = r"[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{Line_Break=SA}]"
 _SPACED = rf"[{_LETTER}--{_UNSPACED}][[{_LETTER}--{_UNSPACED}]{_MARK}]*"
 _CHARACTER = rf"[{_LETTER}&&{_UNSPACED}]{_MARK}*"
 _WORD = regex.compile(rf"{_CHARACTER}|{_SPACED}(?:'{_SPACED})*", regex.V1)
 _RUN = regex.compile(rf"{_CHARACTER}(?:\s*{_CHARACTER})*", regex.V1)
-# The same words, found faster: in ASCII, and where there are but Latin letters, signs and emoji beside it.
+# The same words, found faster: in ASCII, and in texts with only Latin letters, signs and emoji besides.
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
 _LATIN_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _LATIN = re.compile(r"[\0-\u02ff\u2000-\u20cf\u2100-\u2bff\ufe0f\U0001f000-\U0001faff]*")
 
 
 def words(text: str) -> list[str]:
-    """The words of a text: lower-cased, punctuation and layout normalised away (before any noise).
+    """Return the words of a text: lower-cased, without punctuation and layout (before any noise).
 
     In scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) each character is one.
     """
@@ -36,15 +36,15 @@ def words(text: str) -> list[str]:
 
 
 def places(text: str) -> Iterator[tuple[int, int]]:
-    """The first and the last character (exclusive) of each word, in the text as it is."""
+    """Yield the first and the last character (exclusive) of each word, in the unchanged text."""
     return (match.span() for match in _WORD.finditer(text.replace("’", "'")))
 
 
 def with_spaces(text: str) -> str:
-    """The text normalised as for `words`, with punctuation, for what compares the parts of words.
+    """Return the text normalised as for `words`, with punctuation, for code that compares parts of words.
 
-    A run of characters of a script without spaces stands there without the white space that may be between them, and
-    once more as characters apart: so a text and its words, written with spaces between them, are alike.
+    A run of characters of a script without spaces appears without the white space between them, and again as separate
+    characters: so a text and its words, written with spaces between them, give the same result.
     """
     if text.isascii():
         return text.lower()
@@ -58,10 +58,10 @@ def _joined_and_apart(run: regex.Match[str]) -> str:
 
 
 def lay_out(text: str, words: Iterable[str]) -> str:
-    """The text with each of its words replaced by the next of these, in its place and with its capitals.
+    """Return the text with each of its words replaced by the next of these, in its place and with its capitals.
 
-    words: as many as `words(text)` yields. A space is put between two that stand side by side, as in a script without
-    spaces, and would become one word.
+    words: as many as `words(text)` yields. A space separates two adjacent words, as in a script without spaces, which
+    would otherwise become one word.
     """
     text = _normalised(text)
     parts, end = [""], 0
@@ -89,7 +89,7 @@ def _normalised(text: str) -> str:
 
 
 def write(words: Iterable[str]) -> str:
-    """Words as a text."""
+    """Return words as a text."""
     return " ".join(words)
 
 

@@ -1,1 +1,1 @@
-"""One file an attack: rewrites and candidates in, guesses out."""
+"""One file per attack: rewrites and candidates in, guesses out."""

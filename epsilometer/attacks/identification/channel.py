@@ -1,14 +1,14 @@
 """The channel attack: the candidate that an encoder-decoder finds likeliest as a rewrite of the rewrite.
 
-The mechanism is seen as a noisy channel, and a model that was trained to restore and to paraphrase texts reads it
-backwards: from the rewrite y as input, how likely is the candidate x = x_1 ... x_m as output, end of sequence included
-(teacher forcing)?
+The mechanism is treated as a noisy channel, and a model that was trained to restore and to paraphrase texts inverts it.
+With the rewrite y as input, it gives the probability of the candidate x = x_1 ... x_m as output, end of sequence
+included (teacher forcing):
 
     score(x) = sum over t of ln P(x_t | y, x_<t) - ln P(x_t | empty input, x_<t)
 
 The first term alone is the log-probability of the candidate given the rewrite; a sum over tokens, it falls with every
-word of a candidate, so short and common candidates win whatever the rewrite says. The second takes away what the model
-believes of the candidate anyhow: what stays is the pointwise mutual information of candidate and rewrite. With sources
+word of a candidate, so short and common candidates win for every rewrite. The second term subtracts the prior that the
+model gives the candidate: what remains is the pointwise mutual information of candidate and rewrite. With sources
 drawn uniformly that is Bayes' rule, ln P(y | x) up to a term in y. Longer candidates need no other correction. Tokens
 that the model never puts out count nothing.
 """
@@ -35,7 +35,7 @@ _PAIRS = 1 << 14  # pairs at a time
 
 @component
 class ChannelAttack(ByScore):
-    """model: an encoder-decoder by id, folder or pin; by default the embedded one."""
+    """The channel attack. model: an encoder-decoder by id, folder or pin; by default the embedded one."""
 
     large: ClassVar[bool] = True
 
@@ -51,13 +51,13 @@ class ChannelAttack(ByScore):
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """All epsilons at once: each distinct rewrite is read once, each distinct pair is scored once."""
+        """Score all epsilons at once: each distinct rewrite is read once, each distinct pair is scored once."""
         used, slots = np.unique(candidates, return_inverse=True)
         slots = slots.reshape(candidates.shape)
         sources = [contexts[0].texts[i] for i in used]
         seen = {text: i for i, text in enumerate(dict.fromkeys(t for output in rewrites for t in output.texts))}
         rows = np.array([[seen[text] for text in output.texts] for output in rewrites])
-        # Pairs of a rewrite stand together, so that it is read once.
+        # Pairs of the same rewrite are adjacent, so that it is read once.
         pairs, place = np.unique(rows[:, :, None] * len(sources) + slots, return_inverse=True)
         alone = self._log_probabilities([""], sources, np.zeros(len(sources), int), np.arange(len(sources)))
         scores = self._log_probabilities(list(seen), sources, pairs // len(sources), pairs % len(sources))
@@ -71,7 +71,8 @@ class ChannelAttack(ByScore):
         source: NDArray[np.integer],
         target: NDArray[np.integer],
     ) -> NDArray[np.float64]:
-        """[n]: ln P(targets[target] | sources[source]), summed over tokens, the end included; sources ascending."""
+        """Return [n]: ln P(targets[target] | sources[source]), summed over tokens, the end included; sources
+        ascending."""
         from epsilometer.models.generation import forced, places
         from epsilometer.runtime.progress import track
 

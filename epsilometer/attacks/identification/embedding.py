@@ -17,12 +17,12 @@ from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import track
 
 _CHUNK = 2048  # distinct rewrites encoded at a time
-_KEPT = 1 << 14  # texts whose vectors are kept: 25 MB
+_KEPT = 1 << 14  # texts whose vectors are cached: 25 MB
 
 
 @component
 class EmbeddingAttack(ByScore):
-    """model: a sentence-transformers model by id or path."""
+    """The embedding attack. model: a sentence-transformers model by id or path."""
 
     extra: ClassVar[str] = "models"
 
@@ -35,12 +35,12 @@ class EmbeddingAttack(ByScore):
 
     @cached_property
     def encoded(self) -> dict[str, NDArray[np.float32]]:
-        """As `Encodes`: the rewrites, but for those that are audited texts."""
+        """The vectors of encoded rewrites, except those that are audited texts."""
         return {}
 
     @cached_property
     def _encode_once(self) -> Callable[[tuple[str, ...]], NDArray[np.float32]]:
-        """Vectors of the candidates' texts; calls about other trials often have the same."""
+        """The encoder of the candidates' texts; its last result is cached, since other trials often have the same."""
 
         def encode(texts: tuple[str, ...]) -> NDArray[np.float32]:
             encoder, before = self._encoder, self._encoder.cut
@@ -53,7 +53,7 @@ class EmbeddingAttack(ByScore):
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """All epsilons at once: audited texts are encoded once, and of those not known only the candidates."""
+        """Score all epsilons at once: audited texts are encoded once, and only candidates without a vector."""
         texts, embedded = contexts[0].texts, contexts[0].embedded
         if embedded is not None and (embedded.model, embedded.precision) == (self.model, self.precision):
             vectors = embedded.vectors
@@ -71,7 +71,7 @@ class EmbeddingAttack(ByScore):
         of_candidates: NDArray[np.float32],
         number: Mapping[str, int],
     ) -> NDArray[np.float64]:
-        """Returns cosines [n, k] of rewrites and candidates; each distinct rewrite is encoded once, known texts not."""
+        """Return cosines [n, k] of rewrites and candidates; each distinct rewrite without a vector is encoded once."""
         scores = np.empty(candidates.shape)
         trials: dict[str, list[int]] = {}
         for trial, text in enumerate(rewrites):
@@ -89,14 +89,14 @@ class EmbeddingAttack(ByScore):
             places = [trials[text] for text in part]
             rows = np.concatenate(places)
             vectors = np.repeat(self._vectors(part), [len(p) for p in places], axis=0)
-            if 2 * candidates.shape[1] > len(of_candidates):  # most texts: all of them at once
+            if 2 * candidates.shape[1] > len(of_candidates):  # all of them at once if that is most of the texts
                 scores[rows] = np.take_along_axis(vectors @ of_candidates.T, candidates[rows].astype(np.int64), axis=1)
             else:
                 scores[rows] = np.einsum("nkd,nd->nk", of_candidates[candidates[rows]], vectors)
         return scores
 
     def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of distinct texts [n, d]; the encoder is asked for those that are not kept."""
+        """Return the vectors of distinct texts [n, d]; only those that are not cached are encoded."""
         new = [text for text in texts if text not in self.encoded]
         vectors = dict(zip(new, self._encoder.encode(new), strict=True)) if new else {}
         if len(self.encoded) + len(new) <= _KEPT:

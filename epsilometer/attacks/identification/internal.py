@@ -1,7 +1,7 @@
 """TeDA's internal embedding attack: the candidate whose latent is nearest to the noisy one (eq. 3, cosine).
 
-For an adversary who sees the mechanism's latent after the noise, not only the text that was decoded from it. Cosine
-does not know the law of the noise; `likelihood` does, and no attack on the latent beats it beyond chance.
+The adversary sees the mechanism's latent after the noise, not only the text decoded from it. Cosine ignores the law of
+the noise; `likelihood` uses it, and no attack on the latent beats that beyond chance.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from epsilometer.core.mechanism import LATENTS, HasLatents, Mechanism, Rewrites
 
 @component
 class InternalAttack(ByScore):
-    """Applies to mechanisms that encode a text as one vector."""
+    """The internal embedding attack, for mechanisms that encode a text as one vector."""
 
     def applies(self, mechanism: Mechanism | None) -> bool:
-        """Whether the mechanism has latents."""
+        """Return whether the mechanism has latents."""
         return isinstance(mechanism, HasLatents)
 
     def sees(self, mechanism: Mechanism | None) -> str:
-        """The latents after the noise."""
+        """Return the view: the latents after the noise."""
         return LATENTS
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """All epsilons at once: one pass of the encoder over the candidates' texts."""
+        """Score all epsilons at once: one pass of the encoder over the candidates' texts."""
         mechanism: object = contexts[0].mechanism
         if not isinstance(mechanism, HasLatents):
             raise UserError("the internal attack needs a mechanism with latents, such as adept or dp_bart")

@@ -1,20 +1,20 @@
 """The LLM attack: a language model is shown the rewrite and its candidates, and says which is the source.
 
-The prompt is TeDA's (arXiv:2603.22968, Appendix B; `shared/judge_prompt.py`); candidates stand in the order of the
-trial, whose target is uniform. Two readings of the answer:
+The prompt is TeDA's (arXiv:2603.22968, Appendix B; `shared/judge_prompt.py`); candidates are in the order of the trial,
+whose target is uniform. The answer is read in one of two ways:
 
 - score: one forward pass; the option whose label has the largest logit. Ties are broken by the attack's stream. Up to 9
   candidates are numbered as published; up to 26 have letters, which are one token each.
-- generate: the published reading. The answer must be the line `answer: [[N]]`; where it is not, the question is put
-  once more with a reminder of the form; where that fails too, the guess is random, by the attack's stream, and counted.
+- generate: the published reading. The answer must be the line `answer: [[N]]`. Otherwise the question is sent once more
+  with a reminder of the form; if that fails, too, the guess is random, by the attack's stream, and counted.
 
-An empty rewrite is asked about like any other. A local model is told not to think first; one behind an endpoint must be
-served so, or be given `answer_tokens` for its thoughts.
+An empty rewrite is handled like any other. A local model is told not to reason first; a model behind an endpoint must
+be served so, or needs enough `answer_tokens` for it.
 
-With `endpoint`, the model behind an OpenAI-compatible endpoint is asked (reading: generate; see `models/chat.py` for
-the environment variables). Texts of a data set that is not `public: true` are then refused, unless `private_texts` says
-that the endpoint may see them. Verdicts are kept in the user's cache, so that none is paid for twice: hashes of
-questions, labels and token counts, nothing else.
+With `endpoint`, the model behind an OpenAI-compatible endpoint is queried (reading: generate; see `models/chat.py` for
+the environment variables). Texts of a data set that is not `public: true` are then refused, unless `private_texts`
+allows the endpoint to see them. Verdicts are stored in the user's cache, so that no verdict is paid for twice: hashes
+of questions, labels and token counts, nothing else.
 """
 
 from __future__ import annotations
@@ -39,19 +39,21 @@ from epsilometer.models.answers import Completion, store_path
 from epsilometer.models.chat import Chat, Message
 from epsilometer.models.endpoint import check_environment
 
-LARGEST_SET = 4  # the embedded judge beats chance and its rivals up to here, and guesses beyond (its training.json)
+LARGEST_SET = 4  # the embedded judge beats chance and its rivals up to here, and guesses above (its training.json)
 
 Price = Annotated[float, Field(ge=0)]
 
 
 @component
 class JudgeAttack:
-    """model: a causal language model by id or folder, None for the embedded one; with `endpoint`, its name there.
+    """The LLM attack.
 
+    model:              a causal language model by id or folder, None for the embedded one; with `endpoint`, its model
+                        name.
     precision:          of a local model.
-    answer_tokens:      longest answer; a model that thinks aloud first needs more.
-    workers:            requests to the endpoint at a time.
-    prices:             of a million tokens of questions and of answers, for the cost in the report.
+    answer_tokens:      most tokens of an answer; a model that reasons first needs more.
+    workers:            concurrent requests to the endpoint.
+    prices:             per million tokens of questions and per million of answers, for the cost in the report.
     """
 
     large: ClassVar[bool] = True
@@ -75,7 +77,7 @@ class JudgeAttack:
 
     @property
     def largest_set(self) -> int | None:
-        """Up to which k the embedded judge was validated; None for another model, of which nothing is known here."""
+        """The largest k for which the embedded judge was validated; None for another model, not validated here."""
         return LARGEST_SET if self.model is None else None
 
     @cached_property
@@ -94,17 +96,17 @@ class JudgeAttack:
         return defaultdict(Counter)
 
     def tally(self, epsilon: float) -> dict[str, float]:
-        """What was counted while guessing at this epsilon.
+        """Return the counts of the guesses at this epsilon.
 
-        asked, asked_again: distinct questions; at_random: trials guessed at random; cut: questions whose texts were cut
-        to fit the model's window; prompt_tokens, completion_tokens; cost, in the unit of `prices`.
+        asked, asked_again: distinct questions; at_random: trials guessed at random; cut: questions whose texts were
+        truncated to fit the model's window; prompt_tokens, completion_tokens; cost, in the unit of `prices`.
         """
         counts = self._counts[epsilon]
         paid = counts["prompt_tokens"] * self.prices[0] + counts["completion_tokens"] * self.prices[1]
         return {**counts, "cost": paid / 1e6}
 
     def check(self, public: bool) -> None:
-        """Refuse to show texts of a data set that is not public to an endpoint, or one that is not configured."""
+        """Raise UserError if an endpoint would see texts that are not public, or if it is not configured."""
         if not self.endpoint:
             return
         if not (public or self.private_texts):
@@ -115,7 +117,7 @@ class JudgeAttack:
         check_environment()
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """The candidate that the model names. Equal questions are put once."""
+        """Return the candidates that the model names. Equal questions are sent once."""
         if self.reading == "score":
             return choose(self._scores(rewrites, candidates, context), context.noise)
         self.check(context.public)
@@ -128,7 +130,7 @@ class JudgeAttack:
 
     @property
     def score_grid(self) -> Callable[..., list[NDArray[np.float32]]] | None:
-        """The logits of the candidates' labels (`core.attack.Scores`); None where answers are generated."""
+        """The logits of the candidates' labels (`core.attack.Scores`); None if answers are generated."""
         return self._score_grid if self.reading == "score" else None
 
     def _score_grid(
@@ -147,7 +149,7 @@ class JudgeAttack:
     def _questions(
         self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context
     ) -> tuple[list[Question], NDArray[np.int64], Counter[str]]:
-        """The distinct questions, which of them each trial puts [n], and where they are counted."""
+        """Return the distinct questions, the number of each trial's question [n], and the counts."""
         questions = [
             (text, tuple(context.texts[c] for c in row)) for text, row in zip(rewrites.texts, candidates, strict=True)
         ]
@@ -157,7 +159,7 @@ class JudgeAttack:
         return list(number), np.array([number[question] for question in questions]), counts
 
     def _verdicts(self, questions: Sequence[Question], counts: Counter[str]) -> NDArray[np.int16]:
-        """The slot that each answer names, -1 where neither of two does: [n]."""
+        """Return the slot that each answer names, -1 if neither of two answers names one: [n]."""
         labels = numbers(len(questions[0][1]))
         slots = np.full(len(questions), -1, np.int16)
         for again in (False, True):
@@ -174,7 +176,7 @@ class JudgeAttack:
         return slots
 
     def _answers(self, questions: Sequence[Question], again: bool, counts: Counter[str]) -> list[Completion]:
-        """The label in each answer, empty where the form is not kept."""
+        """Return the label in each answer, empty if it does not have the form."""
         if self.endpoint:
             conversations: list[list[Message]] = [
                 [{"role": "user", "content": message(*question, again)}] for question in questions

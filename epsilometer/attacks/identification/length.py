@@ -1,15 +1,15 @@
-"""The length attack: the candidate that is as long as the rewrite. How much of a loss is length alone.
+"""The length attack: the candidate that is as long as the rewrite. It shows how much of a loss length alone causes.
 
 A text has five lengths: its words (runs of letters and digits), the tokens between white space, its characters, white
-space and punctuation. Which of them a mechanism keeps is not known: word-by-word mechanisms keep the words, one that
-masks every word by a sign keeps the tokens, one that changes nothing keeps all. With d_j how far a candidate is from
-the rewrite in length j,
+space and punctuation. The adversary does not know which of them a mechanism keeps: word-by-word mechanisms keep the
+words, a mechanism that masks every word by a sign keeps the tokens, the identity keeps all. With d_j the difference
+between candidate and rewrite in length j,
 
     score = - sum over j of ln(d_j + 0.1):
 
-a length that agrees exactly says much, one that is off says little, however far. So the lengths that are kept decide,
-and the others break ties. Nothing is learnt from the trials and no length is chosen by them, so no trial is given up
-and no correction is due. A rewrite that is bare words with single spaces is compared with bare words.
+an exact agreement is strong evidence, and a difference is weak evidence, however large. So the lengths that a mechanism
+keeps decide, and the others break ties. Nothing is learnt from the trials and no length is chosen by them, so no trial
+is held out and no correction is needed. A rewrite of bare words with single spaces is compared with bare words.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from epsilometer.core.component import component
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.text.words import words, write
 
-_SIGNS = re.compile(r"[\W_]+")  # all but what `str.isalnum` takes
+_SIGNS = re.compile(r"[\W_]+")  # all characters that `str.isalnum` rejects
 _CLOSE = 0.1  # added to a difference: an exact agreement counts ln(11) more than a difference of one
 
 
 @component
 class LengthAttack(ByScore):
-    """Needs no model and reads no word."""
+    """The length attack, which needs no model and reads no word."""
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """All epsilons at once: the candidates' texts are measured once."""
+        """Score all epsilons at once: the candidates' texts are measured once."""
         used, place = np.unique(candidates, return_inverse=True)
         texts = [contexts[0].texts[i] for i in used]
         lengths = np.stack(
@@ -54,11 +54,11 @@ class LengthAttack(ByScore):
 
 
 def _lengths(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The counts [n, 5]: words, tokens, characters, white space, punctuation; and [n], 1 for bare words, else 0."""
+    """Return counts [n, 5]: words, tokens, characters, white space, punctuation; and [n], 1 for bare words, else 0."""
     counts, bare = np.empty((len(texts), 5), np.int64), np.empty(len(texts), np.int64)
     for i, text in enumerate(texts):
         of, tokens = words(text), text.split()
-        inked = sum(map(len, tokens))  # all but white space
+        inked = sum(map(len, tokens))  # characters other than white space
         counts[i] = len(of), len(tokens), len(text), len(text) - inked, inked - len(_SIGNS.sub("", text))
         bare[i] = text == write(of)
     return counts, bare

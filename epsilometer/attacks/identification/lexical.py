@@ -1,6 +1,6 @@
 """The lexical attack: cosine of character n-gram TF-IDF vectors. The surface adversary that needs no model.
 
-Of scripts without spaces between words, n-grams are of runs of characters, and each character counts by itself, too
+In scripts without spaces between words, n-grams come from runs of characters, and each character also counts by itself
 (`text.words.with_spaces`).
 """
 
@@ -30,7 +30,7 @@ _ROWS = 1 << 15
 
 @component
 class LexicalAttack(ByScore):
-    """N-grams of `shortest` to `longest` characters within words; weights are fitted on the candidates' texts alone."""
+    """The lexical attack, on n-grams of `shortest` to `longest` characters, weighted on the candidates' texts alone."""
 
     shortest: PositiveInt = 2
     longest: PositiveInt = 4
@@ -38,7 +38,7 @@ class LexicalAttack(ByScore):
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """All epsilons at once: the candidates' texts are counted once, for later calls too."""
+        """Score all epsilons at once: the candidates' texts are counted once, also for later calls."""
         counter, weights, features = _fitted(tuple(contexts[0].texts), self.shortest, self.longest)
         by_epsilon = []
         for output in rewrites:
@@ -46,7 +46,7 @@ class LexicalAttack(ByScore):
             for start in range(0, len(candidates), _ROWS):
                 part = slice(start, start + _ROWS)
                 seen = weights.transform(_counted(counter, output.texts[part]), copy=False)
-                if 2 * candidates.shape[1] > features.shape[0]:  # most texts: all of them at once
+                if 2 * candidates.shape[1] > features.shape[0]:  # all of them at once if that is most of the texts
                     cosines = (seen @ features.T).toarray()
                     scores[part] = np.take_along_axis(cosines, candidates[part].astype(np.int64), axis=1)
                     continue
@@ -56,9 +56,9 @@ class LexicalAttack(ByScore):
         return by_epsilon
 
 
-@lru_cache(maxsize=1)  # calls about other trials have the same texts
+@lru_cache(maxsize=1)  # calls for other trials have the same texts
 def _fitted(texts: tuple[str, ...], shortest: int, longest: int) -> Fitted:
-    """What counts n-grams, what weighs the counts, and the weighted counts of these texts."""
+    """Return the n-gram counter, the weighting, and the weighted counts of these texts."""
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
     counter = CountVectorizer(analyzer="char_wb", ngram_range=(shortest, longest), dtype=np.float32)
@@ -67,7 +67,7 @@ def _fitted(texts: tuple[str, ...], shortest: int, longest: int) -> Fitted:
 
 
 def _counted(counter: CountVectorizer, texts: Sequence[str]) -> csr_matrix:
-    """The n-grams of each text [texts, n-grams]: of each different word once, since no n-gram is of two words."""
+    """Return the n-grams of each text [texts, n-grams], within words; each distinct word is counted once."""
     from scipy.sparse import csr_matrix
 
     rows = [with_spaces(text).split() for text in texts]

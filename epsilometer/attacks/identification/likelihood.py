@@ -1,12 +1,12 @@
-"""The likelihood attack: the optimal adversary, argmax over the candidates of how likely the output is under each.
+"""The likelihood attack: the optimal adversary, argmax over the candidates of the likelihood of the output.
 
 With a uniformly drawn source, guessing the candidate x of the largest P(y | x) succeeds most often of all adversaries
-that see the mechanism's output (Neyman and Pearson for k = 2, Bayes for any k). It looks at what the mechanism's law
-describes: the privatised units, the latents after the noise, or what a provider gets too. Where nobody releases that,
-it bounds what an adversary with the text alone can do. A text may show more of its source than the units do, such as
-its layout or a word that is let through (`mechanism.Writes`): a candidate whose text would have read otherwise with the
-same units has likelihood 0. Word-by-word mechanisms keep the number of units, so candidates of another length have
-likelihood 0 too: a leak at any epsilon that no claim of such a mechanism covers.
+that see the mechanism's output (Neyman and Pearson for k = 2, Bayes for any k). It sees what the mechanism's law
+describes: the privatised units, the latents after the noise, or also the view of a provider. If these are not released,
+it bounds the success of an adversary with the text alone. A text may show more of its source than the units do, such as
+its layout or a word that passes unchanged (`mechanism.Writes`): a candidate whose text would differ for the same units
+has likelihood 0. Word-by-word mechanisms keep the number of units, so candidates of another length have likelihood 0,
+too: a leak at any epsilon that no claim of such a mechanism covers.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from epsilometer.core.mechanism import Mechanism, Rewrites, law_of
 
 @component
 class LikelihoodAttack(ByScore):
-    """Applies to mechanisms whose law can be computed."""
+    """The likelihood attack, for mechanisms whose law can be computed."""
 
     takes_cases: ClassVar[bool] = True
 
     def applies(self, mechanism: Mechanism | None) -> bool:
-        """Whether the mechanism offers its law, or the likelihood of its outputs."""
+        """Return whether the mechanism offers its law, or the likelihood of its outputs."""
         return has_law(mechanism)
 
     def sees(self, mechanism: Mechanism | None) -> str:
-        """What the mechanism's law describes."""
+        """Return the view that the mechanism's law describes."""
         return law_of(mechanism)
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> Sequence[Table]:
-        """All epsilons at once: what a law needs beyond epsilon (a forward pass) is computed once, or known already."""
+        """Score all epsilons at once: work that does not depend on epsilon (a forward pass) is done once or cached."""
         tables = [context.log_likelihoods for context in contexts]
         epsilons = [context.epsilon for context in contexts]
         if all(table is not None for table in tables):
@@ -56,7 +56,7 @@ class LikelihoodAttack(ByScore):
 
 
 def _checked(tables: Sequence[Table], epsilons: Sequence[float]) -> Sequence[Table]:
-    """Refuse a law by which no rewrite can have come from any of its candidates: guesses would be made at random."""
+    """Raise LawError if every rewrite is impossible under each of its candidates: guesses would be random."""
     for table, epsilon in zip(tables, epsilons, strict=True):
         if len(table) and np.isneginf(table.rows if isinstance(table, ByCase) else table).all():
             raise LawError(

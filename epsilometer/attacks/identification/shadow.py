@@ -1,9 +1,9 @@
-"""The shadow attack: an adversary with query access, who rewrites the candidates and learns what comes out of them.
+"""The shadow attack: an adversary with query access, who rewrites the candidates and learns from their rewrites.
 
-Attacks that never call the mechanism miss a code: a release that means nothing to a reader and names its source to
-whoever compares it with other releases of that text (a substitution cipher, bits in letter case or in zero-width
-characters). This adversary draws m rewrites of each candidate, its shadows, on streams that serve no trial, and names
-the candidate whose shadows share most with the rewrite.
+Attacks that never call the mechanism miss a code: a release that means nothing to a reader but identifies its source
+when compared with other releases of that text (a substitution cipher, bits in letter case or in zero-width characters).
+This adversary draws m rewrites of each candidate, its shadows, on streams that no trial uses, and names the candidate
+whose shadows share most with the rewrite.
 
 A view of a text (`shared.views`) is a set of features. With n(c, f) of the m shadows of candidate c having feature f,
 
@@ -12,12 +12,12 @@ A view of a text (`shared.views`) is a set of features. With n(c, f) of the m sh
 the log-likelihood of independent features, each present with probability (n + a) / (m + 2a), without the absent ones
 and up to a term that is the same for all candidates. The score of a candidate is a weighted sum over views. The weights
 are fitted by logistic regression, non-negative and drawn towards a small constant, on shadows of the first 32 of the
-candidates' texts, spread evenly: each shadow is left out of its own text's and one is left out of the others'. So no
-trial teaches the learner, and no guess depends on other trials.
+candidates' texts, spread evenly: each shadow is left out of its own text's shadows, and one shadow is left out of every
+other text's. So the learner never uses a trial, and no guess depends on other trials.
 
-A guess is right beyond chance only if the release depends on its source, whatever the learner does: the lower bound
-holds for any mechanism that draws each rewrite independently. The learner is not an optimal adversary: where it has no
-success, this learner finds no code, and there may be one.
+For any learner, guesses beat chance only if the release depends on its source: the lower bound holds for any mechanism
+that draws each rewrite independently. The learner is not an optimal adversary: if it fails, this learner finds no code,
+but one may exist.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 Array = NDArray[np.float64]
-_A = 0.5  # added to each count: a feature that no shadow has is rare, not impossible
-_TEXTS = 32  # whose shadows the weights are fitted on
-_PRIOR, _STRENGTH = 0.1, 0.02  # the constant towards which weights are drawn, and how strongly
+_A = 0.5  # added to each count: a feature without any shadow is rare, not impossible
+_TEXTS = 32  # texts whose shadows the weights are fitted on
+_PRIOR, _STRENGTH = 0.1, 0.02  # the constant towards which weights are drawn, and the strength
 _ROWS = 1 << 12
 
 
 @component
 class ShadowAttack(ByScore):
-    """rewrites: m, how many shadows each candidate has at each epsilon."""
+    """The shadow attack. rewrites: m, the number of shadows of each candidate at each epsilon."""
 
     rewrites: Annotated[int, Field(ge=2)] = 4
 
@@ -75,7 +75,7 @@ class ShadowAttack(ByScore):
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[Array]:
-        """All epsilons at once: a mechanism that shares work between them draws the shadows of all in one call."""
+        """Score all epsilons at once: a mechanism that shares work between them draws all shadows in one call."""
         texts, mechanism = contexts[0].texts, cast(Mechanism, contexts[0].mechanism)
         used, place = np.unique(candidates, return_inverse=True)
         fitted_on = _fitted_on(texts)
@@ -92,13 +92,13 @@ class ShadowAttack(ByScore):
 
     @cached_property
     def _held(self) -> dict[tuple[int, float], tuple[Mechanism, dict[str, list[str]]]]:
-        """The shadows of each text, by mechanism and epsilon. Holding the mechanism keeps its number from another."""
+        """The shadows of each text, by mechanism and epsilon. Holding the mechanism keeps its id from being reused."""
         return {}
 
     def _draw(
         self, mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]
     ) -> list[dict[str, list[str]]]:
-        """The shadows of these texts at each epsilon; those that were not drawn yet are drawn now."""
+        """Return the shadows of these texts at each epsilon; missing ones are drawn."""
         held = [self._held.setdefault((id(mechanism), epsilon), (mechanism, {}))[1] for epsilon in epsilons]
         new = [text for text in dict.fromkeys(texts) if any(text not in each for each in held)]
         if not new:
@@ -118,19 +118,19 @@ class ShadowAttack(ByScore):
 
 
 def _fitted_on(texts: Sequence[str]) -> list[str]:
-    """The texts on whose shadows the weights are fitted."""
+    """Return the texts on whose shadows the weights are fitted."""
     return [texts[i] for i in np.unique(np.linspace(0, len(texts) - 1, _TEXTS).astype(int))]
 
 
 def _number(text: str) -> int:
-    """The number of a text's first stream, by its content, so that a batch of trials changes no shadow."""
+    """Return the number of a text's first stream, from its content, so that batches of trials share shadows."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=5).digest(), "big") << 16
 
 
 def _scores(
     weights: Array, shadows: Sequence[Sequence[str]], rewrites: Sequence[str], place: NDArray[np.intp]
 ) -> Array:
-    """The weighted scores [n, k]. shadows: m lists, each of all candidates; place: [n, k], numbers of candidates."""
+    """Return the weighted scores [n, k]. shadows: m lists, each of all candidates; place: [n, k], candidate numbers."""
     scores = np.zeros(place.shape)
     for view, weight in zip(VIEWS, weights, strict=True):
         if weight == 0:
@@ -145,14 +145,14 @@ def _scores(
 
 
 def _log_counts(counts: csr_matrix) -> csr_matrix:
-    """ln((n + a) / a) of each count n, which is 0 for 0."""
+    """Return ln((n + a) / a) of each count n, which is 0 for 0."""
     counts = counts.copy()
     counts.data = np.log1p(counts.data / _A)
     return counts
 
 
 def _weights(shadows: Sequence[Sequence[str]]) -> Array:
-    """The weight of each view. shadows: m lists of rewrites, each of the same texts in the same order."""
+    """Return the weight of each view. shadows: m lists of rewrites, each of the same texts in the same order."""
     from scipy.optimize import minimize
 
     margins = np.stack([_margins(view, shadows) for view in VIEWS], axis=-1)  # [samples, views]
@@ -174,7 +174,7 @@ def _weights(shadows: Sequence[Sequence[str]]) -> Array:
 
 
 def _margins(view: str, shadows: Sequence[Sequence[str]]) -> Array:
-    """By how much each shadow fits its own text better than each other text, by the shadows that are left."""
+    """Return by how much each shadow fits its own text better than each other text, by the remaining shadows."""
     present = [presence(view, of) for of in shadows]
     every, own = sum(present), np.arange(len(shadows[0]))
     rows = []

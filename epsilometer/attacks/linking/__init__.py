@@ -1,1 +1,1 @@
-"""One file an attack: what is known of people and rewrites in, scores of how well they fit out."""
+"""One file per attack: facts about people and rewrites in, scores of their match out."""

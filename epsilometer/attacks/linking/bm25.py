@@ -1,4 +1,4 @@
-"""Sparse retrieval: the rewrite with the largest BM25 for what is known of a person, as a search engine ranks it.
+"""Sparse retrieval: the rewrite with the largest BM25 for the facts about a person, as a search engine ranks it.
 
 The first linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2). With f(t, d) the count of
 word t in rewrite d, |d| its words and df(t) the rewrites of N that have t, the score of d for the words q of all facts
@@ -25,19 +25,19 @@ from epsilometer.text.words import words
 
 @component
 class BM25:
-    """k1: how soon more of a word counts no more; b: how much longer rewrites are marked down, 0 to 1."""
+    """The BM25 linker. k1: how soon repeats of a word stop counting; b: penalty of longer rewrites, 0 to 1."""
 
     k1: NonNegativeFloat = 1.5
     b: Annotated[float, Field(ge=0, le=1)] = 0.75
 
     def link(self, facts: Sequence[Facts], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """Words are compared without regard to case."""
+        """Return BM25 scores [m, N]; case is ignored."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         counter = CountVectorizer(analyzer=words, dtype=np.float64)
         try:
             counts = counter.fit_transform(rewrites).tocoo()
-        except ValueError:  # no rewrite holds a word
+        except ValueError:  # if no rewrite holds a word
             return np.zeros((len(facts), len(rewrites)))
         lengths = np.bincount(counts.row, counts.data, minlength=len(rewrites))
         having = np.bincount(counts.col, minlength=counts.shape[1])

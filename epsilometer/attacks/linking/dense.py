@@ -1,8 +1,8 @@
-"""Dense retrieval: the rewrite whose embedding lies nearest to what is known of a person, over all of it.
+"""Dense retrieval: the rewrite whose embedding is nearest to the facts about a person, on average over the facts.
 
 The second linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2), with the embedded sentence
-encoder. Every fact is embedded by itself, since the encoder reads some 200 words of a text and no more; a rewrite's
-score is the mean of its cosines with a person's facts. It cannot see what its encoder does not read.
+encoder. Every fact is embedded by itself, since the encoder reads only some 200 words of a text; a rewrite's score is
+the mean of its cosines with a person's facts. It cannot see what its encoder does not read.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from epsilometer.core.linking import Facts
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 
-_KEPT = 1 << 15  # facts whose vectors are kept: they come again in other sets
+_KEPT = 1 << 15  # facts whose vectors are cached, since they recur in other sets
 
 
 @component
 class Dense:
-    """model: a sentence-transformers model by id or path."""
+    """The dense linker. model: a sentence-transformers model by id or path."""
 
     extra: ClassVar[str] = "models"
 
@@ -36,11 +36,11 @@ class Dense:
 
     @cached_property
     def _vectors(self) -> dict[str, NDArray[np.float32]]:
-        """Of facts that were embedded already."""
+        """The cached vectors of facts."""
         return {}
 
     def link(self, facts: Sequence[Facts], rewrites: Sequence[str]) -> NDArray[np.float32]:
-        """Cosines with the mean vector of the facts, which is not normalised, are mean cosines."""
+        """Return mean cosines [m, N], as products with the mean vector of the facts, which is not normalised."""
         vectors = self._vectors
         if len(vectors) > _KEPT:
             vectors.clear()

@@ -1,1 +1,1 @@
-"""One file per attack: models' answers on examples go in, scores of how surely each was trained on come out."""
+"""One file per attack: models' answers on examples in, scores of each example's membership out."""

@@ -29,7 +29,7 @@ _LEAST = 1e-30  # lower limit of a variance
 
 @component
 class LiRA:
-    """online: whether shadows were trained on the examples that are asked about, as with overlapping halves."""
+    """The LiRA attack. online: whether shadows were trained on the asked examples, as with overlapping halves."""
 
     online: bool = True
 

@@ -13,9 +13,9 @@ The loss is that of x's label, on its neighbours too; no other model is needed, 
   the word; and the loop that they released also proposes words in the place of the closing [SEP].
 - `spans`: 25 neighbours, each with the words of random spans redrawn from the model's law, one after another, given
   the current state of all other words. Spans have 2 words and are at least 1 word apart. A text of n words has .3 n / 4
-  of them: nominally 30 % of the words, half of which is the distance between spans.
+  spans: nominally 30 % of the words, and half of that share is the distance between spans.
 
-Every neighbour takes a pass of the frozen network, so only the first `texts` of the asked examples are looked at.
+Every neighbour takes a pass of the frozen network, so only the first `texts` of the asked examples are scored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from epsilometer.models.locate import would_download
 
 EACH, OF_WORDS, OF_SPANS = 6, 50, 25  # proposals per word; neighbours of either kind
 SPAN, APART, SHARE = 2, 1, 0.3
-_SPARE = 2  # further proposals, since some are the word itself, perhaps in another case
+_SPARE = 2  # extra proposals, since some are the word itself, perhaps in another case
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -47,8 +47,8 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 class NeighbouringTexts:
     """The attack by neighbouring texts.
 
-    kind: of neighbours; masked_lm: by id or folder, None for the embedded one; texts: the most asked examples to look
-    at.
+    kind: the kind of neighbours; masked_lm: by id or folder, None for the embedded one; texts: the most asked examples
+    to score.
     """
 
     kind: Literal["words", "spans"] = "words"
@@ -56,9 +56,9 @@ class NeighbouringTexts:
     texts: PositiveInt = 200
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Returns the scores (`MembershipAttack.score`), NaN for a text without a neighbour.
+        """Return the scores (`MembershipAttack.score`), NaN for a text without a neighbour.
 
-        Raises UserError if there is no masked language model.
+        Raises UserError without a masked language model.
         """
         questioned = evidence.asked[: self.texts]
         texts = [evidence.texts[i] for i in questioned]

@@ -28,7 +28,7 @@ _MARGIN = 1e-4
 
 @component
 class Reference:
-    """models: how many references that were not trained on the example are used; by default the paper's number."""
+    """The reference attack. models: the number of references not trained on the example; by default the paper's."""
 
     models: PositiveInt = 10
 

@@ -1,5 +1,5 @@
-"""RMIA, the offline form: is the target surer of x than of other examples, relative to models that never saw them
-(Zarifzadeh, Liu and Shokri, ICML 2024, arXiv:2312.03262)?
+"""RMIA, the offline form: the target's confidence in x compared with that in other examples, relative to models that
+never saw them (Zarifzadeh, Liu and Shokri, ICML 2024, arXiv:2312.03262).
 
 With p(x) the target's probability of the label of x, and z any other example,
 
@@ -9,8 +9,8 @@ With p(x) the target's probability of the label of x, and z any other example,
 where mean(x) is the mean probability under the references that were not trained on x. The rest of the denominator
 estimates the probability under those that were: a = 1 if training on x changes nothing, and a is smaller if it raises
 the probability. a is chosen on the references alone, from 0, .1, ..., 1: each reference plays the target in turn, since
-its members are known, and the a with the largest mean area under their curves is used. The z are the other examples
-that are asked about; the adversary does not know which of them are members.
+its members are known, and the a with the largest mean area under their curves is used. The z are the other asked
+examples; the adversary does not know which of them are members.
 
 Everything is computed with logarithms. In contrast, ml_privacy_meter averages the non-zero products of probability and
 "was outside", so there a reference whose probability underflows counts as one that was trained on the example.
@@ -36,7 +36,7 @@ CHOICES = tuple(i / 10 for i in range(11))
 
 @component
 class RMIA:
-    """gamma: the factor by which x must exceed z; a: as above, None to choose it on the references."""
+    """The RMIA attack. gamma: the factor by which x must exceed z; a: as above, None to choose it on the references."""
 
     gamma: Annotated[float, Field(gt=0)] = 1.0
     a: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -84,7 +84,8 @@ def log_mean(log_p: NDArray[np.float64], which: NDArray[np.bool_]) -> NDArray[np
 
 
 def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
-    """Returns the a for which the references [m, n] tell each other's members best; of equally good ones the largest.
+    """Return the a for which the references [m, n] separate each other's members best; among equally good ones the
+    largest.
 
     Raises UserError for a single reference, and if no reference has both members and others among the examples that
     some other reference was not trained on.

@@ -3,13 +3,13 @@ S&P 2017).
 
 Each shadow model is trained by the same recipe on texts whose membership the adversary knows, and so provides examples
 of "in" and "out": its probabilities of all k classes for a text of class c. For each class c, a network with one hidden
-layer of 64 units, as in the paper, learns to tell the two apart, and is then asked about the target's answers:
+layer of 64 units, as in the paper, learns to separate the two, and then classifies the target's answers:
 
     score(x) = its log-odds of "in".
 
-The network sees ln(p / (1 - p)) of each class instead of p. A target is sure of nearly all of its training texts, and
-probabilities between .999 and 1 would all look alike to the network. It learns from equally many answers of both kinds,
-at most `answers` for each class.
+The network sees ln(p / (1 - p)) of each class instead of p. A target is confident in nearly all of its training texts,
+and probabilities between .999 and 1 would all look alike to the network. It learns from equally many answers of both
+kinds, at most `answers` for each class.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.membership import Evidence, log_odds
 
 HIDDEN = 64
-_FARTHEST = 50.0  # log-odds beyond this are not told apart
+_FARTHEST = 50.0  # log-odds beyond this are not distinguished
 
 
 @component
 class Shadow:
-    """answers: the most answers of shadow models that a class's network learns from."""
+    """The shadow attack. answers: the most answers of shadow models that a class's network learns from."""
 
     answers: PositiveInt = 10_000
 
@@ -74,7 +74,7 @@ def features(log_probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
 def _classified(
     shown: NDArray[np.float64], inside: NDArray[np.bool_], target: NDArray[np.float64], seed: int
 ) -> NDArray[np.float64]:
-    """Returns the log-odds [t, q] of "in" for the asked answers [t, q, k], by a network trained on the shown ones."""
+    """Return the log-odds [t, q] of "in" for the asked answers [t, q, k], by a network trained on shadow answers."""
     from sklearn.neural_network import MLPClassifier  # loads slowly
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

@@ -1,1 +1,1 @@
-"""One file per attack: a sent gradient goes in, texts come out."""
+"""One file per attack: a sent gradient in, texts out."""

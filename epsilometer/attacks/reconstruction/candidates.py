@@ -1,16 +1,16 @@
-"""Which of k texts was it? The best possible adversary against one text's noisy gradient, by its likelihood.
+"""Identification of the source among k texts: the optimal adversary against one text's noisy gradient, by likelihood.
 
 A client sends the noisy gradient y of one text (in a batch of several, the adversary knows the others and subtracts
-them). The adversary knows k candidates, one of which is the source, computes the gradient of each by the shared model,
-and names the one under which y is likeliest. If the source is uniform, nobody is right more often (Neyman and Pearson).
-Labels are given, so all candidates have the same one.
+them). The adversary knows k candidates, including the source, computes the gradient of each by the shared model, and
+names the one under which y is likeliest. If the source is uniform, no adversary is right more often (Neyman and
+Pearson). Labels are given, so all candidates have the same one.
 
 With v_x the clipped or scaled gradient of candidate x, t the source and n standard normal in R^d,
 
     Gaussian:         y = v_t + s n,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
     von Mises-Fisher: y = W u_t + sqrt(1 - W^2) q,          score_x = kappa <u_x, y>,   u_x = v_x / |v_x|,
 
-q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. All that either score needs of the noise is its products with the
+q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Either score depends on the noise only through its products with the
 candidates, p_x = <n, u_x>, which are jointly normal with the candidates' cosines as covariances, and |n|^2, whose part
 outside the candidates' span is chi-squared. So trials are drawn from the Gram matrix alone, k numbers for each, with
 exactly the same law as if all d numbers of the gradients had been noised. For draws by parts, the parts' scores are
@@ -50,7 +50,7 @@ _SAME = 1e-9  # relative squared distance below which gradients are the same in 
 
 @dataclass(frozen=True)
 class GradientPool:
-    """What is known about n gradients.
+    """Lengths and angles of n gradients.
 
     lengths: [n]; cosines: [n, n]; basis: [n, r], the coordinates of the unit gradients in their span.
     size:    d, the dimension of the gradients.
@@ -82,7 +82,8 @@ class GradientPool:
 class Candidates:
     """The optimal adversary among k texts.
 
-    sizes: of candidate sets (k); trials: of each size; pool: the number of texts, all of one label, to draw from.
+    sizes: the sizes k of candidate sets; trials: the number of trials of each size; pool: the number of texts, all of
+    one label, to draw from.
     """
 
     sizes: Annotated[tuple[Annotated[int, Field(ge=2, le=32767)], ...], Field(min_length=1)] = (2, 16, 1024)
@@ -101,7 +102,7 @@ class Candidates:
 
         pools: one for the whole gradients, or one for each part if draws are by parts. candidates: [n, k], numbers of
         texts in the pool; target: [n], the slot of the source. All noises share the same normal numbers, which take
-        most of the time; whatever else a noise draws is independent of the other noises. Raises UserError for noise
+        most of the time; all other draws of a noise are independent of the other noises. Raises UserError for noise
         whose likelihood is not a function of inner products.
         """
         projections = [_projections(pool, candidates, generator) for pool in pools]

@@ -4,12 +4,12 @@ There are two variants.
 
 `published` is the attack with its authors' settings for these models; `shared.bins` describes the tags, the bins and
 how they are read. It does not know about clipping and noise. Under noise it keeps the rows with the smallest bias
-gradients, which are the emptiest ones, and its bins hold a vanishing part of the gradient's length. So what any
-noise at all does to it says little about noise.
+gradients, which are the emptiest ones, and its bins hold a vanishing part of the gradient's length. So its failure
+under any noise says little about noise.
 
 `aware` is the same threat with a server that knows the clipping length and the noise, as it does in private federated
-learning: `shared.gates` spends the whole clipped gradient on what is read, and `shared.superposition` reads it. It
-starts to fail only where the information in the release runs out.
+learning: `shared.gates` uses the whole clipped gradient for the part that is read, and `shared.superposition` reads it.
+It starts to fail only when the information in the release runs out.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _UNUSED = re.compile(r"\[unused\d+\]")
 
 @component
 class Decepticons:
-    """variant: `published` or `aware`. batch: the most texts of a client that the model sent by `aware` is made for.
+    """The Decepticons attack.
 
-    The fewer they are, the better it separates them. Raises UserError for a batch below 1.
+    variant: `published` or `aware`. batch: the most texts per client that the model of `aware` is built for; the fewer,
+    the better it separates them. Raises UserError for a batch below 1.
     """
 
     variant: Literal["published", "aware"] = "aware"

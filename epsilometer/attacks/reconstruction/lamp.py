@@ -1,4 +1,4 @@
-"""LAMP (Balunovic et al. 2022): descent on word embeddings, and moves of tokens that a language model likes.
+"""LAMP (Balunovic et al. 2022): descent on word embeddings, and moves of tokens that a language model prefers.
 
 This is an honest server's attack on a classifier; labels and lengths are given. Adam searches for embeddings that match
 the sent gradient, with a penalty that pulls their mean length towards that of the model's words. After a tenth of the
@@ -54,9 +54,10 @@ Count = Annotated[int, Field(ge=0)]
 
 @component
 class Lamp:
-    """loss: `cos` or `tag`. steps, starts, rearranged, moves, every: the length of the search; defaults as released.
+    """The LAMP attack.
 
-    language: the folder of a causal language model, `embedded` for the one that comes with the project, null for none.
+    loss: `cos` or `tag`. steps, starts, rearranged, moves, every: the length of the search; defaults as released.
+    language: the folder of a causal language model, `embedded` for the project's own, null for none.
     """
 
     loss: Loss = "cos"
@@ -201,7 +202,7 @@ class Descent:
 
 
 def moves(length: int, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Returns [at most count, length] different rearrangements of places, the first of which changes nothing.
+    """Return [at most count, length] different rearrangements of places; the first one changes nothing.
 
     Each of the others is of one of four kinds with equal probability: two places exchanged, one moved, a span moved, a
     prefix moved to the end. About a third of those drawn change nothing or equal another, and are left out.

@@ -1,4 +1,4 @@
-"""Ascent over tokens on what is known exactly: the likelihood of the noisy gradient, times a language model's prior.
+"""Ascent over tokens on an exact objective: the likelihood of the noisy gradient, times a language model's prior.
 
 The server computes, for any text, the log-likelihood of the received gradient (`shared.law`), and adds the text's
 log-probability by a masked language model (`shared.prior`). From each start the text climbs. The derivative with
@@ -7,9 +7,9 @@ Dou, "HotFlip", ACL 2018); the best few changes are scored exactly in one batch 
 best of them is made if it is a gain. If none is, exchanges of two tokens are tried. The texts of a batch climb in turn,
 given the others. Starts are a text of masks, a public text of that length, and another attack's result (`improve`).
 
-The attack reports how likely its text is and, through `explain`, how likely the true text is. If the true one is less
-likely, it is not the best explanation of what was sent, and any attack without other knowledge can do better only by
-luck. If it is likelier, the search has failed, and a better one might succeed.
+The attack reports the likelihood of its text and, through `explain`, that of the true text. If the true one is less
+likely, it is not the best explanation of the sent gradient, and any attack without other knowledge can do better only
+by luck. If it is likelier, the search has failed, and a better one might succeed.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _LEAST = 1e-6  # nats: a smaller gain does not count
 class LikelihoodAscent:
     """The ascent over tokens.
 
-    prior:  the folder of a masked language model with the vocabulary of the model under attack, `embedded` for the one
-            that comes with the project, or null for none.
-    starts: where to begin, besides other attacks' results.
+    prior:  the folder of a masked language model with the vocabulary of the model under attack, `embedded` for the
+            project's own, or null for none.
+    starts: the kinds of starting texts, besides other attacks' results.
     steps:  the most changes of one text, from each start.
     width:  the number of changes that are scored exactly in each step.
     """
@@ -86,7 +86,7 @@ class Climber:
         return self._best(sent, begun)
 
     def improve(self, sent: Sent, begun: Reconstruction, generator: np.random.Generator) -> Reconstruction:
-        """Returns the likeliest texts that another attack's result leads to, cut or padded to the known lengths."""
+        """Return the likeliest texts that another attack's result leads to, at the known lengths."""
         mask = self.model.tokenizer.mask_token_id or 0
         ordered = sorted(begun.ids, key=len)
         lengths = self._lengths(sent)
@@ -194,7 +194,7 @@ class Climber:
 
     @cached_property
     def _allowed(self) -> np.ndarray:
-        """Whether each token [vocabulary] may be part of a text."""
+        """Return whether each token [vocabulary] may be part of a text."""
         allowed = np.zeros(len(self.model.words), bool)
         if self.prior is not None:
             allowed[self.prior.output_ids] = True

@@ -1,4 +1,4 @@
-"""Grammars: the rules of a YAML file beside this module, read into what texts are drawn from."""
+"""Grammars: the rules of a YAML file beside this module, compiled for drawing texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from epsilometer.core import yaml_text
 
-# How many times likelier an author makes an alternative of their own taste, and less likely one of another taste.
+# Factor by which an author prefers alternatives of their own taste, and avoids those of other tastes.
 # Set so that a linear classifier gets three genders in four right, and three age groups or countries in five.
 _STRENGTHS = (
     (frozenset({"F", "M"}), 2.3),
@@ -28,14 +28,14 @@ _TOKEN = re.compile(r"\{([^}]+)\}|([][|])|([^][{}|]+)")
 
 @cache
 def grammar(name: str) -> dict[str, Any]:
-    """Returns what the file `name`.yaml beside this module holds, by section."""
+    """Return the content of the file `name`.yaml beside this module, by section."""
     sections: dict[str, Any] = yaml_text.load((Path(__file__).parent / f"{name}.yaml").read_bytes())
     return sections
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Where another rule is written."""
+    """A place where another rule is written."""
 
     rule: str
 
@@ -52,13 +52,13 @@ Parts: TypeAlias = "list[str | Slot | Choice]"
 
 @dataclass(frozen=True)
 class Rule:
-    """Alternatives, each a phrase and the tastes of those who like it; `ends` caches cumulative weights by author."""
+    """Alternatives, each a phrase and the tastes of its authors; `ends` caches cumulative weights by author."""
 
     phrases: list[tuple[Parts, frozenset[str]]]
     ends: dict[frozenset[str], list[float]] = field(default_factory=dict)
 
     def draw(self, rng: np.random.Generator, author: frozenset[str]) -> int:
-        """The number of an alternative, drawn for an author of these tastes."""
+        """Return the number of an alternative, drawn for an author of these tastes."""
         ends = self.ends.get(author)
         if ends is None:
             ends = self.ends[author] = list(accumulate(_weight(tastes, author) for _, tastes in self.phrases))
@@ -74,7 +74,7 @@ def _weight(tastes: frozenset[str], author: frozenset[str]) -> float:
 
 
 def compiled(rules: Mapping[str, str]) -> dict[str, Rule]:
-    """Returns the rules by name; their alternatives stand one a line or between " / "."""
+    """Return the rules by name; their alternatives are one a line or between " / "."""
     return {
         name: Rule([_phrase(phrase) for line in text.splitlines() for phrase in line.split(" / ") if phrase.strip()])
         for name, text in rules.items()
@@ -88,7 +88,7 @@ def _phrase(text: str) -> tuple[Parts, frozenset[str]]:
 
 
 def _options(tokens: Iterator[re.Match[str]]) -> list[Parts]:
-    """The options up to the closing bracket or the end."""
+    """Return the options up to the closing bracket or the end."""
     options: list[Parts] = [[]]
     for token in tokens:
         if token[1]:

@@ -1,9 +1,9 @@
 """Adversarial back-translation (Xu 2019, as IDT's appendix C does it): an encoder-decoder trained to write round trips
 of texts from states in which an adversary cannot read an attribute.
 
-The stage `rewriters` trains the model (`shared/adversarial_rewriter.py`); here it rewrites every sentence, as
-`round_trip` does. That the adversary failed in training says nothing about one that is trained on rewrites. Nothing is
-claimed.
+The stage `rewriters` trains the model (`shared/adversarial_rewriter.py`); this mechanism rewrites every sentence with
+it, as `round_trip` does. An adversary that failed in training says nothing about an adversary trained on rewrites.
+Nothing is claimed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class AdversarialBackTranslation(SentenceMechanism):
 
     @cached_property
     def models(self) -> Sequence[Seq2Seq]:
-        """The trained rewriter."""
+        """Return the trained rewriter."""
         from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import trained
 
         return [trained(self.resource)]

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @component
 class BackTranslation(SentenceMechanism):
-    """resource: a Marian model, by id or folder, from the texts' language into another; back: one for the way back."""
+    """Back-translation. resource: a Marian model, by id or folder, from the texts' language; back: the model back."""
 
     resource: str | Path
     back: str | Path
 
     @cached_property
     def models(self) -> Sequence[Seq2Seq]:
-        """The model into the other language, and the model back."""
+        """Return the model into the other language, and the model back."""
         from epsilometer.models.translation import Translator
 
         return [Translator(model) for model in (self.resource, self.back)]

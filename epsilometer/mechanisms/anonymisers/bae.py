@@ -1,13 +1,13 @@
 """BAE-R: important words are replaced by what a masked language model expects (Garg and Ramakrishnan, EMNLP 2020).
 
-Candidates are the 50 likeliest whole words at the word's place that have the same tag, except that nouns and verbs may
-replace each other. In a window of 15 words, the text's similarity to the original must stay at or above .936338 =
-1 - .2 / pi, the angular similarity that the authors' threshold of .8 amounts to.
+Candidates are the 50 likeliest whole words at the word's place with the same tag; nouns and verbs may replace each
+other. In a window of 15 words, the text's similarity to the original must stay at or above .936338 = 1 - .2 / pi, the
+angular similarity equal to the authors' threshold of .8.
 
-`as_published: true` follows TextAttack's recipe (0.3.11) wherever it changes results: there .936338 is a threshold on
-the cosine, which is looser; pieces inside words count as words and become candidates (the authors leave them out); only
-the window of the swapped word counts; texts of fewer than 15 words always pass; and the tag is read in the original,
-among 4 words before and 3 after, at the first occurrence of the word there.
+`as_published: true` follows TextAttack's recipe (0.3.11) in everything that changes results: there .936338 is a
+threshold on the cosine, which is looser; pieces inside words count as words and become candidates (the authors leave
+them out); only the window of the swapped word counts; texts of fewer than 15 words always pass; and the tag is read in
+the original text, in a window of 4 words before and 3 after, at the word's first occurrence in that window.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from epsilometer.models.fill_mask import FillMask, Place
 
 CANDIDATES = 50
 LEAST, WINDOW = 0.936338023, 15
-_SPARE = 30  # further outputs to look at, since some of them are not words
+_SPARE = 30  # extra outputs to consider, since some of them are not words
 
 
 @component
@@ -38,7 +38,7 @@ class BAE(WordSearch):
 
     @cached_property
     def limits(self) -> EditLimits:
-        """The word's tag, and the similarity of windows."""
+        """Return the limits: the word's tag, and the similarity of windows."""
         rule = SimilarityRule(LEAST, "cosine" if self.as_published else "angular", WINDOW, published=self.as_published)
         return EditLimits("context" if self.as_published else "sentence", rule if self.similarity == "kept" else None)
 
@@ -47,7 +47,7 @@ class BAE(WordSearch):
         return FillMask(self.masked_lm or masked_lm())
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
-        """Returns the likeliest words for a mask at this position of the current text, likeliest first."""
+        """Return the likeliest words for a mask at this position of the current text, likeliest first."""
         token = draft.spans.tokens[position]
         start = draft.spans.starts[position]
         start += sum(len(new) - len(draft.spans.tokens[i]) for i, new in draft.edits.items() if i < position)

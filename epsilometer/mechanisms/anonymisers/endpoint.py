@@ -1,9 +1,9 @@
-"""What is deployed: a chat with one prompt behind an OpenAI-compatible endpoint, or any HTTP service, by a template.
+"""A deployed service: a chat with one prompt behind an OpenAI-compatible endpoint, or any HTTP service, by a template.
 
-Every trial of a text is a request of its own, since a service may answer the same text in another way: its answer is
-stored under the request and the number of the trial's draw, which its random stream gives, so that the same audit asks
-nothing twice (`models.endpoint`). The service's randomness is its own; a seed of the audit does not reach it. Nothing
-is claimed.
+Every trial of a text is a separate request, since a service may answer the same text differently. The answer is stored
+under the request and the number of the trial's draw, which comes from its random stream, so that repeating an audit
+sends no request twice (`models.endpoint`). The service's randomness is its own; a seed of the audit does not affect it.
+Nothing is claimed.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ if TYPE_CHECKING:
 
 @component
 class Endpoint(Spends, OneOfGrid):
-    """A service that rewrites; it sees the texts, so it is asked only where they are public or it may see them.
+    """A service that rewrites. It sees the texts, so it is queried only if they are public or the user allows it.
 
-    url:            of an OpenAI-compatible endpoint, as http://localhost:8000/v1, whose key is OPENAI_API_KEY; with a
-                    template, of the service itself.
+    url:            an OpenAI-compatible endpoint, such as http://localhost:8000/v1, whose key is OPENAI_API_KEY; with a
+                    template, the URL of the service itself.
     resource:       the template's file (`models.service`); None for a chat.
-    model:          of a chat, its name there.
-    prompt:         of a chat, with {text}, and {epsilon} where it takes a privacy budget.
-    stream:         whether a chat's answers are asked for as server-sent events.
-    temperature:    of a chat; None for the endpoint's own.
-    separate_reasoning: leave out what stands between <think> and </think>; it counts as part of the rewrite else.
-    longest:        most tokens of an answer: sent to a chat, and set aside before each request.
-    revision:       what the user calls the service's present state; with another, everything is asked anew.
+    model:          model name, for chat endpoints.
+    prompt:         the prompt of a chat, with {text}, and with {epsilon} if it takes a privacy budget.
+    stream:         whether a chat's answers are requested as server-sent events.
+    temperature:    sampling temperature of a chat; None for the endpoint's default.
+    separate_reasoning: remove the text between <think> and </think>; otherwise it counts as part of the rewrite.
+    longest:        most tokens of an answer: sent to a chat, and reserved before each request.
+    revision:       the user's name for the present state of the service; under another name, every request is sent
+                    again.
     private_texts:  whether the service may see texts that are not public.
     max_requests, max_tokens, max_cost, prices, dry, workers: as in `Spends`.
     """
@@ -67,11 +68,11 @@ class Endpoint(Spends, OneOfGrid):
     @field_validator("revision", mode="before")
     @classmethod
     def _named(cls, value: object) -> str:
-        return str(value)  # YAML reads numbers and dates
+        return str(value)  # YAML parses some names as numbers or dates
 
     @property
     def shown_as(self) -> str:
-        """The host, as results show it."""
+        """Return the host, as results show it."""
         return Address.of(self.url).host
 
     @model_validator(mode="after")
@@ -89,7 +90,7 @@ class Endpoint(Spends, OneOfGrid):
 
     @property
     def has_budget(self) -> bool:
-        """Whether the prompt, or the template's body, has a place for it."""
+        """True if the prompt, or the template's body, has a field for epsilon."""
         return EPSILON in self.prompt if self._template is None else self._template.has_budget
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -97,7 +98,7 @@ class Endpoint(Spends, OneOfGrid):
         return None
 
     def check(self, public: bool) -> None:
-        """Refuse texts that the service must not see, and what its requests lack."""
+        """Raise UserError if the service must not see these texts, or if its requests lack something."""
         self._checked.clear()
         if not (public or self.private_texts):
             raise UserError(
@@ -111,7 +112,7 @@ class Endpoint(Spends, OneOfGrid):
         self._checked.append(public)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """A request a text and epsilon. Raises UserError where these exceed a bound, before any is sent."""
+        """Send one request per text and epsilon. Raises UserError, before any request, if they exceed a bound."""
         if not self._checked:
             self.check(public=False)
         budgets = np.repeat(np.asarray(epsilons, np.float64), len(texts)).tolist()
@@ -133,7 +134,7 @@ class Endpoint(Spends, OneOfGrid):
         ]
 
     def _rewrite(self, answer: Completion) -> tuple[str, int]:
-        """The rewrite in an answer, and the answer's flaws."""
+        """Return the rewrite in an answer, and the answer's flaws."""
         if not (self.separate_reasoning and holds_reasoning(answer.text)):
             return answer.text, int(answer.flaws)
         return without_reasoning(answer.text), int(answer.flaws | Flaw.REASONED)
@@ -166,7 +167,7 @@ class Endpoint(Spends, OneOfGrid):
 
     @property
     def request(self) -> tuple[str, Template]:
-        """Where a request goes, and what it is: a chat's too is a template."""
+        """Return the URL of a request and its template; a chat has a template, too."""
         if self._template is not None:
             return self.url, self._template
         body: dict[str, Any] = {"model": self.model, "messages": [{"role": "user", "content": self.prompt}]}
@@ -177,7 +178,7 @@ class Endpoint(Spends, OneOfGrid):
         )
 
     def usage(self, response: httpx2.Response) -> tuple[int, int] | None:
-        """The tokens that an answer states."""
+        """Return the token counts that an answer states."""
         from epsilometer.models.replies import usage
 
         places = self.request[1].tokens
@@ -185,7 +186,7 @@ class Endpoint(Spends, OneOfGrid):
 
     @cached_property
     def spending(self) -> Spending:
-        """What was sent so far, and its bounds."""
+        """Return the spending so far and its bounds."""
         return self.account(self.longest)
 
     @cached_property

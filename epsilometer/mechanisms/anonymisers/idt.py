@@ -2,9 +2,9 @@
 
 Faustini, Tonni, McIver, Xu and Dras, "IDT", Computational Linguistics 2025, algorithm 1. It makes no claim: nothing is
 proved about the released text, and an attacker trained on rewrites recovers much of the attribute. Labels are the true
-ones where the mechanism is told them (`shared/truths.py`), as the paper's algorithm is, else the auxiliaries'
-predictions: then a text of a binary attribute that its auxiliary misreads is edited towards the truth. A text that is
-told and already deceives the auxiliaries is released as it is.
+ones if they are given (`shared/truths.py`), as in the paper's algorithm, else the auxiliaries' predictions: a text of a
+binary attribute that its auxiliary misclassifies is then edited towards the truth. A text with a given label that
+already deceives the auxiliaries is released unchanged.
 
 1. Compute attributions of the predicted class of every label (`shared/attribution.py`).
 2. Let W be the words with a positive score for an attribute and none for a task; with `ignore_utility` (the paper's
@@ -20,27 +20,28 @@ one with the largest probability of a wrong class; ties go to fewer changed word
 goes by size and stops at the fewest words. It checks the tasks' predictions for every edit, so it also changes words
 that tasks use, unless `ignore_utility` is false.
 
-`aim: random` shows a class t that is drawn from the predicted class y, one of c classes, by k-ary randomised response,
+`aim: random` shows a class t, drawn given the predicted class y, one of c classes, by k-ary randomised response,
 
     P(t | y) = e^(epsilon [t = y]) / (e^epsilon + c - 1)   (Kairouz, Bonawitz and Ramage 2016),
 
 so P(t | x) <= e^epsilon P(t | x') for any two texts: the class to show is epsilon-locally private. But the released
-text is not a function of that class alone, and its outcome tells if no edit shows the class; so nothing is claimed for
-the text. If a text's own class is drawn, the words are changed that would change for another class, so that being
-edited does not mark a text as showing a false class. `aim: hide` brings every auxiliary within `margin` of the class
-shares.
+text is not a function of that class alone, and its outcome reveals whether no edit shows the class; so nothing is
+claimed for the text. If a text's own class is drawn, the mechanism changes the words that it would change for another
+class, so that an edit does not mark a text as showing a false class. `aim: hide` brings every auxiliary within `margin`
+of the class shares.
 
-The paper states neither k nor q. On 100 generated validation reviews (73 of which linear victims read right; linear
-auxiliaries trained on other texts; GloVe 50d) RS_all was .40 at k = 50 and q = 10, with 2.1 changed words per success,
-and .21, .23, .22 and .30 at q = 1 and k = 5, 10, 20 and 50. More options and a wider beam find more, while the number
-of sentences that the tagger reads, which takes most of the time, hardly grows (28 to 38 per text); hence the defaults.
-As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at q = 10, highest for few options (k of
-5 or 10), with 1.7 to 2.5 changed words; at q = 10 the tagger reads 29, 42, 54 and 66 sentences per text. The standard
-error of a share is about .04.
+The paper states neither k nor q. On 100 generated validation reviews (linear victims classify 73 of them correctly;
+linear auxiliaries trained on other texts; GloVe 50d) RS_all was .40 at k = 50 and q = 10, with 2.1 changed words per
+success, and .21, .23, .22 and .30 at q = 1 and k = 5, 10, 20 and 50. More options and a wider beam find more edits,
+while the number of sentences that the tagger reads, which dominates the running time, hardly grows (28 to 38 per text);
+hence the defaults. As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at q = 10, highest
+for few options (k of 5 or 10), with 1.7 to 2.5 changed words; at q = 10 the tagger reads 29, 42, 54 and 66 sentences
+per text. The standard error of a share is about .04.
 
-Departures, where the paper leaves a choice: a word is replaced at its places in the original, never where another
-replacement has put it; only the 64 words of W with the largest scores are used; the tagger is the embedded one. The
-paper puts one question per text and task to the victim. That is its evaluation, and we ask it there.
+Departures, where the paper leaves a choice: a word is replaced at its places in the original text, never at a place
+where another replacement inserted it; only the 64 words of W with the largest scores are used; the tagger is the
+embedded one. The paper queries the victim once per text and task. That query is part of its evaluation, and we make it
+there.
 """
 
 from __future__ import annotations
@@ -82,13 +83,13 @@ from epsilometer.models.ledger import Ledger
 from epsilometer.models.tagging import Tagger
 
 _GROUP = 64  # distinct texts that are prepared together
-_READ = 1 << 15  # sentences whose tags are remembered; cannot change a result
+_READ = 1 << 15  # sentences whose tags are cached; cannot change a result
 _NEAR = 0.25  # default `margin` under `hide`, in nats from the shares: .39 to .61 for two equal classes
 
 
 @component
 class IDT(WithTruths):
-    """Replaces words so that classifiers of attributes err. Defaults of settings that may be None are in brackets.
+    """The IDT mechanism: it replaces words so that classifiers of attributes err. Defaults for None are in brackets.
 
     resource:                 the folder of auxiliaries.
     attributes, tasks, kinds: which of its labels and kinds of classifiers are used [all]. Attributions are by the first
@@ -96,7 +97,7 @@ class IDT(WithTruths):
     enough:                   how many kinds must err on the attributes, and keep their answers on the tasks [all].
     k:                        the number of options for a word.
     q:                        the number of edits of a size that are drawn, or kept by a beam.
-    candidates:               where a word's options come from.
+    candidates:               the source of a word's options.
     steps:                    of integrated gradients, before any doubling [16; 50 as published].
     margin:                   the log-odds, in nats, by which every auxiliary must err [0]; under `hide`, how far the
                               logarithms of its probabilities may stay from those of the shares [0.25].
@@ -134,7 +135,7 @@ class IDT(WithTruths):
 
     @property
     def has_budget(self) -> bool:
-        """Whether epsilon has an effect, which it can only have on the class to show."""
+        """True if epsilon has an effect, which it has only on the class to show."""
         return self.aim == "random"
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -147,9 +148,9 @@ class IDT(WithTruths):
         return classes
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Returns how many texts are longer than what a classifier reads, and how many words have no vector.
+        """Return the counts of texts longer than a classifier reads, and of words without a vector.
 
-        Words without a vector stay as they are; if a masked language model is used, none are counted.
+        Words without a vector stay unchanged; if a masked language model is used, they are not counted.
         """
         labels = (*self._hidden, *self._tasks)
         cut = cut_by([self._auxiliaries.classifiers[label][kind] for label in labels for kind in self._kinds], texts)
@@ -235,7 +236,7 @@ class IDT(WithTruths):
     def _tags(self) -> Tags:
         """The function that tags sentences; under `swap` nouns and verbs have the same tag."""
         same = {"VERB": "NOUN"} if self.swap else {}
-        read: dict[tuple[str, ...], tuple[str, ...]] = {}  # later rounds, and other texts, ask about these again
+        read: dict[tuple[str, ...], tuple[str, ...]] = {}  # cache: other texts request the same sentences
 
         def tags(sentences: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
             new = [words for words in sentences if words not in read]
@@ -314,7 +315,7 @@ class IDT(WithTruths):
         return [Aim(away=own, margin=self._margin) for own in case.classes]
 
     def _release(self, case: PreparedText, judges: Judges, trial: Trial, shown: int | None) -> Search[Release]:
-        """Returns the search in one text, which returns what is released of it."""
+        """Return the search in one text, which returns its release."""
         source, ledger = case.source, judges.attributes[0].ledger
 
         def release(text: str, status: str, changed: int = 0) -> Release:

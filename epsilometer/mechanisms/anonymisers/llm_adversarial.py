@@ -4,7 +4,7 @@ Staab 2025 ("Language models are advanced anonymizers", arXiv:2402.13846): in ea
 quoting the words that gave them away, and is then asked to rewrite the text given these inferences; at most 3 rounds,
 temperature .1. The prompts are ours. A text is done (status `found`) when, for each label, the model names no class, or
 another class than the one that it named at first; if the last round has not achieved this, the status is `part`. A text
-that comes back as it was is `missed`, whatever the model then infers from it.
+that comes back unchanged is `missed`, regardless of what the model then infers from it.
 
 `aim: random` names a class to show for each label (IncogniText 2024, arXiv:2407.02956). It is drawn uniformly from all
 classes by the text's stream, so the class shown says nothing about the class hidden; the text is done when the model
@@ -13,8 +13,8 @@ flip, which anyone who knows the method can undo.
 
 Departures: an answer must have the requested form, otherwise it is not used as a rewrite (`shared/language_model.py`),
 whereas the reference code silently falls back to the original if it cannot align comments. If a later answer is
-unusable, the rewrite of the round before is released. Nothing is claimed: the model that judges is the one that
-rewrites, and a stronger or a trained attacker may infer what it does not.
+unusable, the rewrite of the round before is released. Nothing is claimed: the same model rewrites and judges, and a
+stronger or a trained attacker may infer more.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
 from epsilometer.models.assistant import Question, read_class, read_object
 
 UNKNOWN = "unknown"
-_SHOWN = 1 << 32  # in a text's stream, the number of the first uniform that draws a class to show
+_SHOWN = 1 << 32  # number, in a text's stream, of the first uniform that draws a class to show
 
 INFER = (
     "You infer what a text gives away of its author: {labels}. Of each name the class that you think likelier than the "
@@ -57,7 +57,7 @@ REWRITE = (
 SHOW = "Change what leads there, so that a reader would infer {shown} instead. "
 HIDE = "Change what leads there to something more general, or leave it out. "
 
-Inference = Mapping[str, tuple[str, str]]  # for each label its class, or UNKNOWN, and the words that gave it away
+Inference = Mapping[str, tuple[str, str]]  # for each label its class, or UNKNOWN, and the words that revealed it
 
 
 @dataclass

@@ -1,15 +1,15 @@
 """A language model is told to rewrite a text as if by someone else, and to keep what it is about (IDT, table E.2).
 
-The request names the classes of the private labels, to be hidden, and of the useful labels, to be kept: the true ones
-where they are told (`with_truths`), as the paper's are, else the auxiliaries' predictions. `prompt` is the name of a
-prompt of the paper, or a prompt of your own, with {hidden} for "the gender of the author different from male", {values}
-for "male" alone, {kept} for "the rating of the text as good", {kept_values} for "good".
+The request names the classes of the private labels, to hide, and of the useful labels, to keep: the true ones if they
+are given (`with_truths`), as in the paper, else the auxiliaries' predictions. `prompt` is the name of a prompt of the
+paper, or a prompt of your own, with {hidden} for "the gender of the author different from male", {values} for "male"
+alone, {kept} for "the rating of the text as good", {kept_values} for "good".
 
 Departures: the paper's prompts ask for no form, and the small models' answers "require intensive parsing to extract the
 adversarial sentence, if any" (appendix F). Here a form is requested, and an answer in another form is not used as a
 rewrite (`shared/language_model.py`). The paper states no temperature; the default is the likeliest answer. No
-classifier is asked whether it errs on the rewrite, so `found` says only that the text has changed. Nothing is claimed:
-the provider of the model reads the text, and a model may leave words in that give the attribute away.
+classifier is run on the rewrite, so `found` says only that the text has changed. Nothing is claimed: the provider of
+the model reads the text, and a model may leave words that reveal the attribute.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class LLMRewrite(WithTruths, LanguageModelMechanism):
         return classes
 
     def _classes(self, label: str, texts: Sequence[str], ledger: Ledger) -> list[str]:
-        """Returns [n]: each text's class, the true one where it is told."""
+        """Return each text's class [n], the true one if it is given."""
         classes = {i: self.truths[text][label] for i, text in enumerate(texts) if label in self.truths.get(text, {})}
         rest = [i for i in range(len(texts)) if i not in classes]
         if rest:

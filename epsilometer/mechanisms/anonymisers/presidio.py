@@ -2,15 +2,15 @@
 
 The recognisers are those of `text.identifiers` (e-mail addresses, phone numbers, order numbers and dates, by pattern)
 and one for names: the entities of a spaCy `pipeline`, as Presidio uses them, or, without a pipeline, every run of
-proper nouns by the embedded tagger, as PERSON. The latter cannot tell a person from a city; users report false
+proper nouns by the embedded tagger, as PERSON. The tagger cannot tell a person from a city; users report false
 positives among Presidio's own names as well (its issues 786 and 1173). Scores, thresholds (0) and overlaps are those of
 Presidio's two engines.
 
 `replace`, Presidio's default, writes <PERSON>. `mask` writes as many asterisks as there were characters. `surrogate`
 writes a value invented by Faker, drawn from the text's stream: equal values of a text get the same one, and a person
-gets one name; where a part of the name is mentioned, the same part of the invented name is written.
+gets one name; if a part of the name is mentioned, the same part of the invented name is written.
 
-The kind and place of each value stay visible, and whatever no recogniser knows is released unchanged: nothing is
+The kind and place of each value stay visible, and anything that no recogniser knows is released unchanged: nothing is
 claimed.
 """
 
@@ -35,7 +35,7 @@ from epsilometer.text.identifiers import LONGEST, recognisers
 from epsilometer.text.sentences import passages
 
 PERSON = "PERSON"
-_SCORE = 0.85  # of a name; Presidio gives the same to a pipeline's names
+_SCORE = 0.85  # score of a name; Presidio gives the same to a pipeline's names
 _TOGETHER = 256  # texts that are tagged at a time; cannot change a result
 
 
@@ -50,7 +50,7 @@ class Presidio:
 
     @property
     def english(self) -> bool:
-        """Whether names are what the embedded tagger takes for them."""
+        """True if the embedded tagger finds the names."""
         return self.pipeline is None
 
     @cached_property
@@ -138,8 +138,8 @@ class Presidio:
 def surrogates(values: Sequence[tuple[str, str]], rng: np.random.Generator) -> dict[tuple[str, str], str]:
     """Returns an invented value for each (kind, value) of a text, except for kinds that Faker cannot invent.
 
-    A name whose words all occur in a longer name of the text is taken for the same person's: each of its words becomes
-    the invented word in that word's place.
+    A name whose words all occur in a longer name of the text counts as the same person's: each of its words becomes the
+    invented word in that word's place.
     """
     from faker import Faker
 
@@ -174,7 +174,7 @@ def surrogates(values: Sequence[tuple[str, str]], rng: np.random.Generator) -> d
 
 
 def _moved(match: Any, by: int) -> Any:
-    """A result of Presidio in a text in which its passage begins there."""
+    """Return a result of Presidio, moved from its passage to the whole text."""
     match.start += by
     match.end += by
     return match

@@ -1,7 +1,7 @@
 """A round trip through one encoder-decoder: every sentence is encoded, and decoded to the model's most likely words.
 
-It stands in for back-translation where there is no translation model. The embedded encoder-decoder copies most of what
-it reads, in lower case, and loses rare words (`data/embedded/models/minilm-seq2seq/README.md`). Nothing is claimed.
+It replaces back-translation if no translation model is available. The embedded encoder-decoder copies most of what it
+reads, in lower case, and loses rare words (`data/embedded/models/minilm-seq2seq/README.md`). Nothing is claimed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RoundTrip(SentenceMechanism):
 
     @cached_property
     def models(self) -> Sequence[Seq2Seq]:
-        """The one encoder-decoder."""
+        """Return the one encoder-decoder."""
         from epsilometer.models.seq2seq import Seq2Seq
 
         return [Seq2Seq(self.resource)]

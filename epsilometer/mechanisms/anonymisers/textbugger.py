@@ -4,9 +4,9 @@ The bugs of a word: a space in it, a letter left out, two neighbouring letters s
 at the first or last letter), each letter in turn replaced by a homoglyph, and the 5 nearest words by the auxiliaries'
 vectors, in the word's case. The similarity of the whole text must be at least .8: by cosine, as in the paper, or under
 `as_published: true` by angle, the default of TextAttack's recipe (0.3.11). That recipe draws from numpy's global
-generator, we draw from the text's stream. Tags may change.
+generator; this mechanism draws from the text's stream. Tags may change.
 
-The homoglyphs are TextAttack's, most of them Cyrillic, Greek or Armenian letters: readers notice none of them, filters
+The homoglyphs are TextAttack's, most of them Cyrillic, Greek or Armenian letters: readers do not notice them, filters
 notice all of them, and `unicodedata.normalize` undoes only a few.
 """
 

@@ -1,17 +1,17 @@
 """TextFooler: important words are replaced by similar words until a classifier errs (Jin et al., AAAI 2020).
 
-Candidates are the 50 nearest words with a cosine of at least .5 (the paper says .7, its code .5) that have the same
-tag, except that nouns and verbs may replace each other. In a window of 15 words, the text's similarity must stay at or
-above .840845 = 1 - .5 / pi, the angular similarity that the authors' threshold amounts to. Stop-words are the authors'
-own. Vectors are those of the auxiliaries, counter-fitted to their word relations if they have any (published:
-counter-fitted Paragram, a download).
+Candidates are the 50 nearest words with a cosine of at least .5 (the paper says .7, its code .5) with the same tag;
+nouns and verbs may replace each other. In a window of 15 words, the text's similarity must stay at or above
+.840845 = 1 - .5 / pi, the angular similarity equal to the authors' threshold. Stop-words are the authors' own. Vectors
+are those of the auxiliaries, counter-fitted to their word relations if they have any (published: counter-fitted
+Paragram, a download).
 
-`as_published: true` follows TextAttack's recipe (0.3.11) wherever it changes results: windows are compared with the
-text before the swap, so many small steps may lead far; only the window of the swapped word counts; texts of fewer than
-15 words always pass; and the tag is read in the original, among 4 words before and 3 after, at the first occurrence of
-the word there. By default, windows are compared with the original, including those of changed words near the swap, in
-short texts too, and the tag is read in the word's own sentence. Tags are those of Universal Dependencies, by the
-embedded tagger (in the recipe: NLTK's).
+`as_published: true` follows TextAttack's recipe (0.3.11) in everything that changes results: windows are compared with
+the text before the swap, so many small steps may lead far; only the window of the swapped word counts; texts of fewer
+than 15 words always pass; and the tag is read in the original text, in a window of 4 words before and 3 after, at the
+word's first occurrence in that window. By default, windows are compared with the original, including those of changed
+words near the swap, in short texts too, and the tag is read in the word's own sentence. Tags are those of Universal
+Dependencies, by the embedded tagger (in the recipe: NLTK's).
 """
 
 from __future__ import annotations

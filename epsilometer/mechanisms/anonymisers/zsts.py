@@ -11,12 +11,12 @@ first piece), and pieces inside words are not candidates. In that code (fedealba
 `token_similarity` is a distance, so its default s = 0 leaves `***` for every unsafe word. The p and s of published
 comparisons are not stated.
 
-`as_published: true` keeps what decides the results of that code. One dictionary from word to word is filled as texts
-come, and is used for all later ones: a substitution cipher, which anyone who holds it can undo. Digits are drawn from
-seed 0 every time, so a number becomes the same number for everybody. Candidates are written in lower case. **A rewrite
-then depends on the texts before it in the call, and on no stream**: another order or another split of the texts gives
-different rewrites. By default each text has a dictionary of its own, digits come from its stream, and words keep their
-capitals.
+`as_published: true` keeps the parts of that code that decide its results. One dictionary from word to word is filled
+text by text, and is used for all later texts: a substitution cipher, which anyone who holds it can undo. Digits are
+drawn from seed 0 every time, so a number becomes the same number in every text. Candidates are written in lower case.
+**A rewrite then depends on the texts before it in the call, and on no stream**: another order or another split of the
+texts gives different rewrites. By default each text has a dictionary of its own, digits come from its stream, and words
+keep their capitals.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from epsilometer.models.fill_mask import FillMask, Place
 from epsilometer.models.locate import ENCODER
 
 MASKED = "***"
-_SHORTEST = 3  # letters of a candidate, at least
-_LEAST = math.log(1e-50)  # log-probability of a candidate, at least
+_SHORTEST = 3  # least number of letters of a candidate
+_LEAST = math.log(1e-50)  # least log-probability of a candidate
 _TOGETHER = 256  # texts in memory at a time; cannot change a result
 
 Unsafe = Mapping[int, str | None]
@@ -151,7 +151,7 @@ class ZSTS:
 
 
 def _written(text: Spans, unsafe: Unsafe, dictionary: dict[str, str], rng: np.random.Generator | None) -> str:
-    """Returns the text with its unsafe words replaced by the dictionary, to which new words are added.
+    """Return the text with its unsafe words replaced by the dictionary; new words are added to it.
 
     rng: the generator of digits; None: seed 0 for each number, and words in lower case.
     """

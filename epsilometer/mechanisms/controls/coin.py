@@ -1,4 +1,4 @@
-"""The coin: the text itself with probability tanh(l / 2), else one fixed public sentence. What no ranking may prefer.
+"""The coin: the text itself with probability tanh(l / 2), else one fixed public sentence. No ranking may prefer it.
 
 With tau = tanh(l / 2) and s the sentence,
 
@@ -6,8 +6,8 @@ With tau = tanh(l / 2) and s the sentence,
 
 An adversary who sees a text knows the source for certain; one who sees the sentence must guess. Of two equally likely
 candidates the best adversary therefore names the source with probability (1 + tau) / 2 = e^l / (1 + e^l): its average
-loss is exactly l for any two texts, k = 2. At one nat it publishes 46 % of the texts verbatim, so that it keeps more
-worth than any mechanism in use, and nobody would use it: an average loss alone cannot rank mechanisms.
+loss is exactly l for any two texts, k = 2. At one nat it publishes 46 % of the texts verbatim, so it is more useful
+than any mechanism in use, but nobody would use it: an average loss alone cannot rank mechanisms.
 
 Claim: (0, tau)-differential privacy for whole documents, any two: the total variation between the outputs of two texts
 is tau, and no smaller delta holds at any finite epsilon, since P(x | x') = 0. So `delta_at_4` is tau as well.
@@ -40,7 +40,7 @@ class Coin:
     """A coin decides whether the text is released. The privacy budget is the average loss l.
 
     resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited ones.
-    sentence: what is released otherwise.
+    sentence: the text released otherwise.
     """
 
     among_texts: ClassVar[bool] = True
@@ -57,16 +57,16 @@ class Coin:
 
     @cached_property
     def inputs(self) -> list[str]:
-        """The public list."""
+        """Return the public list."""
         return self._list.texts
 
     @cached_property
     def output_texts(self) -> list[str]:
-        """The public list, then the sentence."""
+        """Return the public list, then the sentence."""
         return [*self.inputs, self.sentence]
 
     def _numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """The output that shows each text; the sentence's for a text that is not on the list."""
+        """Return the output that shows each text; the sentence's for a text that is not on the list."""
         return self._list.numbers(texts, elsewhere=len(self.inputs))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -75,7 +75,7 @@ class Coin:
         return Guarantee.of_delta(delta, Granularity.DOCUMENT, Neighbours.ANY) if delta < 1 else None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One uniform a text; a publication draws exactly."""
+        """Draw one uniform a text; a publication draws exactly."""
         if noise.exact is not None:
             (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
             return Rewrites([self.output_texts[i] for i in units.values], units)
@@ -85,7 +85,7 @@ class Coin:
         return Rewrites(Repeated(self.output_texts, units.values), units)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """One unit a text: what is released, a text of the list or the sentence."""
+        """Return the laws of one unit a text: the released text, which is a text of the list or the sentence."""
         sentence = len(self.inputs)
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
@@ -105,7 +105,7 @@ class Coin:
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """As `HasLikelihood`, [n, k] an epsilon."""
+        """Return log-likelihoods as in `HasLikelihood`, [n, k] an epsilon."""
         numbers, sentence = self._numbers(texts)[candidates], len(self.inputs)
         values = []
         for rewrite, epsilon in zip(rewrites, epsilons, strict=True):
@@ -118,10 +118,10 @@ class Coin:
 
 
 def _log_shown(epsilon: float) -> float:
-    """ln tanh(l / 2)."""
+    """Return ln tanh(l / 2)."""
     return math.log(math.tanh(epsilon / 2))
 
 
 def _log_withheld(epsilon: float) -> float:
-    """ln(1 - tanh(l / 2)) = ln 2 - ln(1 + e^l), finite at any l."""
+    """Return ln(1 - tanh(l / 2)) = ln 2 - ln(1 + e^l), finite at any l."""
     return math.log(2) - float(np.logaddexp(0, epsilon))

@@ -1,7 +1,7 @@
-"""A constant text: whatever goes in, the same comes out. The other end of every table, beside `identity`.
+"""A constant text, the same for every input. It is the lower end of every table, opposite `identity`.
 
-Nobody can learn anything from it, so an attack that does is broken. Its loss is 0 for any two texts; it makes no claim,
-as it has no privacy budget.
+The output reveals nothing, so an attack that learns from it is broken. Its loss is 0 for any two texts; it makes no
+claim, as it has no privacy budget.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from epsilometer.core.randomness import Noise
 
 @component
 class Constant:
-    """text: what every text becomes."""
+    """The constant mechanism. text: the released text."""
 
     control: ClassVar[bool] = True
     has_budget: ClassVar[bool] = False
@@ -26,11 +26,11 @@ class Constant:
 
     @property
     def public_releases(self) -> Sequence[str]:
-        """As `HasPublicReleases` of `auditing.worth.releases`."""
+        """Return the releases as `HasPublicReleases` of `auditing.worth.releases` defines them."""
         return [self.text]
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """The one text, as often as there are texts."""
+        """Return the constant text for each text."""
         return Rewrites([self.text] * len(texts))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:

@@ -1,4 +1,4 @@
-"""The identity: every text comes out as it went in. The ceiling control of an audit; it claims nothing.
+"""The identity: every text is released unchanged. The ceiling control of an audit; it claims nothing.
 
 An adversary that compares texts names the source every time, so the measured loss must reach the ceiling of the number
 of trials. It has no privacy budget.
@@ -23,7 +23,7 @@ class Identity:
     has_budget: ClassVar[bool] = False
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """The texts, unchanged."""
+        """Return the texts, unchanged."""
         return Rewrites(list(texts))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:

@@ -1,7 +1,7 @@
 """Generalised randomised response over a public list of texts (Warner 1965; Kairouz, Bonawitz and Ramage 2016).
 
-With N texts, the text itself comes out with probability e^epsilon / (e^epsilon + N - 1), and otherwise one of the
-N - 1 others, uniformly:
+With N texts, the text itself is released with probability e^epsilon / (e^epsilon + N - 1), and otherwise one of the
+N - 1 other texts, uniformly:
 
     P(y | x) = e^(epsilon [y = x]) / (e^epsilon + N - 1).
 
@@ -52,12 +52,12 @@ class RandomizedResponse:
 
     @property
     def inputs(self) -> list[str]:
-        """The public list."""
+        """Return the public list."""
         return self._list.texts
 
     @property
     def output_texts(self) -> list[str]:
-        """The public list."""
+        """Return the public list."""
         return self._list.texts
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -65,7 +65,7 @@ class RandomizedResponse:
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Draw by inverse CDF in closed form, whose first piece keeps the text; a publication exactly."""
+        """Draw by inverse CDF in closed form, whose first piece keeps the text; a publication draws exactly."""
         if noise.exact is not None:
             (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
             return Rewrites([self.output_texts[i] for i in units.values], units)
@@ -87,13 +87,13 @@ class RandomizedResponse:
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """As `HasLikelihood`: up to a term that all texts share, epsilon for the text that was released."""
-        numbers = self._numbers(texts).astype(np.int32)[candidates.T]  # a row a slot: quicker with few of them
+        """Return log-likelihoods as in `HasLikelihood`: up to a constant, epsilon for the released text, else 0."""
+        numbers = self._numbers(texts).astype(np.int32)[candidates.T]  # one row per slot: faster for few slots
         released = [output.units.values for output in rewrites if output.units is not None]
         return [((numbers == out) * epsilon).T for out, epsilon in zip(released, epsilons, strict=True)]
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """One unit a text: the text itself."""
+        """Return the laws of one unit a text: the text itself."""
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             for epsilon in epsilons:

@@ -10,15 +10,16 @@ privacy meets NLP: the devil is in the detail"). So with Gaussian noise calibrat
 exact profile (`shared/noise.py`) the claim is (epsilon, delta), with Laplace noise of scale 2C sqrt(n) /
 epsilon it is epsilon, for whole texts: any two of them, of any lengths, since z' decides the output's length too.
 
-Assumptions: vocabulary, weights and greatest length are public, that is, the autoencoder was not trained on the texts
-that are to be protected: its training.json says on what, and the stage says when an audited data set comes from there.
-Words outside the vocabulary are one symbol before the noise, and never come out. An output may be empty, and stays so.
+Assumptions: vocabulary, weights and greatest length are public, that is, the autoencoder was not trained on the
+protected texts. Its training.json names the training texts, and the stage reports an audited data set that comes from
+them. Words outside the vocabulary become one symbol before the noise, and are never released. An output may be empty,
+and stays so.
 
 `as_published: true` is the published form: Laplace noise of scale 2C / epsilon after an L2 clip, claimed to be
 epsilon-private (an empty output becomes "UNK"). It is not: between z and -z = (C, ..., C) / sqrt(n) the loss at z is
-epsilon sqrt(n). Only its claim is kept, to be refuted: by that exact ratio, since the audit of common texts does not
-see it. Over many coordinates of small difference Laplace noise acts as Gaussian noise, and the optimal adversary's
-success is near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
+epsilon sqrt(n). The claim is stated so that it can be refuted: by that exact ratio, since the audit of common texts
+does not detect it. Over many coordinates of small difference Laplace noise acts as Gaussian noise, and the optimal
+adversary's success is near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 @component
 class ADePT(LatentMechanism):
-    """An LSTM autoencoder's latent with noise.
+    """The mechanism that adds noise to an LSTM autoencoder's latent.
 
     resource: an autoencoder's folder; clip: C, by default the norm that it was trained with.
     """
@@ -84,7 +85,7 @@ class ADePT(LatentMechanism):
         return self.clip or self._model.shape.clip
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """As `HasUnread`: texts longer than the autoencoder's, and words that it does not know."""
+        """Return the counts of texts longer than the autoencoder reads, and of out-of-vocabulary words."""
         split = [words(text) for text in texts]
         number = self._model.number
         return Unread(
@@ -100,7 +101,7 @@ class ADePT(LatentMechanism):
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=delta)
 
     def law(self, epsilon: float) -> LatentNoise:
-        """The noise, calibrated to the L2 sensitivity 2C or the L1 sensitivity 2C sqrt(n)."""
+        """Return the noise, calibrated to the L2 sensitivity 2C or the L1 sensitivity 2C sqrt(n)."""
         if self.noise == "gaussian":
             return Gaussian(2 * self.norm * gaussian_scale(epsilon, self.delta))
         return laplace(epsilon, 2 * self.norm * (1 if self.as_published else math.sqrt(self._model.width)))
@@ -115,6 +116,6 @@ class ADePT(LatentMechanism):
         return (encoded * np.minimum(1, self.norm * (1 - 2.0**-20) / np.maximum(lengths, 1e-300))).astype(np.float32)
 
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
-        """The texts of latents [n, 2 hidden], word by word the likeliest."""
+        """Return the texts of latents [n, 2 hidden], by the likeliest word at each step."""
         texts = self._model.decode(latents)
         return [text or "UNK" for text in texts] if self.as_published else texts

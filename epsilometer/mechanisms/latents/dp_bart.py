@@ -1,23 +1,23 @@
 """DP-BART: a text goes through the noisy states of an encoder-decoder (Igamberdiev and Habernal, Findings of ACL 2023).
 
-A text is cut or padded to L tokens; the encoder's last hidden state, L x d numbers, is clipped coordinate by coordinate
-to [-c, c], noise is added to every coordinate, and the decoder, attending to all L positions, writes a text of at most
-L tokens by beam search of width 3. Any two clipped states of k coordinates are at most 2 c sqrt(k) apart in L2; the
-Gaussian is calibrated to that by its exact profile (`shared/noise.py`). The claim is (epsilon, delta) for
-whole texts: any two, of any lengths.
+A text is truncated or padded to L tokens; the encoder's last hidden state, L x d numbers, is clipped coordinate by
+coordinate to [-c, c], noise is added to every coordinate, and the decoder, attending to all L positions, writes a text
+of at most L tokens by beam search of width 3. Any two clipped states of k coordinates are at most 2 c sqrt(k) apart in
+L2; the Gaussian is calibrated to that by its exact profile (`shared/noise.py`). The claim is (epsilon, delta) for whole
+texts: any two, of any lengths.
 
-variant: `clv`, all d dimensions; `pr`, only those that pruning left (`shared/pruning.py`), the others are 0
-and need no noise; `pr_plus`, the same on a model that was trained with noise. The last two need a model trained for it
-(stage `build`), which holds the record pruning.json.
+variant: `clv`, all d dimensions; `pr`, only those that pruning left (`shared/pruning.py`), while the others are 0 and
+need no noise; `pr_plus`, the same on a model that was trained with noise. The last two need a model trained for them
+(stage `build`), with the record pruning.json.
 
-Assumptions: weights, L, c and the pruned dimensions are public, the model was not trained on the texts to be protected.
-The paper's range of epsilon starts at 10. Below, the claim holds as well, but nothing of a text comes through: there is
-a warning, not an error.
+Assumptions: weights, L, c and the pruned dimensions are public, and the model was not trained on the protected texts.
+The paper's range of epsilon starts at 10. The claim also holds below 10, but the output then keeps nothing of the text,
+which causes a warning, not an error.
 
 `as_published: true` is the calibration of the reference scripts (trusthlt/dp-bart-private-rewriting e31c972), the
 classical Gaussian sqrt(2 ln(1.25 / delta)) / epsilon at any epsilon. Its proof ends at epsilon = 1: at delta = 1e-5 a
-nominal 250 is 1,550 by the exact profile. Only its claim is kept, to be refuted. A later version (sjmeis/DPMLM 3ce9390)
-adds one noise vector to all positions: `tests/support/broken/shared_noise.py`.
+nominal 250 is 1,550 by the exact profile. The claim is stated so that it can be refuted. A later version (sjmeis/DPMLM
+3ce9390) adds one noise vector to all positions: `tests/support/broken/shared_noise.py`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LOWEST = 10.0  # epsilon, in the paper
 
 @component
 class DPBART(LatentMechanism):
-    """The states of an encoder-decoder with noise.
+    """The mechanism that adds noise to the states of an encoder-decoder.
 
     resource: an encoder-decoder by id or folder; length: L, in tokens; clip: c, as published for facebook/bart-base.
 
@@ -114,7 +114,7 @@ class DPBART(LatentMechanism):
 
     @property
     def bound(self) -> float:
-        """c as a float32, so that clipping to it and the sensitivity agree to the last bit."""
+        """The bound c as a float32, so that clipping to it and the sensitivity agree to the last bit."""
         return float(np.float32(self.clip))
 
     @property
@@ -123,7 +123,7 @@ class DPBART(LatentMechanism):
         return 2 * self.bound * math.sqrt(self.length * len(self.dimensions))
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """As `HasUnread`: texts of more than L tokens."""
+        """Return the count of texts of more than L tokens."""
         return Unread(cut=sum(len(ids) > self.length for ids in self._model.tokens(texts)), texts=len(texts))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -131,7 +131,7 @@ class DPBART(LatentMechanism):
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=self.delta)
 
     def law(self, epsilon: float) -> LatentNoise:
-        """The Gaussian noise, calibrated to the L2 sensitivity."""
+        """Return the Gaussian noise, calibrated to the L2 sensitivity."""
         if epsilon < LOWEST:
             warnings.warn(
                 f"dp_bart at epsilon {epsilon:g}: the paper's range starts at {LOWEST:g}; the claim holds, but the "
@@ -150,7 +150,7 @@ class DPBART(LatentMechanism):
         return states[:, :, used].clip(-self.bound, self.bound).reshape(len(texts), self.length * len(used))
 
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
-        """The texts of latents by beam search; the pruned dimensions are 0."""
+        """Return the texts of latents by beam search; the pruned dimensions are 0."""
         import torch
 
         from epsilometer.models.beam_search import beam_search

@@ -1,9 +1,9 @@
 """DP-ST: a text is replaced by public triples like its own (Meisenbacher et al., "DP-ST").
 
 A tagger reads triples (subject, verb, object) off the text, at most one a sentence. The first m of them fill m slots, m
-public; slots left over stay empty. A slot holds the unit vector v of its triple's embedding, an empty one the vector 0.
-A public corpus of triples y with unit vectors w_y is partitioned into clusters c with centroids mu_c. With u(a, b) =
-max(0, cos(a, b)), 0 where a is empty, each slot releases one triple of the corpus, at epsilon' = epsilon / m:
+public; slots left over stay empty. A slot holds the unit vector v of its triple's embedding, an empty slot the vector
+0. A public corpus of triples y with unit vectors w_y is partitioned into clusters c with centroids mu_c. With u(a,
+b) = max(0, cos(a, b)), 0 if a is empty, each slot releases one triple of the corpus, at epsilon' = epsilon / m:
 
     P(c | v)    = |c| exp(epsilon'/2 u(v, mu_c) / 2) / sum over c' of |c'| exp(epsilon'/2 u(v, mu_c') / 2)
     P(y | c, v) = exp(epsilon'/2 u(v, w_y) / 2) / sum over y' in c of exp(epsilon'/2 u(v, w_y') / 2)
@@ -14,14 +14,14 @@ u lies in [0, 1], and so do normalisers: both choices are exponential mechanisms
 utility of sensitivity 1, base measures |c| and 1) that spend epsilon'/2 each, so ln P(y | v) - ln P(y | v') <= epsilon'
 (sequential composition). Given the text the m slots are drawn independently, so their losses add up to at most
 m epsilon' = epsilon. An empty slot follows the same law with all utilities 0, which is a uniform draw from the corpus:
-whether a slot is empty is covered by the claim, and a text without any triple becomes m uniform draws. The text is
+the claim also covers whether a slot is empty, and a text without any triple becomes m uniform draws. The text is
 written from the released triples alone, always m of them, so its length says nothing more about the source.
 
-Departures from the reference code (sjmeis/DPST 4367fda), all but the language model's prompt undone by `as_published:
-true`: there the cluster is the nearest, a function of the private text, and all of epsilon / n goes to the member; n is
-the number of triples in the text, which is released; a text without triples is returned unchanged; and a language model
-writes at most as many tokens as the private text has, or `longest`. Different clusters share no triple, so no epsilon
-holds: the claim is made as the paper makes it, and must fail.
+Departures from the reference code (sjmeis/DPST 4367fda). `as_published: true` undoes all of them but the language
+model's prompt: there the cluster is the nearest, a function of the private text, and all of epsilon / n goes to the
+member; n is the number of triples in the text, which is released; a text without triples is returned unchanged; and a
+language model writes at most as many tokens as the private text has, or `longest`. Different clusters share no triple,
+so no epsilon holds: the published form states the paper's claim, and must fail.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from epsilometer.mechanisms.selection.shared.writer import NoteWriter
 from epsilometer.models.tagging import Triple, sentences
 
 TEMPLATE = "template"
-_INPUTS = 300  # triples of the corpus that serve as private ones where claims are checked
+_INPUTS = 300  # triples of the corpus that serve as private ones in checks of claims
 _UNCHANGED = 1 << 12  # as_published: numbers for texts that are returned unchanged
 _CELLS = 1 << 21  # similarities in memory at a time
-_REMEMBERED = 1 << 14  # texts
+_REMEMBERED = 1 << 14  # texts whose triples are cached
 
 
 @component
@@ -81,7 +81,7 @@ class DPST(OneOfGrid):
 
     @property
     def releases(self) -> frozenset[str]:
-        """The template spells the triples out; from the text of a language model they cannot be read off."""
+        """The published views: the template spells the triples out; a language model's text does not."""
         return frozenset({TEXT, UNITS} if self.writer == TEMPLATE else {TEXT})
 
     @cached_property
@@ -100,20 +100,20 @@ class DPST(OneOfGrid):
 
     @property
     def output_texts(self) -> Sequence[str]:
-        """The corpus's triples; in the published form, then, a text that is returned as it is."""
+        """Return the corpus's triples; in the published form, then the texts that are returned unchanged."""
         named = [triple.text for triple in self._corpus.triples]
         return named + ["(the text itself)"] * _UNCHANGED if self.as_published else named
 
     @cached_property
     def inputs(self) -> list[str]:
-        """Texts that fill all slots with one triple of the corpus, for its first triples; and one without triples."""
+        """Return texts that fill all slots with one of the corpus's first triples, and one text without triples."""
         slots = 1 if self.as_published else self.triples
         written = [_sentence(triple) for triple in self._corpus.triples[:_INPUTS]]
-        # A mark that ends sentences may be part of a triple, and the text would fall apart.
+        # A triple with a sentence-ending mark would split the text.
         return [" ".join([text] * slots) for text in written if len(sentences(text)) == 1] + ["Nothing."]
 
     def tokens(self, text: str) -> list[str]:
-        """As `HasTokens`: triples, in the form of sentences."""
+        """Return the triples, in the form of sentences."""
         return [_sentence(triple) for triple in self._corpus.reader.triples([text])[0]]
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -121,7 +121,7 @@ class DPST(OneOfGrid):
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """A row for each distinct triple; the outputs are the triples of the corpus."""
+        """Return the laws, with a row for each distinct triple; the outputs are the triples of the corpus."""
         slots = self._slots(texts)
         count = len(self._corpus.triples)
 
@@ -157,7 +157,7 @@ class DPST(OneOfGrid):
         return Laws(slots.rows, count + (_UNCHANGED if self.as_published else 0), log_probabilities, entries)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Two uniforms a slot, for the cluster and the member; a publication exactly. A distinct text is read once."""
+        """Draw two uniforms a slot, for cluster and member; a publication exactly. Distinct texts are read once."""
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts], np.int64)
         slots = self._slots(list(distinct))
@@ -168,7 +168,7 @@ class DPST(OneOfGrid):
                 yield self._log_cluster(far, slots.share[rows], epsilon)
 
         wanted = slots.rows.take(source)
-        # A trial's first uniforms choose the clusters, as many more the members.
+        # A trial's first uniforms choose the clusters, the same number after them the members.
         second = np.repeat(np.tile([False, True], len(wanted)), np.repeat(wanted.lengths, 2))
         results = []
         chosen = sample(Laws(slots.rows, self._clusters.count, log_clusters), source, epsilons, noises)
@@ -213,7 +213,7 @@ class DPST(OneOfGrid):
         )
 
     def _triples(self, texts: Sequence[str]) -> list[list[Triple]]:
-        """The triples of each text. An audit asks for the same texts many times: they are read once."""
+        """Return the triples of each text. They are cached, since an audit requests the same texts many times."""
         if len(self._read) > _REMEMBERED:
             self._read.clear()
         new = [text for text in dict.fromkeys(texts) if text not in self._read]
@@ -221,7 +221,7 @@ class DPST(OneOfGrid):
         return [self._read[text] for text in texts]
 
     def _vectors(self, triples: Sequence[Triple]) -> NDArray[np.float32]:
-        """The vectors of triples [n, d], each computed once."""
+        """Return the vectors of triples [n, d], each computed once."""
         if len(self._encoded) > _REMEMBERED:
             self._encoded.clear()
         new = [triple for triple in dict.fromkeys(triples) if triple not in self._encoded]
@@ -240,7 +240,7 @@ class DPST(OneOfGrid):
     def _log_cluster(
         self, utility: NDArray[np.float64], share: NDArray[np.float64], epsilon: float
     ) -> NDArray[np.float64]:
-        """ln P(c | v) for utilities [n, clusters] of slots that have `share` [n] of epsilon."""
+        """Return ln P(c | v) for utilities [n, clusters] of slots with `share` [n] of epsilon."""
         if self.as_published:
             nearest = np.where(self._clusters.sizes > 0, utility, -1).argmax(axis=1)
             return np.where(np.arange(utility.shape[1]) == nearest[:, None], 0.0, -np.inf)
@@ -248,7 +248,7 @@ class DPST(OneOfGrid):
         return log_softmax(scaled, axis=1)
 
     def _member_scale(self, share: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """The factor [n] of a member's utility: half of its budget."""
+        """Return the factor [n] of a member's utility: half of its budget."""
         return epsilon * share / (2 if self.as_published else 4)
 
     def _written(self, texts: Sequence[str], units: Ragged) -> list[str]:
@@ -261,7 +261,7 @@ class DPST(OneOfGrid):
         return [text if stays else draft for text, draft, stays in zip(texts, drafts, unchanged, strict=True)]
 
     def _fluent(self, drafts: Sequence[str], texts: Sequence[str]) -> list[str]:
-        """What the language model writes of each draft, as long as its text at most in the published form."""
+        """Return the language model's text for each draft, in the published form at most as long as the source text."""
         limits = [self.longest] * len(drafts)
         if self.as_published:
             length = {text: max(1, self._writer.length(text)) for text in dict.fromkeys(texts)}
@@ -282,7 +282,7 @@ class _Slots:
     """The slots of some texts.
 
     rows:       each text's law rows, one a slot.
-    vectors:    [rows, d], of length 1, or 0 where the slot is empty.
+    vectors:    [rows, d], of length 1, or 0 if the slot is empty.
     share:      [rows] the part of epsilon that the slot has.
     unchanged:  [rows] the number of the text that is returned as it is, else -1.
     """
@@ -293,7 +293,7 @@ class _Slots:
     unchanged: NDArray[np.int64]
 
     def with_unchanged(self, law: NDArray[np.float64], rows: NDArray[np.integer]) -> NDArray[np.float64]:
-        """The law [n, triples] extended by the outputs that are texts themselves."""
+        """Return the law [n, triples] extended by the outputs that are texts themselves."""
         law = np.pad(law, ((0, 0), (0, _UNCHANGED)), constant_values=-np.inf)
         stays = np.flatnonzero(self.unchanged[rows] >= 0)
         law[stays] = -np.inf
@@ -306,7 +306,7 @@ class _Clusters:
     """A clustering of n triples.
 
     number:      [n] the cluster of each triple.
-    order:       [n] the triples, cluster after cluster; starts: [clusters + 1] where each cluster begins in it.
+    order:       [n] the triples, cluster after cluster; starts: [clusters + 1] the place of each cluster's start in it.
     vectors:     [n, d] of the triples, directions: [clusters, d] of the centroids, all of length 1.
     """
 
@@ -337,15 +337,15 @@ class _Clusters:
             return np.log(self.sizes)
 
     def utility(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The utilities u(v, mu_c): [n, clusters]."""
+        """Return the utilities u(v, mu_c): [n, clusters]."""
         return (vectors @ self.directions.T).clip(0, 1)
 
     def members_utility(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The utilities u(v, w_y): [n, triples]."""
+        """Return the utilities u(v, w_y): [n, triples]."""
         return (vectors @ self.vectors.T.astype(np.float64)).clip(0, 1)
 
     def log_within(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """ln of each triple's share of its cluster: [n, triples], from the logarithms of unnormalised weights."""
+        """Return ln of each triple's share of its cluster: [n, triples], from logarithms of unnormalised weights."""
         ordered = weights[:, self.order]
         filled = np.flatnonzero(self.sizes)
         starts = self.starts[filled]

@@ -15,20 +15,20 @@ the second subset selection on it (Ye and Barg 2018; `shared/exemplar_laws.py` s
 exponential mechanism (McSherry and Talwar 2007) over public texts.
 
 Claims, for whole documents, any two, of any length, without delta. randomized_response, subset_selection: epsilon,
-since only the index n(x) depends on x, each weight is 1 or e^epsilon, and all indices have one normaliser, each
-exemplar being in as many sets; tight between two texts with different nearest exemplars. levels: 2: epsilon, by
+since only the index n(x) depends on x, each weight is 1 or e^epsilon, and all indices have the same normaliser, as each
+exemplar is in equally many sets; tight between two texts with different nearest exemplars. levels: 2: epsilon, by
 composition: epsilon/2 for the group, and epsilon/2 for the exemplar given the group. exponential: epsilon ||e(x) -
 e(x')||, a metric claim: by the triangle inequality each weight and the normaliser change by at most a factor
 e^(epsilon ||e(x) - e(x')|| / 2); as unit vectors are at most 2 apart, 2 epsilon for any two texts.
 
-Every word that comes out is public. Relatives: Meehan, Mrini and Chaudhuri (ACL 2022) choose among public candidates by
-an exponential mechanism on Tukey depth; DP-ST (`dp_st`) releases public triples by clusters; PrivRewrite makes its
+Every released word is public. Relatives: Meehan, Mrini and Chaudhuri (ACL 2022) choose among public candidates by an
+exponential mechanism on Tukey depth; DP-ST (`dp_st`) releases public triples by clusters; PrivRewrite makes its
 candidates from the private text.
 
-Assumptions: the public texts, the encoder, m and w are fixed without looking at private texts. Exemplars that are
-clusters of the audited texts would be no public ones, so an audit refuses audited texts among the public texts.
-Two texts with the same nearest exemplar are never told apart but by the exponential law: the average loss lies below
-epsilon, and the worst pair's does not.
+Assumptions: the public texts, the encoder, m and w are fixed without looking at private texts. Exemplars clustered from
+the audited texts would not be public, so an audit refuses audited texts among the public texts. Only the exponential
+law distinguishes two texts with the same nearest exemplar: the average loss is below epsilon, but the worst pair's is
+not.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ from epsilometer.mechanisms.selection.shared.public_exemplars import choose
 from epsilometer.models.locate import ENCODER
 
 _DEFAULT = 64  # exemplars
-_FAR = 0.25  # the cosine with the nearest exemplar below which a text and it have hardly anything in common
-_BETWEEN = " | "  # exemplars of a set
+_FAR = 0.25  # the cosine with the nearest exemplar below which a text shares hardly anything with it
+_BETWEEN = " | "  # separates the exemplars of a set
 
 
 @component
@@ -83,7 +83,7 @@ class Exemplars(OneOfGrid):
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(exemplars)
     takes_repeated: ClassVar[bool] = True
-    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # exemplars differ, so the text says which
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # exemplars differ, so the text identifies them
 
     resource: Path | tuple[str, ...]
     split: str | None = None
@@ -112,7 +112,7 @@ class Exemplars(OneOfGrid):
 
     @cached_property
     def chosen(self) -> Chosen:
-        """The exemplars. Raises UserError where they cannot be read or chosen."""
+        """The exemplars. Raises UserError if they cannot be read or chosen."""
         if self.split is not None and (isinstance(self.resource, tuple) or self.resource.is_dir()):
             raise UserError(f"split is for a file of texts with a column `split`, got {self.split!r}; leave it out")
         if not isinstance(self.resource, tuple) and self.resource.is_dir():
@@ -162,7 +162,7 @@ class Exemplars(OneOfGrid):
 
     @property
     def source(self) -> str:
-        """What the claim takes for public, in a few words."""
+        """The public texts that the claim assumes, in a few words."""
         if isinstance(self.resource, tuple):
             return f"{len(set(self.resource)):,} texts"
         if self.resource.is_dir():
@@ -183,23 +183,23 @@ class Exemplars(OneOfGrid):
 
     @property
     def public_texts(self) -> Sequence[str]:
-        """As `HasPublicTexts`: all texts that the exemplars were chosen among."""
+        """Return all texts that the exemplars were chosen from."""
         return self.chosen.public
 
     @property
     def inputs(self) -> Sequence[str]:
-        """The exemplars themselves: texts of one unit each."""
+        """Return the exemplars themselves: texts of one unit each."""
         return self.chosen.texts
 
     @cached_property
     def output_texts(self) -> Sequence[str]:
-        """What is released: the exemplars, or sets of them in the order of their numbers."""
+        """Return the outputs: the exemplars, or sets of them in the order of their numbers."""
         texts = self.chosen.texts
         return [_BETWEEN.join(texts[i] for i in np.flatnonzero(shown)) for shown in self._law.shown]
 
     @property
     def public_releases(self) -> Sequence[str]:
-        """As `HasPublicReleases` of `auditing.worth.releases`."""
+        """Return the releases as `HasPublicReleases` of `auditing.worth.releases` defines them."""
         return self.output_texts
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -208,7 +208,7 @@ class Exemplars(OneOfGrid):
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, metric=metric, public=self.source)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """[n]: 1 between different texts, or under the exponential law the Euclidean distance of their embeddings."""
+        """Return [n]: 1 for different texts, or under the exponential law the distance of their embeddings."""
         if self.law != "exponential":
             return np.array([float(texts[i] != texts[j]) for i, j in pairs.tolist()])
         vectors = self.chosen.encode(texts)
@@ -216,12 +216,12 @@ class Exemplars(OneOfGrid):
         return apart
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """How many of the texts have no exemplar with a cosine of .25 or more: of another language or kind, say."""
+        """Count the texts without an exemplar at a cosine of .25 or more, such as texts of another language."""
         nearest = (self.chosen.encode(texts) @ self.chosen.vectors.T).max(1) if len(texts) else np.empty(0)
         return Unread(far=int((nearest < _FAR).sum()), compared=len(texts))
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """One unit a text, what is released; rows are the exemplars where the nearest one alone counts, else texts."""
+        """Return the laws of one unit a text; a row is an exemplar if only the nearest one counts, else a text."""
         nearness = self.chosen.encode(texts) @ self.chosen.vectors.T
         rows, law = np.arange(len(texts)), self._law
         if law.by_nearest:
@@ -235,7 +235,7 @@ class Exemplars(OneOfGrid):
         return Laws(units, len(law.shown), log_probabilities, table=self._weights if law.by_nearest else None)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """As `RewritesGrid`: texts are embedded once."""
+        """Rewrite as in `RewritesGrid`: texts are embedded once."""
         repeated = texts if isinstance(texts, Repeated) else Repeated(texts, np.arange(len(texts)))
         used, source = np.unique(repeated.numbers, return_inverse=True)
         releases = sample(self.laws([repeated.texts[i] for i in used]), source, epsilons, noises)

@@ -1,14 +1,14 @@
 """PrivRewrite: one of k rewrites that a black-box model made of a sanitised text (Applied Sciences 15(22) 11930).
 
-Phase 1 (section 4.1). Each of the T words x_i of the text is drawn anew by the exponential mechanism on the clipped
-cosine of unit word vectors E, at epsilon_1 (`epsilometer.mechanisms.words.exponential`):
+Phase 1 (section 4.1). Each of the T words x_i of the text is replaced by a draw of the exponential mechanism on the
+clipped cosine of unit word vectors E, at epsilon_1 (`epsilometer.mechanisms.words.exponential`):
 
     P(z_i | x_i) ~ exp(epsilon_1 max(0, cos(x_i, z_i)) / 2).
 
-The provider, a language model behind an endpoint or on this machine, is shown the sanitised text z and nothing else,
-and writes k candidates at a temperature. Those without a word, and those with more words outside the vocabulary than in
-it, are incoherent and left out; of the others, in their order, one is kept if s = (1 + cosine of sentence
-embeddings) / 2 to each one kept before is at most tau. All of this is computed from z: post-processing.
+The provider, a language model behind an endpoint or on this machine, sees the sanitised text z and nothing else, and
+writes k candidates at a temperature. Candidates without a word, and those with more words outside the vocabulary than
+in it, are incoherent and left out. The others are considered in order, and a candidate is kept if s = (1 + cosine of
+sentence embeddings) / 2 to each candidate kept before is at most tau. All of this is computed from z: post-processing.
 
 Phase 2 (section 4.2). Of the pool C(z), one candidate y is drawn by the exponential mechanism at epsilon_2:
 
@@ -32,13 +32,13 @@ chosen without looking at the texts; a word outside the vocabulary is one fixed 
 that is not public may be rewritten through an endpoint: what leaves this machine has epsilon_1 a word.
 
 The paper compares two more variants (section 5.1), which are other mechanisms, on the encoder's word vectors: `em`, z
-at the whole epsilon without a provider, is `exponential`; `wp` is `mvc`, whose claim, epsilon times a distance,
-compares with no other variant's.
+at the whole epsilon without a provider, is `exponential`; `wp` is `mvc`, whose claim, epsilon times a distance, is not
+comparable with any other variant's.
 
 Departures. The printed formulas of u and Delta were reconstructed from the lemma's proof, every line of which fits.
 The text around them calls <Phi(x), Phi(y)> "their cosine similarity", of "normalised average embeddings". If averages
 are scaled to length 1 the lemma is false, since one word can turn a short average round: `as_published: true` does so,
-keeps Delta, and its claim must fail. With plain averages beta cancels wherever nothing is clipped and Delta < 1, since
+keeps Delta, and its claim must fail. With plain averages beta cancels if nothing is clipped and Delta < 1, since
 u / Delta = T (<Phi(x), Phi(y)> + beta) / 2: the effect of beta that the paper reports cannot come from this formula
 (docs/pitfalls-models.md).
 """
@@ -72,27 +72,30 @@ from epsilometer.models.provider import Provider, RemoteProvider, local
 from epsilometer.models.spending import Spends
 from epsilometer.text.words import words
 
-SANITISED = -1  # in the place of the chosen candidate's number: there was none
-_OTHERS = {"em": "exponential", "wp": "mvc"}  # the paper's variants that are mechanisms of their own
-_CHOICE = 1 << 32  # the number of a trial's uniform for phase 2, behind all those of its words
+SANITISED = -1  # replaces the number of the chosen candidate if there was none
+_OTHERS = {"em": "exponential", "wp": "mvc"}  # the paper's variants that are separate mechanisms
+_CHOICE = 1 << 32  # number of a trial's uniform for phase 2, beyond those of its words
 
 
 @component
 class PrivRewrite(Spends, OneOfGrid):
-    """resource: the local provider, a language model by id or folder; with `endpoint`, a model's name there, not read.
+    """The PrivRewrite mechanism.
 
+    resource:     the local provider, a language model by id or folder; with `endpoint`, the name of its model, not
+                  read.
     variant:      full, or naive (Delta = 1); as_published: averages are scaled to length 1.
-    k:            candidates asked for; temperature, max_new_tokens, prompt ({} stands for the text): how.
+    k:            number of requested candidates.
+    temperature, max_new_tokens, prompt: settings of the request; {} in the prompt is the text.
     tau:          the largest similarity of two candidates in the pool; 1 for no pruning.
     beta:         smoothing of the utility.
     split:        share of epsilon that phase 1 gets.
-    fallback:     what is released where no candidate is coherent: the `sanitised` text, or none (`abstain`).
+    fallback:     the release if no candidate is coherent: the `sanitised` text, or an empty one (`abstain`).
     encoder:      a public sentence encoder: its token embeddings are the word vectors, its sentence embeddings prune.
-    max_requests, max_tokens, max_cost, prices, dry, workers: of an endpoint, as in `Spends`.
+    max_requests, max_tokens, max_cost, prices, dry, workers: settings of an endpoint, as in `Spends`.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
-    law_of: ClassVar[str] = PROVIDER  # the likelihood is of what provider and reader see together
+    law_of: ClassVar[str] = PROVIDER  # the likelihood describes the joint view of provider and reader
 
     resource: str | Path | None = None
     endpoint: str | None = None
@@ -129,12 +132,12 @@ class PrivRewrite(Spends, OneOfGrid):
 
     @property
     def wants_all(self) -> bool:
-        """As `wants_all`: an endpoint is told of all texts at once, so that their cost is known before any is sent."""
+        """True if all texts come at once: an endpoint then knows their cost before any request."""
         return self.endpoint is not None
 
     @cached_property
     def sanitiser(self) -> CosineMechanism:
-        """Phase 1."""
+        """The mechanism of phase 1."""
         return CosineMechanism(resource=locate(self.encoder))
 
     @cached_property
@@ -143,7 +146,7 @@ class PrivRewrite(Spends, OneOfGrid):
 
     @cached_property
     def provider(self) -> Provider:
-        """Who writes the candidates; sees sanitised texts alone."""
+        """The writer of the candidates, which sees sanitised texts alone."""
         if self.endpoint is not None:
             store = store_path("candidates.sqlite")
             return RemoteProvider(
@@ -153,22 +156,22 @@ class PrivRewrite(Spends, OneOfGrid):
         return local(self.resource, self.prompt, self.temperature, self.max_new_tokens)
 
     def check(self, public: bool) -> None:
-        """Refuse an endpoint that is not configured; whether the texts are public does not matter."""
+        """Raise UserError for an endpoint that is not configured; private texts are allowed."""
         if self.endpoint is not None:
             check_environment()
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """As `HasUnread`: words that the sanitiser does not know; texts of more words than a candidate has tokens."""
+        """Count the words unknown to the sanitiser, and the texts with more words than a candidate has tokens."""
         cut = sum(len(words(text)) > self.max_new_tokens for text in texts)
         return self.sanitiser.unread(texts) + Unread(cut=cut, texts=len(texts))
 
     def budgets(self, epsilon: float) -> tuple[float, float]:
-        """Returns epsilon_1 and epsilon_2."""
+        """Return epsilon_1 and epsilon_2."""
         first = self.split * epsilon
         return first, epsilon - first
 
     def sensitivity(self, lengths: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Delta of the utility for texts of so many words (lemma 1)."""
+        """Return Delta of the utility for texts of these numbers of words (lemma 1)."""
         if self.variant == "naive":
             return np.ones(len(lengths))
         return np.minimum(1.0, 2 / ((1 + self.beta) * np.maximum(lengths, 1)))
@@ -178,14 +181,14 @@ class PrivRewrite(Spends, OneOfGrid):
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """(d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon if d words differ; infinite for different lengths."""
+        """Return (d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon if d words differ; infinite if lengths do."""
         distance = self.sanitiser.distance(texts, pairs, epsilon)
         first, second = self.budgets(1.0)
         limit = 1 / self.sensitivity(self.sanitiser.vocabulary.encode(texts).lengths)[pairs[:, 0]]
         return np.where(np.isinf(distance), np.inf, first * distance + second * np.minimum(distance, limit))
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """One uniform a word and one for the choice; a publication draws exactly. Units: the words, then the choice."""
+        """Draw one uniform a word and one for the choice; a publication exactly. Units: the words, then the choice."""
         check_epsilons(epsilons)
         seen = self.sanitiser.rewrite_grid(texts, [self.budgets(e)[0] for e in epsilons], noises)
         pools = self._pools([text for sanitised in seen for text in sanitised.texts])
@@ -219,17 +222,17 @@ class PrivRewrite(Spends, OneOfGrid):
     def _log_law(
         self, averages: NDArray[np.float64], lengths: NDArray[np.integer], pool: _Candidates, epsilon: float
     ) -> NDArray[np.float64]:
-        """ln P(y | x, pool): [n, candidates], of the averages [n, d] and the numbers of words [n] of texts x."""
+        """Return ln P(y | x, pool): [n, candidates], for averages [n, d] and numbers of words [n] of texts x."""
         scale = self.budgets(epsilon)[1] / (2 * self.sensitivity(lengths))
         log_law: NDArray[np.float64] = log_softmax(scale[:, None] * self.utility(averages, pool.averages), axis=1)
         return log_law
 
     def utility(self, texts: NDArray[np.float64], candidates: NDArray[np.float64]) -> NDArray[np.float64]:
-        """u: [n, m], of the averages of texts [n, d] and of candidates [m, d]."""
+        """Return u: [n, m], of the averages of texts [n, d] and of candidates [m, d]."""
         return np.clip((texts @ candidates.T + self.beta) / (1 + self.beta), 0, 1)
 
     def _averages(self, texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Phi of each text [n, d], and its number of words [n]; 0 for a text without any."""
+        """Return Phi of each text [n, d], and its number of words [n]; 0 for a text without words."""
         rows = self.sanitiser.vocabulary.encode(texts)
         vectors = self.sanitiser.vectors.exact
         averages = np.zeros((len(texts), vectors.shape[1]))
@@ -240,7 +243,7 @@ class PrivRewrite(Spends, OneOfGrid):
         return averages, rows.lengths
 
     def _pools(self, sanitised: Sequence[str]) -> dict[str, _Candidates]:
-        """The pool of each sanitised text, a function of that text alone."""
+        """Return the pool of each sanitised text, a function of that text alone."""
         distinct = list(dict.fromkeys(sanitised))
         filled = [text for text in distinct if text]
         answers = dict(zip(filled, self.provider.candidates(filled, self.k), strict=True)) if filled else {}
@@ -248,13 +251,13 @@ class PrivRewrite(Spends, OneOfGrid):
         return {text: _Candidates(pruned.get(text, []), self._averages(pruned.get(text, []))[0]) for text in distinct}
 
     def _coherent(self, candidate: str) -> bool:
-        """Whether it has words, and at least half of them are known."""
+        """Return whether a candidate has words and at least half of them are in the vocabulary."""
         parts = words(candidate)
         in_vocabulary = sum(word in self.sanitiser.vocabulary.index for word in parts)
         return bool(parts) and 2 * in_vocabulary >= len(parts)
 
     def _pruned(self, candidates: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
-        """Each text's candidates without near-duplicates: greedily, in their order (section 4.1.3)."""
+        """Yield each text's candidates without near-duplicates: greedily, in their order (section 4.1.3)."""
         if self.tau == 1:
             yield from candidates.items()
             return
@@ -274,9 +277,9 @@ class PrivRewrite(Spends, OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """As `HasLikelihood`: of the sanitised words and the chosen number together, what provider and reader see.
+        """Return log-likelihoods of the sanitised words and the chosen number together, which provider and reader see.
 
-        ln P(z | x) + ln P(number | x, C(z)); how likely the provider writes C(z) is the same for all texts.
+        ln P(z | x) + ln P(number | x, C(z)); the provider's probability of C(z) is the same for all texts.
         """
         used, place = np.unique(candidates, return_inverse=True)
         rows = place.reshape(candidates.shape)
@@ -300,9 +303,10 @@ class PrivRewrite(Spends, OneOfGrid):
         return values
 
     def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
-        """As `DrawsBetween`: the sanitised words between their laws, then the candidate's number between its own two.
+        """Draw as in `DrawsBetween`: the sanitised words between their laws, then the candidate's number between its
+        own.
 
-        How likely the provider writes the pool is the same for both texts, and cancels.
+        The provider's probability of the pool is the same for both texts, and cancels.
         """
         used, at = np.unique(pairs, return_inverse=True)
         rows, sources = at.reshape(pairs.shape), [texts[i] for i in used]
@@ -321,7 +325,7 @@ class PrivRewrite(Spends, OneOfGrid):
 
 
 def _apart(units: Ragged) -> tuple[Ragged, NDArray[np.integer]]:
-    """The sanitised words of each rewrite, and the number of its candidate."""
+    """Return the sanitised words of each rewrite, and the number of its candidate."""
     ends = np.zeros(len(units.values), bool)
     ends[units.offsets[1:] - 1] = True
     return Ragged.from_lengths(units.values[~ends], units.lengths - 1), units.values[ends]

@@ -15,18 +15,18 @@ window is centred on the word in subwords (the reference code indexes subwords b
 texts unmasked); clip bounds come with the model that they were measured on; sampling is over the model's whole
 vocabulary of printable pieces, a public set.
 
-A model with token types (BERT and its relatives) is given which half of the pair a token belongs to, as it was in
-training. Of the reference code, only the path that works in batches does that; the one that goes word by word leaves
-them out, and on such a model its logits differ (RoBERTa, its default, has none). `token_types: none` does the same. The
-claim holds either way, since it rests on the clipping of the logits alone.
+A model with token types (BERT and its relatives) is told which half of the pair a token belongs to, as in training. In
+the reference code, only the batched path passes token types; the word-by-word path omits them, and on such a model its
+logits differ (RoBERTa, its default, has none). `token_types: none` omits them, too. The claim holds either way, since
+it rests on the clipping of the logits alone.
 
 Two options of the reference code, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), let parts
-of the private text through, so with either nothing is claimed. A kept stop-word has probability 1 in its law; a kept
-layout is no part of the law, but the likelihood attack sees it in the text.
+of the private text through, so with either option nothing is claimed. A kept stop-word has probability 1 in its law; a
+kept layout is not part of the law, but the likelihood attack sees it in the text.
 
-`as_published: true` has both, as the reference code does by default and TeDA ran it, and makes the published claim of
-epsilon a word, so that it can be seen to fail: a stop-word comes out of itself with probability 1 and out of any other
-word, if it is no piece of the model, with probability 0. So no finite epsilon holds. The window and the whole
+`as_published: true` has both options, as the reference code has by default and as TeDA ran it, and makes the published
+claim of epsilon a word, so that it can be refuted: a stop-word is released for itself with probability 1 and, if it is
+not a piece of the model, for any other word with probability 0. So no finite epsilon holds. The window and the whole
 vocabulary stay as above.
 """
 
@@ -54,7 +54,7 @@ from epsilometer.text.words import STOP_WORDS, lay_out, words, write
 class DPMLM(MaskMechanism, OneOfGrid):
     """resource, clip, precision: of the masked language model (`MaskMechanism`).
 
-    token_types: whether a model that has token types is given them.
+    token_types: whether a model with token types receives them.
     stop_words, layout: whether English stop-words stay, and the source's punctuation, capitals and spacing; either
     drops the claim. as_published: both stay, and the claim is made.
     """
@@ -78,12 +78,12 @@ class DPMLM(MaskMechanism, OneOfGrid):
 
     @cached_property
     def inputs(self) -> list[str]:
-        """Texts of one word: the model's pieces that are words."""
+        """Return texts of one word: the model's pieces that are words."""
         return [piece for piece in self._model.outputs if words(piece) == [piece]]
 
     @property
     def output_texts(self) -> Sequence[str]:
-        """The model's pieces; where stop-words are kept, then those of them that are no piece."""
+        """Return the model's pieces; if stop-words are kept, then the stop-words that are not pieces."""
         pieces = self._model.outputs
         return [*pieces, *(word for word, number in self._unchanged.items() if number >= len(pieces))]
 
@@ -107,7 +107,7 @@ class DPMLM(MaskMechanism, OneOfGrid):
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """A row for each (text, word)."""
+        """Return the laws, with a row for each (text, word)."""
         split = [words(text) for text in texts]
         rows, places = word_rows(split)
         outputs = len(self.output_texts)
@@ -123,22 +123,22 @@ class DPMLM(MaskMechanism, OneOfGrid):
         return Laws(rows, outputs, log_probabilities, entries=entries, draw=draw)
 
     def read(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `HasReadings`: the state at the mask of each (text, word) that is drawn, in the order of `laws`."""
+        """Return readings, as in `HasReadings`: the state at the mask of each drawn word, in the order of `laws`."""
         return self._model.states(*self._masks(texts))
 
     def recall(self, texts: Sequence[str], readings: NDArray[np.float32]) -> None:
-        """As `HasReadings`."""
+        """Use cached readings, as in `HasReadings`."""
         self._model.recall(*self._masks(texts), readings)
 
     def _masks(self, texts: Sequence[str]) -> tuple[list[list[str]], NDArray[np.int64]]:
-        """Texts as words, and [rows, 2] the text and word of each word that does not stay."""
+        """Return texts as words, and [rows, 2] the text and word of each word that does not stay."""
         split = [words(text) for text in texts]
         places = word_rows(split)[1]
         goes = np.array([split[text][word] not in self._unchanged for text, word in places], bool)
         return split, places[goes]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """One forward pass for each word of each distinct text, whatever the number of trials and epsilons."""
+        """Rewrite with one forward pass for each word of each distinct text, for any number of trials and epsilons."""
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts])
         outputs = sample(self.laws(list(distinct)), source, epsilons, noises)
@@ -146,11 +146,11 @@ class DPMLM(MaskMechanism, OneOfGrid):
 
     @property
     def text_is_units(self) -> bool:
-        """As `Writes`: whether the drawn pieces alone make the text."""
+        """True if the drawn pieces alone determine the text, as in `Writes`."""
         return not self._keeps_layout
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """As `Writes`: the drawn pieces with single spaces, or in the source's layout."""
+        """Return the drawn pieces with single spaces, or in the source's layout."""
         named = self.output_texts
         rows = [[named[u] for u in units.row(i)] for i in range(len(texts))]
         if not self._keeps_layout:
@@ -159,7 +159,7 @@ class DPMLM(MaskMechanism, OneOfGrid):
 
 
 def _with_unchanged(law: NDArray[np.float64], stays: NDArray[np.int64], outputs: int) -> NDArray[np.float64]:
-    """The laws of the words that are drawn, spread over all outputs, among those of the words that stay (`stays`)."""
+    """Return the laws of all words over all outputs: those of drawn words, and those of words that stay (`stays`)."""
     whole = np.full((len(stays), outputs), -np.inf)
     whole[stays < 0, : law.shape[1]] = law
     staying = np.flatnonzero(stays >= 0)

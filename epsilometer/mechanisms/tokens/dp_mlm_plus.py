@@ -1,8 +1,8 @@
 """DP-MLM with deletions and insertions ("plus" in the code of Meisenbacher et al., Findings of ACL 2024).
 
-For each word i of a text x of n words two public coins are thrown, blind to the text: the word is deleted with
+For each word i of a text x of n words two public coins are tossed, independently of the text: the word is deleted with
 probability d, else replaced by a draw from DP-MLM's law R_i(y | x); after it, with probability q, a draw from the law
-I_i(y | x) is put in, the same exponential mechanism at a mask between words i and i + 1 of x. So word i yields
+I_i(y | x) is inserted, the same exponential mechanism at a mask between words i and i + 1 of x. So word i yields
 
     nothing     with probability d (1 - q),
     y           with probability (1 - d) (1 - q) R_i(y) + d q I_i(y),
@@ -11,12 +11,12 @@ I_i(y | x) is put in, the same exponential mechanism at a mask between words i a
 Budget: R_i and I_i both see the whole private text and spend epsilon each; coins and deletions see nothing. Given the
 coins, an output of L words is L draws, and the coins have the same law for all texts of n words, so
 
-    P(y | x) <= e^(L epsilon) P(y | x')     for x, x' of n words and y of L words, L <= 2n (L <= n where q = 0).
+    P(y | x) <= e^(L epsilon) P(y | x')     for x, x' of n words and y of L words, L <= 2n (L <= n if q = 0).
 
-The claim for texts of n words as wholes is therefore 2n epsilon, not n epsilon: an insertion is as dear as a word.
-Between texts of different lengths there is none. L is now random, a sum of n independent terms with mean
-n (1 - d + q), so a single length no longer tells n; but it still leaks: a text of n words never yields more than 2n (n
-where q = 0), so a longer output rules it out, and the likelihood below counts lengths for what they say.
+The claim for texts of n words as wholes is therefore 2n epsilon, not n epsilon: an insertion costs as much as a word.
+Between texts of different lengths there is no claim. L is now random, a sum of n independent terms with mean n
+(1 - d + q), so a single length no longer determines n. But it still leaks: a text of n words never yields more than 2n
+words (n if q = 0), so a longer output rules it out. The likelihood below includes lengths.
 
 Likelihood: with f(i, j) the probability that the first i words yield the first j outputs, f(0, 0) = 1,
 
@@ -63,11 +63,11 @@ class DPMLMPlus(MaskMechanism, OneOfGrid):
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """The most draws that two texts of equally many words can take; infinite where the number differs."""
+        """Return the most draws that two texts of equally many words can take; infinite if their numbers differ."""
         return super().distance(texts, pairs, epsilon) * (2 if self.insert else 1)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Four uniforms a word: its replacement, what may follow it, and their coins."""
+        """Draw four uniforms a word: for its replacement, the insertion after it, and their coins."""
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts], np.int64)
         laws, pieces = self._both(list(distinct)), self._model.outputs
@@ -88,7 +88,7 @@ class DPMLMPlus(MaskMechanism, OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """For each epsilon [n, k]: ln P(units of rewrite i | text candidates[i, slot]), over all alignments.
+        """Return for each epsilon [n, k]: ln P(units of rewrite i | text candidates[i, slot]), over all alignments.
 
         Each distinct text costs its forward passes once.
         """
@@ -98,7 +98,7 @@ class DPMLMPlus(MaskMechanism, OneOfGrid):
         wanted, first = np.unique(candidates.ravel()[order], return_index=True)
         laws = self._both([texts[i] for i in wanted])
         groups = np.split(order, first[1:])
-        # Texts side by side: as many as have their laws in memory at a time.
+        # Several texts together: as many as have laws that fit in memory.
         part = (laws.rows.offsets[1:] - 1) // laws.chunk()
         for some in np.split(np.arange(len(wanted)), np.flatnonzero(np.diff(part)) + 1):
             rows = laws.rows.take(some)
@@ -109,7 +109,7 @@ class DPMLMPlus(MaskMechanism, OneOfGrid):
         return scores
 
     def _both(self, texts: Sequence[str]) -> Laws:
-        """The laws of replacement and insertion, two rows a word in turn."""
+        """Return the laws of replacement and insertion, two rows a word in turn."""
         split = [words(text) for text in texts]
         rows, places = word_rows(split, 2)
 
@@ -127,17 +127,17 @@ class DPMLMPlus(MaskMechanism, OneOfGrid):
     def _tables(
         self, laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]
     ) -> Iterator[NDArray[np.float64]]:
-        """The laws of one text's rows at each epsilon: [rows, outputs]; some rows at a time, as memory allows."""
+        """Yield the laws of one text's rows at each epsilon: [rows, outputs]; some rows at a time, as memory allows."""
         step = laws.chunk()
         parts = [laws.log_probabilities(rows[i : i + step], epsilons) for i in range(0, len(rows), step)]
         for _ in epsilons:
             yield np.concatenate([np.empty((0, laws.outputs)), *(next(part) for part in parts)])
 
     def _aligned(self, log_p: NDArray[np.float64], units: Ragged) -> NDArray[np.float64]:
-        """ln f(n, L) for each row of units; log_p: [2n, outputs], replacement and insertion of each word in turn."""
+        """Return ln f(n, L) for each row of units; log_p: [2n, outputs], replacement and insertion in turn."""
         lengths = units.lengths
         longest = int(lengths.max(initial=0))
-        with np.errstate(divide="ignore"):  # ln 0 of a coin that never falls so
+        with np.errstate(divide="ignore"):  # ln 0 for an outcome of a coin that is impossible
             delete, insert = np.log([self.delete, 1 - self.delete]), np.log([self.insert, 1 - self.insert])
         outputs = np.zeros((len(lengths), longest), np.int64)
         outputs[units.row_numbers, units.positions] = units.values

@@ -10,12 +10,12 @@ epsilon between any two texts (`shared/generative.py`).
 
 Assumptions: epsilon belongs to a generated token; any two texts are neighbours; clip range and maximum are public.
 
-Departures from the reference code (sjmeis/DPMLM 3ce9390), which draws through a text-generation pipeline: the library's
-default stays in force, by which only the 50 likeliest tokens can come out. Which 50 depends on the private text, so an
-output can rule a text out, and no finite epsilon holds; here every token of the vocabulary can come out. The number of
+Departures from the reference code (sjmeis/DPMLM 3ce9390), which draws through a text-generation pipeline. There the
+library's default applies, and only the 50 likeliest tokens can be drawn. Which 50 depends on the private text, so an
+output can rule a text out, and no finite epsilon holds; here every token of the vocabulary can be drawn. The number of
 new tokens is a public maximum, not the prompt's own length. `as_published: true` has both, and the published claim: the
-likelihood attack sees outputs of probability 0 under one candidate. Its bounds belong to weights without a name or
-revision that could pin them; with those weights give clip: [-96.85249956065758, -8.747697966442914].
+likelihood attack sees outputs of probability 0 under one candidate. Its bounds belong to weights that have no name or
+revision to pin; with those weights set clip: [-96.85249956065758, -8.747697966442914].
 """
 
 from __future__ import annotations
@@ -58,5 +58,5 @@ class DPParaphrase(GenerativeMechanism):
         return TOP_K if self.as_published else None
 
     def framed(self, texts: Sequence[str]) -> list[list[int]]:
-        """Each text and the marker."""
+        """Return each text with the marker."""
         return self.model.tokens([text + MARKER for text in texts])

@@ -12,9 +12,9 @@ two texts (`shared/generative.py`).
 Assumptions: epsilon belongs to a generated token; any two texts are neighbours; clip range and maximum are public.
 
 Departures from the reference code (sjmeis/DPMLM 3ce9390): a public maximum of new tokens, where the reference code
-stops at the prompt's own length; a text too long for the model is cut, never the cue after it; clip bounds come with
-the model that they were measured on; special and unused vocabulary entries are not drawn. `as_published: true` has the
-reference code's limit. A model with a chat template reads the same words as a user's message.
+stops at the prompt's own length; a text too long for the model is truncated, but never the cue after it; clip bounds
+come with the model that they were measured on; special and unused vocabulary entries are not drawn. `as_published:
+true` has the reference code's limit. A model with a chat template reads the same words as a user's message.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
 class DPPrompt(GenerativeMechanism):
     """A prompted language model, its tokens drawn by the exponential mechanism.
 
-    resource: an encoder-decoder, or a decoder-only model; chat: whether the prompt goes through its chat template.
-
-    By default it does where there is one.
+    resource: an encoder-decoder, or a decoder-only model; chat: whether the prompt goes through its chat template, by
+    default if it has one.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
@@ -69,7 +68,7 @@ class DPPrompt(GenerativeMechanism):
         return model
 
     def framed(self, texts: Sequence[str]) -> list[list[int]]:
-        """The instruction around each text."""
+        """Return the instruction around each text."""
         from epsilometer.models.causal_lm import CausalLM
 
         written = [prompt(text) for text in texts]
@@ -79,5 +78,5 @@ class DPPrompt(GenerativeMechanism):
 
 
 def prompt(text: str) -> str:
-    """The prompt for a text."""
+    """Return the prompt for a text."""
     return f"Document : {text}\nParaphrase of the document :"

@@ -3,10 +3,10 @@
     P(y | x) ~ exp(epsilon / 2 u(x, y))   for y in the group of x,
     u(x, y) = (d_max - ||x - y||) / (d_max - d_min),   d_min, d_max over the group,
 
-the exponential mechanism with a score in [0, 1], hence sensitivity 1 (section 3.2). The vocabulary is cut into groups
-of `size` words: in the order of the file, a word that has no group yet takes the nearest words that have none either.
-Within a group every word can come out for every word, so P(y | x) <= e^epsilon P(y | x') there. Between groups nothing
-is claimed: the output names the group with certainty.
+the exponential mechanism with a score in [0, 1], hence sensitivity 1 (section 3.2). The vocabulary is split into groups
+of `size` words: in the order of the file, a word without a group is grouped with the nearest words without one. Within
+a group every word can replace every word, so P(y | x) <= e^epsilon P(y | x') there. Between groups nothing is claimed:
+the output reveals the group with certainty.
 
 Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words and each pair of words
 shares a group; vectors, groups and the order of words are public.
@@ -15,17 +15,17 @@ Departures. The reference code (sai4july/CusText 4a3ced8) has three ways of givi
 `mapping_strategy`:
 
     conservative  its default, and what its README runs: words that have a set are blanked, so that the groups are those
-                  above (but for the last, which it fills up with used words where the vocabulary leaves it short)
+                  above (except the last, which it fills up with used words if the vocabulary is too small)
     aggressive    every word has its own nearest words as its set
     overlapping   any other value: a word takes the nearest of all words, used or not, and those of them that have no
                   set yet share it
 
-Its claim is epsilon for any two words. `as_published: true` claims the same, so that it can be seen to fail. With the
+Its claim is epsilon for any two words. `as_published: true` claims the same, so that the claim can be refuted. With the
 conservative mapping the mechanism is the one above, the claim is true within a group and violated between any two words
 of different groups. With the other two, which need `as_published: true`, sets overlap without being equal, an output
 rules inputs out, and the claim fails between near words too. It also builds the mapping from the private corpus and
 lets words outside it pass; here such a word becomes a fixed word first. On vectors that it scales to length 1 it ranks
-and scores by the cosine, where blanked words rank before those of negative cosine; this module has the distance alone.
+and scores by the cosine, so blanked words rank before those of negative cosine; this module uses the distance alone.
 
 CusText+ (`stop_words: kept`) leaves stop-words unchanged, which drops the claim.
 """
@@ -77,10 +77,10 @@ class CusText(WordVectorMechanism):
 
     @cached_property
     def _sets(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The number of each word's set [V], and the words of each set [sets, size], -1 where it has fewer."""
+        """Return the number of each word's set [V], and the words of each set [sets, size], padded with -1."""
         group, sets = np.full(len(self.vectors), -1), list[NDArray[np.int64]]()
         while len(left := np.flatnonzero(group < 0)):
-            # Distances from many words at a time; some of them will have found a group when their turn comes.
+            # Distances from many words at a time; some of these words will be in a group before their turn comes.
             batch = left[:_BATCH]
             for word, distance in zip(batch, self.vectors.distances(batch), strict=True):
                 if group[word] >= 0:
@@ -98,7 +98,7 @@ class CusText(WordVectorMechanism):
 
     @cached_property
     def _scores(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """The possible outputs of each word, -1 where there are fewer, and their scores: [V, size] each."""
+        """Return the possible outputs of each word, padded with -1, and their scores: [V, size] each."""
         group, sets = self._sets
         outputs = sets[group]
         pairs = np.repeat(np.arange(len(group)), self.size), np.maximum(outputs, 0).ravel()
@@ -114,7 +114,7 @@ class CusText(WordVectorMechanism):
         return np.isin(self.vocabulary.words, list(STOP_WORDS))
 
     def _law(self, words: NDArray[np.integer], epsilon: float) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """The possible outputs of each word [n, size] and their log-probabilities."""
+        """Return the possible outputs of each word [n, size] and their log-probabilities."""
         outputs, scores = self._scores
         log_p = log_softmax(epsilon / 2 * scores[words], axis=1)
         unchanged = np.flatnonzero(self._unchanged[words])
@@ -128,7 +128,7 @@ class CusText(WordVectorMechanism):
         return self.claim(epsilon, None if self.as_published else "0 or 1 within a group")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """How many words differ; infinite for texts of different lengths, or with words of different groups."""
+        """Return the number of differing words; infinite for different lengths, or words of different groups."""
         group, _ = self._sets
 
         def between(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -138,7 +138,7 @@ class CusText(WordVectorMechanism):
         return self.vocabulary.distance(texts, pairs, between)
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """The largest excess within any group, exactly (none for the published claim)."""
+        """Return the largest excess within any group, exactly (None for the published claim)."""
         if self.as_published or self.stop_words == "kept":
             return None
         _, sets = self._sets
@@ -150,7 +150,7 @@ class CusText(WordVectorMechanism):
         return float(loss[pair].max(initial=-np.inf)) - epsilon
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """A row for each word of the vocabulary."""
+        """Return the laws, with a row for each word of the vocabulary."""
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             for epsilon in epsilons:
@@ -163,14 +163,14 @@ class CusText(WordVectorMechanism):
         return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, table=self._release_table)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One uniform a word, by inverse CDF; a publication exactly. The law of each distinct word is computed once."""
+        """Draw one uniform a word, by inverse CDF; a publication exactly. Each distinct word's law is computed once."""
         if noise.exact is not None:
             return self.written(texts, sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])[0])
         private = self.vocabulary.encode(texts)
         distinct, row = np.unique(private.values, return_inverse=True)
         outputs, log_p = self._law(distinct, epsilon)
         mass = np.exp(log_p)
-        # Outputs of no width in the CDF stand last, where rounding could not reach them either.
+        # Outputs of width 0 in the CDF come last, beyond the reach of rounding.
         order = np.argsort(mass == 0, axis=1, kind="stable")
         outputs, cdf = (np.take_along_axis(part, order, 1) for part in (outputs, mass))
         possible = (cdf > 0).sum(axis=1)

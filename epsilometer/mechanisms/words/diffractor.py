@@ -7,35 +7,35 @@ list is drawn uniformly, and the word's place p in it is moved by one of two noi
     tem         P(q | p) ~ exp(-epsilon / 2 min(|q - p|, gamma)),
                 gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),  beta = 0.001
 
-Section 4.1.3 says of gamma that it depends on epsilon, and gives no formula: this one is TEM's (Carvalho et al., 2023).
+Section 4.1.3 states that gamma depends on epsilon, without a formula: this one is TEM's (Carvalho et al., 2023).
 
 A publication draws the list, geometric noise and TEM's law exactly (`epsilometer.core.exact_samplers`), at epsilon
 rounded down to a multiple of 2^-40.
 
-Every list proposing a candidate and one candidate being drawn, as in the paper, is the same law at more work. On one
-list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'), and the mixture over lists the same with the
-largest distance over lists, d_max (eq. 6).
+In the paper every list proposes a candidate and one candidate is drawn, which is the same law at more work. On one list
+geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'), and the mixture over lists the same with the largest
+distance over lists, d_max (eq. 6).
 
-tem is the exponential mechanism with the utility -m(p, q), m(p, q) = min(|p - q|, gamma). Whatever gamma is, m keeps
+tem is the exponential mechanism with the utility -m(p, q), m(p, q) = min(|p - q|, gamma). For any gamma, m satisfies
 the triangle inequality, since min(s + t, gamma) <= min(s, gamma) + min(t, gamma). So from p to p' every weight
 exp(-epsilon / 2 m(p, q)) changes by a factor of at most e^(epsilon / 2 m(p, p')), and so does their sum:
 
     P(q | p) <= e^(epsilon m(p, p')) P(q | p'),
 
 and a mixture over lists has min(d_max, gamma) in place of m. Gamma may depend on epsilon and on the number of words V,
-both public; it must not depend on the word. By the formula above (`gamma: auto`) the places beyond gamma have together
+both public; it must not depend on the word. By the formula above (`gamma: auto`) the places beyond gamma together have
 a probability of at most beta, and two words lose at most epsilon gamma = 2 ln(999 (V - 1)) at every epsilon: 33.9 nats
 for 23,000 words.
 
 Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; all lists hold one and the
-same public vocabulary, and every word of it can come out for every word.
+same public vocabulary, and every word of it can replace every word.
 
 Departures. Reference code (sjmeis/Diffractor 338d305, c56f560) lets stop-words and words outside the lists through
 unchanged, numbers among them, and takes candidates only from the lists that hold the word, so that an output can rule
 an input out; here a word outside the vocabulary becomes a fixed word first (`shared/vocabulary.py`).
-Reference code fixes gamma at 5, the paper lets it depend on epsilon. `as_published: true` lets stop-words and words
-outside the lists through as the reference code does (a number in the lists is moved like any word), has its gamma where
-none is given, and makes its claim, so that it can be seen to fail.
+Reference code fixes gamma at 5, the paper lets it depend on epsilon. `as_published: true` passes stop-words and words
+outside the lists unchanged as the reference code does (a number in the lists is moved like any word), uses its gamma if
+none is given, and makes its claim, so that it can be refuted.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Geometric(NamedTuple):
         return -epsilon * np.abs(moved - places.astype(np.float64)) + np.where(ends, end, inner)
 
     def excess(self, epsilon: float) -> float:
-        """0: a place nearer to one than to the other by all of their distance loses all that is claimed."""
+        """Return 0: an output beyond one of two places has a loss equal to the claim."""
         return 0.0
 
 
@@ -114,7 +114,7 @@ class Truncated(NamedTuple):
     gamma: float | None = None
 
     def cut(self, epsilon: float) -> float:
-        """Gamma at this epsilon; at most `size`, since a larger one changes nothing."""
+        """Return gamma at this epsilon; at most `size`, since a larger one changes nothing."""
         if self.gamma is not None:
             return min(self.gamma, self.size)
         return min(2 / epsilon * math.log((1 - _BETA) * (self.size - 1) / _BETA), self.size)
@@ -141,7 +141,8 @@ class Truncated(NamedTuple):
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
     def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: ExactDraws) -> NDArray[np.int64]:
-        """Returns [n] noisy places, exactly: those within gamma one by one, all beyond it as one, then uniformly.
+        """Return [n] noisy places, exactly: places within gamma one by one, all beyond it as one choice, then
+        uniformly.
 
         Steps have one law at all places that lie gamma or more from both ends.
         """
@@ -153,7 +154,7 @@ class Truncated(NamedTuple):
         for law, (left, right, rest, budget) in enumerate(distinct.T):
             at = np.flatnonzero(member.ravel() == law)
             steps = np.arange(-left, right + 1)
-            with np.errstate(divide="ignore"):  # where nothing lies beyond
+            with np.errstate(divide="ignore"):  # if no place is beyond gamma
                 far = np.log(rest) - budget / 2 * self.cut(budget)
             chosen = exact.choose(np.append(-budget / 2 * np.abs(steps), far), len(at))
             near = at[chosen < len(steps)]
@@ -167,7 +168,7 @@ class Truncated(NamedTuple):
         return -epsilon / 2 * np.minimum(distance, self.cut(epsilon)) - np.log(1 + down + up + rest)
 
     def excess(self, epsilon: float) -> float:
-        """The largest of |ln Z(p) - ln Z(q)| - epsilon / 2 min(|p - q|, gamma) over places p != q.
+        """Return the largest of |ln Z(p) - ln Z(q)| - epsilon / 2 min(|p - q|, gamma) over places p != q.
 
         Weights change by at most half of what is claimed, so this is what the normalisers Z may add.
         """
@@ -182,13 +183,13 @@ class Truncated(NamedTuple):
         return max([far, *near])
 
     def _counts(self, places: NDArray[np.integer], epsilon: float) -> tuple[NDArray[np.integer], ...]:
-        """The numbers of places below and above within gamma, and beyond it."""
+        """Return the numbers of places below and above within gamma, and beyond it."""
         reach = np.maximum(np.ceil(self.cut(epsilon)).astype(np.int64) - 1, 0)
         below, above = np.minimum(places, reach), np.minimum(self.size - 1 - places, reach)
         return below, above, self.size - 1 - below - above
 
     def _weights(self, places: NDArray[np.integer], epsilon: float) -> tuple[NDArray, ...]:
-        """`_counts`, and the weight of each of the three.
+        """Return `_counts`, and the weight of each of the three.
 
         The place itself weighs 1, those within gamma a sum of e^(-k half) over k = 1 ... n, all the rest together one.
         """
@@ -199,12 +200,12 @@ class Truncated(NamedTuple):
 
 
 def _log_sum(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """np.logaddexp, the same bits: computed only where the smaller term can reach the last bit of the larger.
+    """Return np.logaddexp, with the same bits, computed only where the smaller term can change the result.
 
     Steps along two lists differ by hundreds of nats nearly everywhere.
     """
     larger = np.maximum(left, right)
-    # e^-45 is less than half of the last bit of what lies below -2^-10; e^-746 is 0.
+    # e^-45 is less than half of the last bit of numbers below -2^-10; e^-746 is 0.
     far = 45.0 if larger.max(initial=-math.inf) < -(2.0**-10) else 746.0
     total: NDArray[np.float64] = np.logaddexp(left, right, out=larger, where=np.abs(left - right) <= far)
     return total
@@ -216,9 +217,9 @@ class Diffractor(WordMechanism):
 
     resource: an archive of word lists.
 
-    gamma:      the distance in a list from which on tem treats all words alike; auto: that of TEM's paper, by epsilon.
+    gamma:      the distance in a list from which tem treats all words alike; auto: that of TEM's paper, by epsilon.
     lists_used: the archive's lists that are used, by their numbers from 0; None: all of them.
-    as_published: let the same words through as the reference code.
+    as_published: pass the same words unchanged as the reference code.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(embedded.lists)
@@ -230,13 +231,13 @@ class Diffractor(WordMechanism):
 
     @cached_property
     def lists(self) -> WordLists:
-        """The word lists that are used. Raises UserError for one that the archive lacks."""
+        """The word lists that are used. Raises UserError for a list that the archive lacks."""
         lists = WordLists.load(self.resource)
         return lists if self.lists_used is None else lists.take(self.lists_used)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """Inputs and outputs."""
+        """The vocabulary of inputs and outputs."""
         return Vocabulary(self.lists.words)
 
     @cached_property
@@ -250,7 +251,7 @@ class Diffractor(WordMechanism):
 
     @cached_property
     def _passes(self) -> NDArray[np.bool_]:
-        """The words of the vocabulary that are let through, bool [V]."""
+        """The words of the vocabulary that pass unchanged, bool [V]."""
         return np.array([self.as_published and word in STOP_WORDS for word in self.vocabulary.words])
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -258,19 +259,19 @@ class Diffractor(WordMechanism):
         return self.claim(epsilon, "largest list distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Sum over positions of d_max, with tem at most gamma each; infinite for texts of different lengths."""
+        """Return the sum over positions of d_max, with tem at most gamma each; infinite for different lengths."""
         place, largest = self.lists.place, self._farthest(epsilon)
         return self.vocabulary.distance(
             texts, pairs, lambda left, right: np.minimum(np.abs(place[:, left] - place[:, right]).max(axis=0), largest)
         )
 
     def _farthest(self, epsilon: float) -> float:
-        """The distance from one end of a list to the other, with tem at most gamma."""
+        """Return the distance from one end of a list to the other, with tem at most gamma."""
         ends = len(self.vocabulary) - 1
         return float(min(ends, self._moves.cut(epsilon)) if isinstance(self._moves, Truncated) else ends)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """A row for each word of the vocabulary; single entries in closed form."""
+        """Return the laws, with a row for each word of the vocabulary; single entries in closed form."""
         everything = np.arange(len(self.vocabulary))
 
         def log_probabilities(private: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
@@ -300,11 +301,11 @@ class Diffractor(WordMechanism):
         )
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """The largest excess on one list, between any places; a mixture of lists loses at most what a list does."""
+        """Return the largest excess on one list, between any places; a mixture of lists loses at most that."""
         return None if self.as_published else self._moves.excess(epsilon)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Two uniforms a word, for the list and the move, both inverted in closed form."""
+        """Draw two uniforms a word, for the list and the move, both inverted in closed form."""
         return self._moved(texts, self.vocabulary.encode(texts), epsilon, noise)
 
     def _moved(self, texts: Sequence[str], private: Ragged, epsilon: float, noise: Noise) -> Rewrites:
@@ -324,11 +325,11 @@ class Diffractor(WordMechanism):
 
     @property
     def text_is_units(self) -> bool:
-        """As `WordMechanism`; in the published form words of the source stand in the text."""
+        """True if the units alone determine the text; in the published form the text also holds words of the source."""
         return super().text_is_units and not self.as_published
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """As `WordMechanism.write`; in the published form words outside the lists stay unchanged."""
+        """Return texts as `WordMechanism.write`; in the published form words outside the lists stay unchanged."""
         if not self.as_published:
             return super().write(texts, units)
         names, index = self.vocabulary.words, self.vocabulary.index

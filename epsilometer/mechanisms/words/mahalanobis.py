@@ -40,7 +40,7 @@ class Mahalanobis(MovedWords):
 
     @cached_property
     def _axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Eigenvalues [d] and eigenvectors [d, d] of M."""
+        """Return the eigenvalues [d] and eigenvectors [d, d] of M."""
         covariance = np.cov(self.vectors.exact, rowvar=False, ddof=0).reshape(self.vectors.vectors.shape[1], -1)
         values, axes = np.linalg.eigh(covariance)
         return self.tilt * np.maximum(values, 0) / max(values.mean(), np.finfo(float).tiny) + 1 - self.tilt, axes
@@ -66,6 +66,6 @@ class Mahalanobis(MovedWords):
         return self.claim(epsilon, "Mahalanobis distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Sum over positions of the words' Mahalanobis distances; infinite for texts of different lengths."""
+        """Return the sum over positions of Mahalanobis distances; infinite for texts of different lengths."""
         white = self._white
         return self.vocabulary.distance(texts, pairs, lambda a, b: np.linalg.norm(white[a] - white[b], axis=1))

@@ -7,13 +7,13 @@ the moved point is written:
 
 The densities of x + z and x' + z differ by at most e^(epsilon ||x - x'||), and finding the nearest word is
 post-processing. The noise is about d / epsilon long: in hundreds of dimensions it needs an epsilon of that order. It is
-continuous, so there is no law to compute.
+continuous, so no law can be computed.
 
 Assumptions: epsilon belongs to a word; distances are Euclidean, of the raw vectors; texts are neighbours if they have
 equally many words; the vocabulary is public.
 
-Departures: the nearest word is the nearest (the reference code, sjmeis/MLDP 65a9eb8, searches approximately), and a
-word outside the vocabulary, there let through unchanged, becomes a fixed word first (`shared/vocabulary.py`).
+Departures: the nearest word is exact (the reference code, sjmeis/MLDP 65a9eb8, searches approximately), and a word
+outside the vocabulary, which the reference code passes unchanged, becomes a fixed word first (`shared/vocabulary.py`).
 """
 
 from __future__ import annotations
@@ -24,4 +24,4 @@ from epsilometer.mechanisms.words.shared.moved import MovedWords
 
 @component
 class MVC(MovedWords):
-    """The settings are those of every mechanism on word vectors."""
+    """The MVC mechanism, with the settings of every mechanism on word vectors."""

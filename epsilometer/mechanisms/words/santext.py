@@ -6,7 +6,7 @@ over the whole vocabulary: the exponential mechanism on the Euclidean distance d
 normaliser change by at most e^(epsilon / 2 d(x, x')) each, so P(y | x) <= e^(epsilon d(x, x')) P(y | x').
 
 Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; the vocabulary is public,
-and every word of it can come out for every word.
+and every word of it can replace every word.
 
 Departures: the reference code (xiangyue9607/SanText 9c35f6e) takes the vocabulary from the private corpus and replaces
 a word outside it by a uniform draw, which distinguishes it from all words inside; here it becomes a fixed word before
@@ -24,8 +24,8 @@ from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
 
 @component
 class SanText(KernelMechanism):
-    """The settings are those of every mechanism on word vectors."""
+    """The SanText mechanism, with the settings of every mechanism on word vectors."""
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """The log-weights, -epsilon / 2 times the distance."""
+        """Return the log-weights, -epsilon / 2 times the distance."""
         return -epsilon / 2 * distances

@@ -5,11 +5,11 @@ replaced in the same way:
 
     P(y | x) = [x not in S and y = x] keep + (1 - [x not in S] keep) exp(-epsilon / 2 ||x - y||) / Z_S(x),  Z_S over S.
 
-No claim. A word outside S that comes out was certainly in the source, so no epsilon holds between it and any other;
-what the paper calls utility-optimised privacy covers the words of S alone. The law can be computed, and it is audited.
+No claim. A released word outside S was certainly in the source, so no epsilon holds between it and any other word; the
+paper's utility-optimised privacy covers the words of S alone. The law can be computed, and it is audited.
 
-Departures: the paper takes S from the private corpus (its least frequent half); here S is public, a file of words or
-else the second half of the word vectors' file, which stands in order of frequency.
+Departures: the paper takes S from the private corpus (its least frequent half); here S is public: a file of words, or
+the second half of the word vectors' file, which is in order of frequency.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from epsilometer.text.words import words as words_of
 
 @component
 class SanTextPlus(KernelMechanism):
-    """SanText over sensitive words, where other words may stay.
+    """SanText over sensitive words; other words may stay.
 
     sensitive: a file of the sensitive words, one a line; keep: the probability that any other word stays.
     """
@@ -63,7 +63,7 @@ class SanTextPlus(KernelMechanism):
         return stays
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """The log-weights, -epsilon / 2 times the distance."""
+        """Return the log-weights, -epsilon / 2 times the distance."""
         return -epsilon / 2 * distances
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -84,7 +84,7 @@ class SanTextPlus(KernelMechanism):
         return out
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """A row for each word of the vocabulary."""
+        """Return the laws, with a row for each word of the vocabulary."""
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             stays = self._stays[words]

@@ -1,21 +1,21 @@
 """TEM, the truncated exponential mechanism on words (Carvalho, Vasiloudis, Feyisetan and Wang, SDM 2023).
 
 Words within gamma of the private word x compete with score -d(x, y); all others share one more candidate with score
--gamma + (2 / epsilon) ln(number of words outside), which then becomes a uniform draw among them. That is the
-exponential mechanism with the distance cut off at gamma,
+-gamma + (2 / epsilon) ln(number of words outside); if it is chosen, one of them is drawn uniformly. That is the
+exponential mechanism with the distance truncated at gamma,
 
     P(y | x) ~ exp(-epsilon / 2 min(d(x, y), gamma)),    gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),
 
-so the words beyond gamma together have probability at most beta. The cut distance changes by at most d(x, x') with x,
-and so does the normaliser's logarithm: P(y | x) <= e^(epsilon d(x, x')) P(y | x'), for any gamma >= 0.
+so the words beyond gamma together have probability at most beta. The truncated distance changes by at most d(x, x')
+with x, and so does the normaliser's logarithm: P(y | x) <= e^(epsilon d(x, x')) P(y | x'), for any gamma >= 0.
 
 Assumptions: epsilon belongs to a word; d is the Euclidean distance of the raw vectors; texts are neighbours if they
-have equally many words; every word of the vocabulary can come out for every word.
+have equally many words; every word of the vocabulary can replace every word.
 
-Departures. The reference code (sjmeis/MLDP 65a9eb8) scores the rest with ln(V / words inside), which is no exponential
-mechanism and breaks the claim, rounds gamma to one decimal, and lets words outside the vocabulary through unchanged;
-here such a word becomes a fixed word first (`shared/vocabulary.py`). `as_published: true` has the reference
-code's score and gamma, and its claim, so that it can be seen to fail.
+Departures. The reference code (sjmeis/MLDP 65a9eb8) scores the rest with ln(V / words inside), which is not an
+exponential mechanism and breaks the claim, rounds gamma to one decimal, and passes words outside the vocabulary
+unchanged; here such a word becomes a fixed word first (`shared/vocabulary.py`). `as_published: true` has the reference
+code's score and gamma, and its claim, so that it can be refuted.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from pydantic import Field
 from epsilometer.core.component import component
 from epsilometer.mechanisms.words.shared.kernel import BLOCK, KernelMechanism
 
-_PART = 512  # words whose neighbours are looked for at a time
-_FEW = 1 / 16  # share of the vocabulary up to which a word's neighbours are weighed one by one
+_PART = 512  # words whose neighbours are searched at a time
+_FEW = 1 / 16  # share of the vocabulary up to which a word's neighbours are weighed individually
 
 
 @component
 class TEM(KernelMechanism):
-    """The exponential mechanism on distances cut off at gamma.
+    """The exponential mechanism on distances truncated at gamma.
 
     beta: the largest probability of leaving the ball of radius gamma; as_published: the reference code's law.
     """
@@ -48,25 +48,25 @@ class TEM(KernelMechanism):
     as_published: bool = False
 
     def gamma(self, epsilon: float) -> float:
-        """The distance gamma at which distances are cut off."""
+        """Return gamma, at which distances are truncated."""
         gamma = max(0.0, 2 / epsilon * math.log((1 - self.beta) * (len(self.vocabulary) - 1) / self.beta))
         return round(gamma, 1) if self.as_published else gamma
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """The log-weights, -epsilon / 2 times the distance, cut off at gamma."""
+        """Return the log-weights, -epsilon / 2 times the distance truncated at gamma."""
         return -epsilon / 2 * np.minimum(distances, self.gamma(epsilon))
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """The bound by normalisers, for the exponential mechanism; the reference code's law is not one."""
+        """Return the bound by normalisers, for the exponential mechanism; the reference code's law is not one."""
         return None if self.as_published else super().excess_bound(epsilon)
 
     @cached_property
     def _inside(self) -> dict[float, NDArray[np.int64]]:
-        """For each epsilon [V]: how many words lie within gamma of each word, 0 where not yet known."""
+        """For each epsilon the number of words within gamma of each word [V], 0 if not yet known."""
         return defaultdict(lambda: np.zeros(len(self.vectors), np.int64))
 
     def _beyond(self, words: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Returns [n]: w of each word beyond gamma of words [n]."""
+        """Return w of each word beyond gamma of words [n], [n]."""
         log_weight = np.full(len(words), -epsilon / 2 * self.gamma(epsilon))
         if not self.as_published:
             return log_weight
@@ -77,7 +77,7 @@ class TEM(KernelMechanism):
     def _log_weights(
         self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
     ) -> NDArray[np.float64]:
-        """As any kernel's; the published weight of the words beyond gamma depends on how many lie within."""
+        """Return log-weights as any kernel; published ones beyond gamma depend on the number of words within."""
         if not self.as_published:
             return self.log_weights(distances, epsilon)
         within = distances <= self.gamma(epsilon)
@@ -89,7 +89,7 @@ class TEM(KernelMechanism):
     def _blocks(
         self, words: NDArray[np.integer], epsilons: Sequence[float]
     ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
-        """As any kernel's; where few words lie within gamma, they alone are weighed one by one."""
+        """Yield blocks as any kernel; if few words lie within gamma, only these are weighed individually."""
         reach, size = max(map(self.gamma, epsilons)), len(self.vectors)
         starts = np.arange(0, size, BLOCK)
         lengths = np.diff(starts, append=size)

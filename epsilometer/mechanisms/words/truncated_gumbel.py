@@ -7,13 +7,13 @@ Of the V words, the k nearest to the private word x compete, itself among them, 
     a = (epsilon - 2 (1 + ln V) / D_min) / 3,
 
 D_min and D_max the smallest and largest distance of two words of the vocabulary, W Lambert's function (principal
-branch); where a D_min <= 1 the second term is no bound on b and only W counts.
+branch); where a D_min <= 1 the second term does not bound b and only W counts.
 
-No claim. The paper claims epsilon times the Euclidean distance, which cannot be: P(y | x) is at most P(k >= rank of y
-from x), and that falls faster than exponentially, e^(-r ln r), whatever epsilon, while the claim lets P(y | x) fall no
-further than e^(-epsilon D_max) below P(y | y). In 53 bits k never exceeds some 50 and farther words do not come out at
-all. `as_published: true` makes the paper's claim, so that it can be seen to fail. Nor is a scale defined where a <= 0
-(a small epsilon, two words close together or alike); b is infinite there, the noise uniform on [-D_max, D_max].
+No claim. The paper claims epsilon times the Euclidean distance, which is impossible: P(y | x) is at most P(k >= rank of
+y from x), and that falls faster than exponentially, e^(-r ln r), at any epsilon, while the claim lets P(y | x) fall
+no further than e^(-epsilon D_max) below P(y | y). In 53 bits k never exceeds some 50 and farther words never come out
+at all. `as_published: true` makes the paper's claim, so that it can be refuted. The scale is not defined if
+a <= 0 (a small epsilon, two words close together or alike); b is infinite there, the noise uniform on [-D_max, D_max].
 
 Departures: the reference code (sjmeis/MLDP 65a9eb8) takes D_min and D_max from one random word, adds the noise to
 squared distances, and lets k be 0, which leaves the word unchanged.
@@ -54,7 +54,7 @@ class TruncatedGumbel(WordVectorMechanism):
 
     @cached_property
     def _survey(self) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
-        """The words nearest to each word and their distances, [V, K] each, D_min and D_max."""
+        """Return the words nearest to each word and their distances, [V, K] each, D_min and D_max."""
         survey = self.vectors.survey(max(2, min(len(self._competitors), len(self.vectors))))
         if not survey[3]:
             raise UserError("all words of the vocabulary have the same vector, so that there is no noise; give others")
@@ -66,7 +66,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return self._survey[2:]
 
     def scale(self, epsilon: float) -> float:
-        """The scale b of the noise, infinite where it is not defined."""
+        """Return the scale b of the noise, infinite if it is not defined."""
         low, high = self._range
         a = (epsilon - 2 * (1 + math.log(len(self.vocabulary))) / low) / 3 if low else -math.inf
         if a <= 0:
@@ -91,7 +91,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return near[words, : len(self._competitors)], far[words, : len(self._competitors)]
 
     def _noise(self, uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """The inverse CDF of the truncated Gumbel noise."""
+        """Return the inverse CDF of the truncated Gumbel noise."""
         high, b = self._range[1], self.scale(epsilon)
         if math.isinf(b):
             return high * (2 * uniforms - 1)
@@ -112,7 +112,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return super().guarantee(epsilon) if self.as_published else None
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """A row for each word of the vocabulary, by a sum over 512 steps in place of an integral (to about 1e-4)."""
+        """Return the laws, a row a word of the vocabulary, by a sum over 512 steps for an integral (to about 1e-4)."""
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             near, far = self._nearest(words)
@@ -123,9 +123,9 @@ class TruncatedGumbel(WordVectorMechanism):
                 for i, distances in enumerate(far):
                     edges = np.linspace(distances[0] - self._range[1], distances[0] + self._range[1], _CELLS + 1)
                     survival = self._survival(edges - distances[:, None], epsilon)
-                    wins = np.maximum(survival[:, :-1] - survival[:, 1:], 0)  # each word's chance to land in a cell
+                    wins = np.maximum(survival[:, :-1] - survival[:, 1:], 0)  # each word's probability of a cell
                     others = (survival[:, :-1] + survival[:, 1:]) / 2
-                    # Of the first k words: all beyond the cell but one, which is in it.
+                    # One of the first k words is in the cell, all others are beyond it.
                     product = np.cumprod(others, axis=0)
                     weighted = np.cumsum((share[: len(distances), None] * product)[::-1], axis=0)[::-1]
                     p = (np.divide(wins * weighted, others, where=others > 0, out=np.zeros_like(wins))).sum(axis=1)
@@ -136,7 +136,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """1 + K uniforms a word: one for k, one for each that may compete."""
+        """Draw 1 + K uniforms a word: one for k, one for each word that may compete."""
         private = self.vocabulary.encode(texts)
         outputs = np.empty(len(private.values), np.int32)
         for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):

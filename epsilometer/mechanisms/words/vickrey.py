@@ -1,6 +1,6 @@
 """Vickrey: MVC that often writes the second nearest word (Xu, Feyisetan, Aggarwal, Xu and Teissier, 2021).
 
-The word's vector is moved as by MVC. Of the two words w1, w2 nearest to the moved point, at distances d1 <= d2,
+The word's vector is moved as by MVC. With w1, w2 the two words nearest to the moved point, at distances d1 <= d2,
 
     P(w1) = (1 - t) d2 / (t d1 + (1 - t) d2)
 
@@ -8,16 +8,16 @@ The word's vector is moved as by MVC. Of the two words w1, w2 nearest to the mov
 MVC, t = 1 always writes the second. The choice looks at the moved point alone, so it is post-processing, and the claim
 is MVC's: epsilon times the Euclidean distance.
 
-Assumptions: as MVC. Departures: as MVC. The reference code (sjmeis/MLDP 65a9eb8) has another price and looks at the
-private word w again: where w is the nearest, it is left out, and w1, w2 are the next two; then
+Assumptions: as MVC. Departures: as MVC. The reference code (sjmeis/MLDP 65a9eb8) has another price and uses the private
+word w again: if w is the nearest, it is left out, and w1, w2 are the next two; then
 
     P(w1) = 1 / (1 + e^(d1^2)),
 
 a softmax of -t d^2 with t = [1, 0] (its search gives squared distances), so that the second word is written nearly
-always, and w itself hardly ever. That is no post-processing of the moved point. `as_published: true` does the same and
-claims MVC's epsilon times the distance, so that it can be seen to fail: two words that lie close together, for which
-almost no loss is allowed, are told apart, because each is left out only when it is the private word. (The search here
-is exact, there approximate.)
+always, and w itself hardly ever. That is not post-processing of the moved point. `as_published: true` does the same and
+claims MVC's epsilon times the distance, so that the claim can be refuted: two words that lie close together, for which
+almost no loss is allowed, are distinguished, because each is left out only when it is the private word. (The search
+here is exact, in the reference code approximate.)
 """
 
 from __future__ import annotations
@@ -55,27 +55,27 @@ class Vickrey(MovedWords):
     def chosen(
         self, points: NDArray[np.float64], uniforms: NDArray[np.float64], private: NDArray[np.integer]
     ) -> NDArray[np.int64]:
-        """One of the two nearest words; in the published form without the private one, where that is the nearest."""
+        """Return one of the two nearest words; in the published form without the private word, if it is the nearest."""
         if self.as_published:
             words, far = self._others(points, private)
             nearest = expit(-(far[:, 0] ** 2))
         else:
             words, far = self.vectors.neighbours(points, 2)
             first, second = self.t * far[:, 0], (1 - self.t) * far[:, 1]
-            # Where the point lies on two equal words, both weigh nothing, and either will do.
+            # If the point is exactly on two equal words, both weights are 0, and either word will do.
             nearest = second / np.maximum(first + second, np.finfo(float).tiny)
         return np.where(uniforms < nearest, words[:, 0], words[:, 1])
 
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """As `MovesVectors`: not in the published form, which looks at the private word again."""
+        """Return points as in `MovesVectors`; None in the published form, which uses the private word again."""
         return None if self.as_published else super().moved(texts, epsilon, noise)
 
     def _others(
         self, points: NDArray[np.float64], private: NDArray[np.integer]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """As `neighbours`, two of them: those after the nearest where the nearest is the private word."""
+        """Return two neighbours as `neighbours` does, without the private word if it is the nearest."""
         if len(self.vectors) < 3:
             raise UserError(f"as_published: true needs three words, {self.resource} has {len(self.vectors)}; give more")
         words, far = self.vectors.neighbours(points, 3)

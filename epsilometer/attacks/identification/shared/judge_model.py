@@ -1,11 +1,11 @@
-"""A causal language model on this machine as a judge: which candidate does it take for the source of a rewrite?
+"""A causal language model on this machine as a judge, which names the source of a rewrite among candidates.
 
-The tokens that all prompts begin with are computed once, and their keys and values serve every row of every batch. All
-options are scored in one pass, which keeps no other keys and values. What follows is padded on the left to a multiple
+The common prefix of all prompts is computed once, and its keys and values serve every row of every batch. All options
+are scored in one pass, which stores no other keys and values. The rest of a prompt is padded on the left to a multiple
 of 8 tokens, and every batch has a fixed number of rows for its length, the last one filled up: a prompt's numbers come
-from the same kernels on the same shapes whatever else is asked. Logits are rounded to multiples of 1/1024 to absorb
-what differences remain. (In a model with a sliding window, padding takes some of its places; that matters only where a
-prompt outgrows the window.)
+from the same kernels on the same shapes, independently of other questions. Logits are rounded to multiples of 1/1024 to
+absorb the remaining differences. (In a model with a sliding window, padding takes some of its places; that matters only
+if a prompt outgrows the window.)
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PAD = 8  # prompts are padded to a multiple of this
-BATCH = {"cpu": 1024, "cuda": 16384}  # tokens in a batch where memory holds them, the shared beginning left out
+BATCH = {"cpu": 1024, "cuda": 16384}  # tokens in a batch if they fit in memory, without the shared prefix
 
 
 class JudgeModel:
     """A causal language model in transformers' format.
 
-    model:      whatever `models.locate` knows.
-    precision:  "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result).
-    device:     "cpu" or "cuda"; by default what was chosen (`core.device`).
-    chat:       whether its tokeniser has a chat template, so that it is asked in the published words.
-    window:     longest prompt in tokens; the texts of a longer one are cut to an equal number of words.
-    cut:        number of prompts cut so far.
+    model:      any model that `models.locate` finds.
+    precision:  "float32", "bfloat16", or "auto" (bfloat16 if the hardware has it; can change a result).
+    device:     "cpu" or "cuda"; by default the chosen device (`core.device`).
+    chat:       whether its tokeniser has a chat template, so that the published prompt is used.
+    window:     longest prompt in tokens; the texts of a longer prompt are truncated to an equal number of words.
+    cut:        number of prompts truncated so far.
 
-    Raises UserError for a model that cannot be fetched or has no language model head, an unknown precision.
+    Raises UserError for a model that cannot be fetched or has no language model head, and for an unknown precision.
     """
 
     def __init__(self, model: str | Path, precision: str = "float32") -> None:
@@ -92,10 +92,11 @@ class JudgeModel:
         self.cut = 0
 
     def scores(self, questions: Sequence[Question]) -> tuple[NDArray[np.float32], int]:
-        """The model's score of each candidate, from one forward pass: [n, k]; and the number of tokens read.
+        """Return the score of each candidate, from one forward pass: [n, k]; and the number of tokens read.
 
         The logits of the options' labels, multiples of 1/1024. All questions have the same number of candidates.
-        Raises UserError beyond 26 candidates, where a label is more than one token, and for logits that are not finite.
+        Raises UserError for more than 26 candidates, for a label of more than one token, and for logits that are not
+        finite.
         """
         import torch
 
@@ -125,9 +126,9 @@ class JudgeModel:
         return result, sum(len(prefix) + len(prompt) for prompt in prompts)
 
     def replies(self, questions: Sequence[Question], longest: int, again: bool = False) -> list[Completion]:
-        """The model's answers, by the most likely token each time, in at most `longest` tokens.
+        """Return the model's answers by greedy decoding, in at most `longest` tokens.
 
-        again: whether to ask with a reminder of the form. Raises UserError for a model without a chat template.
+        again: whether to add a reminder of the form. Raises UserError for a model without a chat template.
         """
         if not self.chat:
             raise UserError(
@@ -141,7 +142,7 @@ class JudgeModel:
         prefix = self._prefix(labels)
         prompts = [self._fitted(about, labels, len(prefix) + longest, again=again) for about in questions]
         ends = self._ends()
-        # The model's own settings, for sampling and against repetition, are meant for conversation.
+        # The model's own settings for sampling and repetition are meant for conversation.
         greedy = GenerationConfig(
             do_sample=False,
             num_beams=1,
@@ -171,17 +172,17 @@ class JudgeModel:
         return completions
 
     def _ends(self) -> list[int]:
-        """The tokens that end an answer."""
+        """Return the tokens that end an answer."""
         stated = self._model.generation_config.eos_token_id
         ends = self._tokenizer.eos_token_id if stated is None else stated
         return ends if isinstance(ends, list) else [ends]
 
     def _prefix(self, labels: Sequence[str]) -> list[int]:
-        """The tokens that all prompts begin with; a plain prompt is too short to have any worth keeping."""
+        """Return the tokens that all prompts begin with; none for a plain prompt, which is short."""
         return self._head + encode(self._tokenizer, instruction(labels)) if self.chat else []
 
     def _prompt(self, about: Question, labels: Sequence[str], again: bool = False, lead: str = "") -> list[int]:
-        """The tokens after the prefix."""
+        """Return the tokens after the prefix."""
         if not self.chat:
             return plain_ids(self._tokenizer, plain(*about, labels))
         message = encode(self._tokenizer, question(*about, labels, again=again))
@@ -190,7 +191,7 @@ class JudgeModel:
     def _fitted(
         self, about: Question, labels: Sequence[str], taken: int, again: bool = False, lead: str = ""
     ) -> NDArray[np.int32]:
-        """The prompt, its texts cut to as many words each as the window has room for."""
+        """Return the prompt, with each text truncated to the number of words that fit in the window."""
         room = self.window - taken
         ids = self._prompt(about, labels, again, lead)
         if len(ids) <= room:
@@ -210,7 +211,7 @@ class JudgeModel:
         return np.array(ids, np.int32)
 
     def _label_tokens(self, labels: Sequence[str]) -> list[int]:
-        """The token of each label where it follows the prompt."""
+        """Return the token of each label at its place after the prompt."""
         lead = CHAT_LEAD if self.chat else plain("", [], [])
         before = encode(self._tokenizer, lead)
         after = [encode(self._tokenizer, lead + label) for label in labels]
@@ -224,7 +225,7 @@ class JudgeModel:
 
     @contextmanager
     def _head_of(self, tokens: list[int]) -> Iterator[None]:
-        """Have the model compute the logits of these tokens only, in this order, and in float32.
+        """Make the model compute the logits of these tokens only, in this order, and in float32.
 
         At bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
         """
@@ -243,7 +244,7 @@ class JudgeModel:
             self._model.set_output_embeddings(whole)
 
     def _cache(self, prefix: list[int]) -> Any:
-        """The keys and values of the shared beginning, of one row."""
+        """Return the keys and values of the shared prefix, in one row."""
         import torch
 
         if not prefix:
@@ -254,10 +255,10 @@ class JudgeModel:
     def _batches(
         self, prompts: list[NDArray[np.int32]], prefix: int, rest: Sequence[int], longest: int = 0
     ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-        """Batches of one padded length: numbers of the prompts, ids [rows, length], mask [rows, prefix + length].
+        """Yield batches of one padded length: numbers of the prompts, ids [rows, length], mask [rows, prefix + length].
 
-        rest: the numbers of the prompts that are wanted; longest: how many tokens of an answer are kept in memory.
-        Each row has padding, so that no batch is spared the mask; a batch may have more rows than prompts.
+        rest: the numbers of the requested prompts; longest: the answer tokens that are held in memory. Each row has
+        padding, so that every batch has the mask; a batch may have more rows than prompts.
         """
         import torch
 
@@ -270,7 +271,7 @@ class JudgeModel:
             members, size = list(run), fitting(length)
             batches += [(length, members[start : start + size]) for start in range(0, len(members), size)]
         for length, rows in track(batches, len(batches), "judge"):
-            size = fitting(length)  # asked again: these are the rows to be halved where memory runs out
+            size = fitting(length)  # a repeated call has these rows, to be halved if memory runs out
             ids = np.zeros((size, length), np.int64)
             mask = np.zeros((size, prefix + length), np.int64)
             mask[:, :prefix] = 1
@@ -281,9 +282,9 @@ class JudgeModel:
             yield rows, torch.from_numpy(ids).to(self._device), torch.from_numpy(mask).to(self._device)
 
     def _row_bytes(self, length: int, longest: int) -> int:
-        """About what a row of so many tokens takes: a layer's numbers, and keys and values.
+        """Return the approximate memory of a row of this many tokens: a layer's numbers, and keys and values.
 
-        These are of all layers where an answer of up to `longest` tokens follows, else of one, and of it twice.
+        These are of all layers if an answer of up to `longest` tokens follows, else of one layer, and of it twice.
         """
         from epsilometer.models.memory import activations, cached
 
@@ -296,10 +297,10 @@ class JudgeModel:
 
 
 def _repeated(cache: Any, rows: int, more: int = 0) -> Any:
-    """The cache of one row as a new one of several.
+    """Return the cache of one row as a new cache of several rows.
 
-    more: how many tokens it takes in, for which it has room from the start. Without, rows share the one row's keys and
-    values, and what is read after them is gone as soon as a layer is computed.
+    more: the tokens that it takes in, with room allocated in advance. Without it, rows share the keys and values of the
+    one row, and those of later tokens are discarded after each layer.
     """
     from transformers.cache_utils import DynamicLayer
 
@@ -315,7 +316,7 @@ def _repeated(cache: Any, rows: int, more: int = 0) -> Any:
                 layer = _with_room()(layer, more)
             else:
                 layer.update = partial(_joined, layer.keys, layer.values)
-        else:  # such as a sliding window
+        else:  # for example a sliding window
             layer = copy.deepcopy(original)
             layer.batch_repeat_interleave(rows)
         repeated.layers.append(layer)
@@ -329,7 +330,7 @@ def _with_room() -> Any:
     class WithRoom(DynamicLayer):
         """A layer with memory for all tokens from the start, so that no step copies those before it.
 
-        Attention sees views of those taken in so far: the same numbers in the same shapes as if they were joined.
+        Attention sees views of the tokens stored so far: the same numbers in the same shapes as if they were joined.
         """
 
         def __init__(self, layer: Any, more: int) -> None:
@@ -355,7 +356,7 @@ def _with_room() -> Any:
 
 
 def _joined(keys: Tensor, values: Tensor, new_keys: Tensor, new_values: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
-    """Keys and values of all tokens [rows, heads, length, size], from those of the first ones and of the rest."""
+    """Return keys and values of all tokens [rows, heads, length, size], from those of the first and of the rest."""
     import torch
 
     return torch.cat([keys, new_keys], dim=-2), torch.cat([values, new_values], dim=-2)

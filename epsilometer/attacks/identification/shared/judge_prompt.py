@@ -1,15 +1,15 @@
-"""The prompt that asks a language model for the source of a rewrite, and how its answer is read.
+"""The prompt that asks a language model for the source of a rewrite, and the parser of its answer.
 
-A model with a chat template is asked in the words of TeDA (arXiv:2603.22968, Appendix B), filled in with the labels of
-the options. Any other model, the embedded judge too, continues a plain text of few tokens:
+A model with a chat template gets the words of TeDA (arXiv:2603.22968, Appendix B), filled in with the labels of the
+options. Any other model, including the embedded judge, continues a plain text of few tokens:
 
     rewrite: i want a plane to boston
     [1] flights to boston
     [2] play some jazz
     answer: [
 
-Both end where a label follows. A text is data: its white space becomes single spaces, so that none can begin a line of
-its own and pass for another option, and the tokeniser reads special tokens written in it as characters (`encode`).
+Both end where a label follows. A text is data: its white space becomes single spaces, so that it cannot begin a new
+line and pass for another option, and the tokeniser reads special tokens in it as characters (`encode`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from epsilometer.models.chat_template import encode
 
 Question = tuple[str, Sequence[str]]  # a rewrite and its candidates
 
-CHAT_LEAD = "answer: [["  # what the model's turn begins with where only the label is read
+CHAT_LEAD = "answer: [["  # beginning of the model's turn if only the label is read
 
 # TeDA Appendix B, quoted: the prompt is part of the published attack.
 _INSTRUCTION = (
@@ -35,17 +35,17 @@ _INSTRUCTION = (
     "Rewritten text Y:"
 )
 _QUESTION = "\n{rewrite}\nCandidate original texts:\n{options}\nWhich candidate is most likely the original?"
-# Ours, for the second time.
+# Our reminder, for the second request.
 _REMINDER = "Answer with the line answer: [[N]] and nothing else."
 
 
 def numbers(count: int) -> tuple[str, ...]:
-    """The labels of `count` options as published: "1", "2", ..."""
+    """Return the labels of `count` options as published: "1", "2", ..."""
     return tuple(str(number) for number in range(1, count + 1))
 
 
 def characters(count: int) -> tuple[str, ...]:
-    """Labels of one character, which are one token: "1" to "9", or "A", "B", ... for more options.
+    """Return labels of one character, which are one token: "1" to "9", or "A", "B", ... for more options.
 
     Raises UserError beyond 26 options.
     """
@@ -58,39 +58,39 @@ def characters(count: int) -> tuple[str, ...]:
 
 
 def instruction(labels: Sequence[str]) -> str:
-    """The beginning of the user's message, the same for every trial."""
+    """Return the beginning of the user's message, the same for every trial."""
     return _INSTRUCTION.format(first=labels[0], last=labels[-1])
 
 
 def question(rewrite: str, candidates: Sequence[str], labels: Sequence[str], again: bool = False) -> str:
-    """The rest of the user's message: one rewrite and its candidates, in their order. again: with a reminder."""
+    """Return the rest of the user's message: one rewrite and its candidates, in order. again: with a reminder."""
     options = "\n".join(f"{label}. {_line(text)}" for label, text in zip(labels, candidates, strict=True))
     message = _QUESTION.format(rewrite=_line(rewrite), options=options)
     return f"{message}\n{_REMINDER}" if again else message
 
 
 def message(rewrite: str, candidates: Sequence[str], again: bool = False) -> str:
-    """The whole of the user's message, with numbers as labels."""
+    """Return the whole of the user's message, with numbers as labels."""
     labels = numbers(len(candidates))
     return instruction(labels) + question(rewrite, candidates, labels, again)
 
 
 def plain(rewrite: str, candidates: Sequence[str], labels: Sequence[str]) -> str:
-    """The text that a model without a chat template continues; the label of the source comes next."""
+    """Return the text that a model without a chat template continues; the label of the source comes next."""
     options = "\n".join(f"[{label}] {_line(text)}" for label, text in zip(labels, candidates, strict=True))
     return f"rewrite: {_line(rewrite)}\n{options}\nanswer: ["
 
 
 def plain_ids(tokenizer: Any, prompt: str) -> list[int]:
-    """The tokens of a plain prompt, as the judge sees them and is trained on: the tokeniser's own beginning, if any."""
+    """Return the tokens of a plain prompt, as in the judge's training: with the tokeniser's own beginning, if any."""
     begin = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
     return begin + encode(tokenizer, prompt)
 
 
 def parse(reply: str) -> str:
-    """The label that a reply names; it must be the line `answer: [[N]]` and no more. Empty: it names none.
+    """Return the label that a reply names, which must be the line `answer: [[N]]` alone; empty if it names none.
 
-    What a model thought before it answered, marked <think>...</think>, is left out.
+    The model's reasoning before its answer, marked <think>...</think>, is ignored.
     """
     match = re.fullmatch(r"answer: \[\[(\d{1,4})\]\]", reply.rpartition("</think>")[2].strip(), re.IGNORECASE)
     return match[1] if match else ""

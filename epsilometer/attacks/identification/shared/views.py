@@ -1,7 +1,7 @@
 """Views of a text's surface: the features in which a mechanism may hide a code.
 
 A view keeps one kind of sign and leaves out the rest: letter case alone, invisible characters alone, tokens without
-their order. A code that one view keeps is then not drowned in what changes around it. Features are raw code points:
+their order. So changes elsewhere in the text do not hide a code that one view keeps. Features are raw code points:
 normalisation would remove codes.
 """
 
@@ -17,15 +17,15 @@ import numpy as np
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-BUCKETS = 1 << 20  # of hashed features
+BUCKETS = 1 << 20  # number of hashed features
 _LONGEST = 4  # characters of an n-gram
-_RUN = 8  # signs of a run of letter case or of invisible characters
+_RUN = 8  # signs in a run of letter case or of invisible characters
 _PLACES = 256  # places that count by their number
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: neighbouring code points fall far apart
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads neighbouring code points far apart
 
 
 def presence(view: str, texts: Sequence[str]) -> csr_matrix:
-    """Return the features of each text in a view, [texts, BUCKETS], 1 where there is one; equal texts are read once."""
+    """Return the binary features of each text in a view, [texts, BUCKETS]; equal texts are read once."""
     from sklearn.feature_extraction import FeatureHasher
 
     number = {text: i for i, text in enumerate(dict.fromkeys(texts))}
@@ -40,7 +40,7 @@ def presence(view: str, texts: Sequence[str]) -> csr_matrix:
 
 
 def _grams(texts: Sequence[str]) -> csr_matrix:
-    """The n-grams of 1 to 4 code points, white space included."""
+    """Return the n-grams of 1 to 4 code points, white space included."""
     from scipy.sparse import csr_matrix
 
     points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32).astype(np.uint64) + np.uint64(1)
@@ -58,36 +58,36 @@ def _grams(texts: Sequence[str]) -> csr_matrix:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Tokens between white space, alone and in pairs."""
+    """Yield tokens between white space, alone and in pairs."""
     split = text.split()
     yield from split
     yield from map(" ".join, pairwise(split))
 
 
 def _places(text: str) -> Iterator[str]:
-    """The first tokens, each with its place."""
+    """Yield the first tokens, each with its place."""
     for place, token in enumerate(text.split()[:_PLACES]):
         yield f"{place} {token}"
 
 
 def _case(text: str) -> Iterator[str]:
-    """The letter case of cased letters."""
+    """Yield the letter case of cased letters."""
     return _signs("".join("U" if sign.isupper() else "l" for sign in text if sign.isupper() or sign.islower()))
 
 
 def _invisible(text: str) -> Iterator[str]:
-    """Characters that show nothing by themselves, such as zero-width ones."""
+    """Yield characters that are invisible by themselves, such as zero-width ones."""
     return _signs("".join(sign for sign in text if sign != " " and unicodedata.category(sign)[0] in "CZM"))
 
 
 def _lengths(text: str) -> Iterator[str]:
-    """The numbers of characters, of tokens and of characters in tokens."""
+    """Yield the numbers of characters, of tokens and of characters in tokens."""
     split = text.split()
     yield from (f"characters {len(text)}", f"tokens {len(split)}", f"in tokens {sum(map(len, split))}")
 
 
 def _signs(signs: str) -> Iterator[str]:
-    """Signs by their place, and runs of 8."""
+    """Yield signs by their place, and runs of 8."""
     for place, sign in enumerate(signs[:_PLACES]):
         yield f"{place} {sign}"
     for start in range(len(signs) - _RUN + 1):

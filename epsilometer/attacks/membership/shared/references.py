@@ -14,7 +14,7 @@ Answers = tuple[NDArray[np.float64], NDArray[np.bool_]]
 def references(evidence: Evidence, attack: str) -> Answers:
     """Returns the references' log-probabilities [m, n, k], and whether each was trained on each example [m, n].
 
-    Raises UserError if there are no references.
+    Raises UserError without references.
     """
     if evidence.references is None or evidence.members is None:
         raise UserError(f"{attack} compares with other models, but there are none; name `references` for it")

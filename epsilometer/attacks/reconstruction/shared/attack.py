@@ -1,4 +1,4 @@
-"""The interface of a reconstruction attack: a client's gradient goes in, token ids come out. It contains no statistics.
+"""The interface of a reconstruction attack: a client's gradient in, token ids out, without statistics.
 
 An attack has two phases, because a malicious server acts before its client does:
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # it loads torch, which showing and checking results need not
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What a server knows before a client answers.
+    """The server's knowledge before a client answers.
 
     public: texts similar to the client's, but none of the client's own. noise: the law of the noise, with its
     parameters, including the clipping length. generator: the attack's own stream for phase 1.
@@ -80,7 +80,7 @@ class ReconstructionAttack(Protocol):
 
 @runtime_checkable
 class Explains(Protocol):
-    """A prepared attack that can say how well any given texts explain what was sent; the true ones, for example."""
+    """A prepared attack that scores how well any given texts, such as the true ones, explain the sent gradient."""
 
     def explain(self, sent: Sent, ids: Sequence[Sequence[int]]) -> Mapping[str, float]:
         """Returns numbers by name (`log_likelihood`, `log_prior`), in nats; ids: the plain ids of a batch of texts."""
@@ -92,5 +92,5 @@ class Starts(Protocol):
     """A prepared attack that can start from another attack's result."""
 
     def improve(self, sent: Sent, begun: Reconstruction, generator: np.random.Generator) -> Reconstruction:
-        """Returns what `reconstruct` does, starting from `begun`."""
+        """Return texts as `reconstruct` does, starting from `begun`."""
         ...

@@ -14,7 +14,7 @@ embedding table's gradient shows (if it is sent), one for each state, unless som
 better.
 
 Settings are those of the authors' notebooks. BERT: probes times 1e8, so that GELU is a step; GPT-2: times 1e6. Known
-faults of the attack, not fixed here: bins begin at -10, which at such scales is a bin like others; where [CLS] is most
+faults of the attack, not fixed here: bins begin at -10, which at such scales is a bin like others; if [CLS] is most
 like position 0, all texts have the same tag; neighbouring rows of two blocks differ although no token lies between
 them; if more rows differ than there are tokens, those with the smallest bias gradients are kept. Departures, without
 which nothing would be read: the last attention of a classifier spreads over all tokens (as the authors' does for masked
@@ -40,22 +40,22 @@ from epsilometer.core.errors import UserError
 from epsilometer.training.sent import Sent
 from epsilometer.training.shared_model import SharedModel
 
-SCALE = {"bert": 1e8, "gpt2": 1e6}  # of the probes, so that GELU is a step
-LET_THROUGH = {"bert": 1e-8, "gpt2": 1e-16}  # how much all units of a block write together
+SCALE = {"bert": 1e8, "gpt2": 1e6}  # scale of the probes, so that GELU is a step
+LET_THROUGH = {"bert": 1e-8, "gpt2": 1e-16}  # total weight that all units of a block write together
 FIRST_BIN = -10.0
 TAG = 32  # dimensions of a tag
-SKEW = 1e8  # of the first attention, towards position 0
-SPREAD = 10.0  # weight of what the last attention spreads
-STARTS = 40  # of k-means
+SKEW = 1e8  # skew of the first attention, towards position 0
+SPREAD = 10.0  # weight with which the last attention spreads
+STARTS = 40  # starts of k-means
 CUTOFF = 1.5  # a word counts as used if its embedding's log gradient norm is this many deviations above the mean
-VOCABULARY_WEIGHT = 0.25  # of a correlation with any word, relative to one with a word that counts as used
+VOCABULARY_WEIGHT = 0.25  # weight of a correlation with any word, relative to one with a word that counts as used
 DIFFERENT = 1e-6  # share of the largest bias gradient below which two rows differ only by rounding
 PUBLIC = 64  # public texts on which the probe's values are measured
 
 
 @dataclass(frozen=True)
 class Bins:
-    """A malicious model and how its gradient is read.
+    """A malicious model and the reading of its gradient.
 
     blocks: the number of blocks with bins; tag: the dimensions of a tag.
     words:  [vocabulary, width], the word vectors that were sent out; places: [positions, width], the position vectors.
@@ -86,7 +86,7 @@ class Bins:
     def states(self, sent: Sent) -> NDArray[np.float64]:
         """Returns the [n, width] states in all bins that hold any, as the mean if they hold several.
 
-        There are at most as many as tokens.
+        There are at most as many states as tokens.
         """
         weights = ModelWeights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
@@ -181,7 +181,7 @@ def _emptied(weights: ModelWeights, tag: int) -> tuple[NDArray[np.float32], NDAr
 
 
 def _pass_on(weights: ModelWeights, tag: int, *, spreads: bool) -> None:
-    """Set neutral norms, let the first attention write tags, and the others nothing, except the last if it spreads."""
+    """Set neutral norms; the first attention writes tags, the others nothing, except the last one if it spreads."""
     weights.neutral_norms()
     identity = torch.eye(weights.width)
     for block in range(weights.blocks):

@@ -3,8 +3,8 @@
 Decepticons (Fowl et al. 2023) imprints bins: feed-forward rows that open one after another as a projection of the
 token grows, so that a token is a difference of rows. Under noise this wastes nearly all of the gradient: a token is
 spread over half of the rows but read from two, and after clipping the bins hold a billionth of the length. A server
-that knows the clipping length C and the noise can set the same layers so that the whole length is spent on what it
-reads:
+that knows the clipping length C and the noise can set the same layers so that the whole length is used for the part
+that it reads:
 
 - **Words are codewords**: row w of the embedding table is a random balanced vector of +-1 on most dimensions. 30,522
   such vectors in 340 dimensions are nearly orthogonal.
@@ -24,8 +24,8 @@ reads:
 
 Thresholds are weights on a constant dimension, not biases, so that the norms' scale, which differs by text, cancels.
 
-How much can be read: a text of n tokens sends each with length C/sqrt(n), as one of V nearly orthogonal signals in
-noise sigma C. Orthogonal signals are told apart reliably once 1/(2 n sigma^2) > ln V, that is n ln V < 1/(2 sigma^2),
+The capacity: a text of n tokens sends each token with length C/sqrt(n), as one of V nearly orthogonal signals in noise
+sigma C. Orthogonal signals are distinguished reliably once 1/(2 n sigma^2) > ln V, that is n ln V < 1/(2 sigma^2),
 which is the most that any attack could learn from this release. Only knowledge of language does better.
 
 Special tokens keep their gates closed. `masked` and `causal` give half of the predicted probability to a set of rare
@@ -48,7 +48,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.training.sent import Sent
 from epsilometer.training.shared_model import SharedModel
 
-GAIN = 1e7  # of the norm before the gates
+GAIN = 1e7  # gain of the norm before the gates
 LIFT = 1e-3  # from a gate to the dimension that the loss reads, in units of the state to which it is added
 SHUT = 50.0  # the input of a shut gate is at least this far below 0
 STEEP = 8.0  # a gate's input for a tag of one standard deviation
@@ -58,13 +58,13 @@ EARLY = 3  # tokens whose mean gives the tags in GPT-2
 RARE = 64  # rare vocabulary entries that get probability under the objectives of language models
 PUBLIC = 256  # public texts that set the thresholds
 
-WRITTEN, READ = 0, 1  # dimensions: what gates write, what the loss reads
+WRITTEN, READ = 0, 1  # dimensions that gates write, and that the loss reads
 CONSTANT, POSITION, FLAG, TAGS = slice(2, 4), slice(4, 8), slice(8, 10), 10
 
 
 @dataclass(frozen=True)
 class Gates:
-    """A malicious model and how its gradient is read.
+    """A malicious model and the reading of its gradient.
 
     codes: float32 [vocabulary, D], +-1. tags: k, the number of gates of each position.
     """
@@ -119,7 +119,7 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     projection, thresholds = _tagging(model, knowledge, codes, tags)
     if tags > 1:
         _tag(weights, projection, causal=model.architecture == "gpt2")
-    # BERT adds what gates write to the state after its multiplication by GAIN, GPT-2 to the state before the norm.
+    # BERT adds the gates' output to the state after its multiplication by GAIN, GPT-2 to the state before the norm.
     _open(weights, model.longest, thresholds, lift=LIFT * (GAIN if model.architecture == "bert" else 1.0))
     _aim(weights, model)
     return Gates(model.with_parameters(weights.changed), codes, tags)
@@ -196,7 +196,7 @@ def _tagging(
 
 
 def _tag(weights: ModelWeights, projection: NDArray[np.float32], *, causal: bool) -> None:
-    """Let the first attention write the mean codeword's projections to every token; causal: of the first tokens'."""
+    """Make the first attention write the mean codeword's projections to every token; causal: of the first tokens'."""
     tags, dimensions = projection.shape
     value, mixed = torch.zeros(weights.width, weights.width), torch.zeros(weights.width, weights.width)
     value[:tags, TAGS + tags : TAGS + tags + dimensions] = torch.from_numpy(projection)
@@ -235,7 +235,7 @@ def _open(weights: ModelWeights, positions: int, thresholds: NDArray[np.float32]
 
 
 def _aim(weights: ModelWeights, model: SharedModel) -> None:
-    """Let the loss depend, to first order, only on what gates write."""
+    """Make the loss depend, to first order, only on the output of the gates."""
     last = weights.blocks - 1
     written = WRITTEN
     if model.objective != "causal":
@@ -251,7 +251,7 @@ def _aim(weights: ModelWeights, model: SharedModel) -> None:
 
 
 def _aim_classifier(weights: ModelWeights, written: int) -> None:
-    """Set the first class's logit to what was written, the others to 0: only that class has a negative gradient."""
+    """Set the first class's logit to the gates' output, the others to 0: only that class has a negative gradient."""
     if weights.has("classifier.weight"):
         weights.get("bert.pooler.dense.weight")[0, written] = 1.0
         weights.get("classifier.weight")[0, 0] = 1.0
@@ -260,7 +260,7 @@ def _aim_classifier(weights: ModelWeights, written: int) -> None:
 
 
 def _aim_vocabulary(weights: ModelWeights, written: int, *, masked: bool) -> None:
-    """Give half of the predicted probability to the last entries of the vocabulary, by what was written."""
+    """Give half of the predicted probability to the last entries of the vocabulary, depending on the gates' output."""
     words = weights.get("word.weight")
     rare = min(RARE, len(words) // 4)
     odds = math.log((len(words) - rare) / rare)
@@ -278,4 +278,4 @@ def _aim_vocabulary(weights: ModelWeights, written: int, *, masked: bool) -> Non
     norm = weights.get(f"{transform}.LayerNorm.weight")
     norm.fill_(0.0)
     norm[written] = 1.0
-    weights.get("cls.predictions.bias")[-rare:] = odds + 1.0  # written is about -1 after the norm
+    weights.get("cls.predictions.bias")[-rare:] = odds + 1.0  # the output is about -1 after the norm

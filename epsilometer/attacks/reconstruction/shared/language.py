@@ -1,4 +1,4 @@
-"""How likely a text is to a causal language model: the mean cross-entropy of its tokens."""
+"""The likelihood of a text under a causal language model: the mean cross-entropy of its tokens."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ AT_ONCE = 16  # texts in one batch, so that their logits stay in the processor's
 
 
 class LanguageModel:
-    """A causal language model with any vocabulary, which is asked about whole texts."""
+    """A causal language model with any vocabulary, which scores whole texts."""
 
     def __init__(self, model: str | Path) -> None:
-        """Loads the model. model: anything that `models.locate` finds. Raises UserError for another kind of model."""
+        """Load the model. model: anything that `models.locate` finds. Raises UserError for another kind of model."""
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         folder = locate(model)

@@ -1,4 +1,4 @@
-"""The law of what was sent, as a differentiable function of the texts' gradients, by inner products and lengths.
+"""The law of the sent gradient, as a differentiable function of the texts' gradients, by inner products and lengths.
 
 Let Y be the noised sum (the update times the batch) and v_i the gradient of text i, clipped or scaled as the noise does
 it. Leaving out all terms that do not depend on a text,
@@ -26,7 +26,7 @@ from epsilometer.training.inner_products import Products
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise
 from epsilometer.training.sent import OnMean, Sent
 
-HAIR = 1e-3  # deviation used if there is no noise: for clipped gradients, a thousandth of the length
+HAIR = 1e-3  # deviation used without noise: for clipped gradients, a thousandth of the length
 _NOTHING = 1e-12  # share of a gradient's squared length below which a part is only rounding error
 
 
@@ -34,12 +34,12 @@ _NOTHING = 1e-12  # share of a gradient's squared length below which a part is o
 class ConditionalLaw:
     """The likelihood of one text given the others.
 
-    factor:    what the update is multiplied by to give Y.
+    factor:    the factor that turns the update into Y.
     deviation: of Gaussian noise on Y; not used if there is a kappa.
     kappa:     of a von Mises-Fisher draw about one text; 0 for Gaussian noise.
     parts:     whether there is one draw for each part.
     clip:      the length to which longer gradients are clipped, or None.
-    gamma:     what is added to a gradient's length to scale by, or None if it is not scaled.
+    gamma:     added to a gradient's length to give its divisor, or None without scaling.
     exact:     whether this is the true law; otherwise it has the same second moments.
     """
 
@@ -77,7 +77,7 @@ class ConditionalLaw:
 
 
 def law_of(sent: Sent) -> ConditionalLaw:
-    """Returns the law of what was sent. Raises UserError for noise whose density needs more than inner products."""
+    """Return the law of the sent gradient. Raises UserError for noise whose density needs more than inner products."""
     noise, texts = sent.noise, sent.texts
     if isinstance(noise, GaussianNoise):
         return ConditionalLaw(texts, noise.sigma * noise.clip, clip=noise.clip)

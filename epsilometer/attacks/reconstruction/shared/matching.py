@@ -1,4 +1,4 @@
-"""How far the gradient of texts, given as word embeddings, is from the one that was sent: LAMP's two losses.
+"""The distance of the gradient of texts, given as word embeddings, from the sent gradient: LAMP's two losses.
 
 `cos`: the mean over tensors of 1 - cosine. It needs only inner products and lengths, which come from activations
 (`training.inner_products`), so no gradient with respect to a weight matrix is formed, for steps or for candidates.
@@ -32,7 +32,7 @@ TINY = 1e-12  # a tensor's gradient counts as zero if it is shorter than this
 
 @dataclass(frozen=True)
 class Matching:
-    """A loss against the gradient that was sent. model: that by which the client computed it; kind: `cos` or `tag`."""
+    """A loss against the sent gradient. model: the model by which the client computed it; kind: `cos` or `tag`."""
 
     model: SharedModel
     sent: Sent = field(repr=False)
@@ -40,12 +40,12 @@ class Matching:
 
     @cached_property
     def target(self) -> list[Tensor]:
-        """What was sent, by tensor."""
+        """The sent gradient, by tensor."""
         return [part.detach() for part in self.model.split(torch.from_numpy(self.sent.update).to(self.model.device))]
 
     @cached_property
     def _compared(self) -> Tensor:
-        """Whether each of the m tensors is compared, bool [m]."""
+        """A mask of the m tensors that are compared, bool [m]."""
         table = next((n for n, p in self.model.network.named_parameters() if p is self.model.words), "")
         left_out = [
             name == table or name.endswith("attention.self.key.bias") or not bool(torch.any(part != 0))

@@ -1,4 +1,4 @@
-"""How likely a text is before its gradient is seen: by a masked language model, for each token given the others.
+"""The prior probability of a text, before its gradient: by a masked language model, for each token given the others.
 
 The pseudo-log-likelihood sum_t ln p(x_t | all other tokens) (Salazar, Liang, Nguyen and Kirchhoff, ACL 2020) is not a
 normalised probability of a text; its terms are the conditionals that Gibbs sampling would use. It ranks texts, but

@@ -1,7 +1,7 @@
 """Reading words from sums of codewords in noise, by a matched filter, grouping, and alternating estimates.
 
-At position p the rows of k gates hold Y_p = sum over sentences s of G_s code(w_sp)' + noise, where G_s [k] is how far
-each gate is open for sentence s, the same at every position. The words and G are unknown.
+At position p the rows of k gates hold Y_p = sum over sentences s of G_s code(w_sp)' + noise, where G_s [k] is the
+opening of each gate for sentence s, the same at every position. The words and G are unknown.
 
 1. The k rows are projected on the directions in which the rows of all positions together have most energy, one for each
    sentence. This removes the noise in the other directions.
@@ -11,8 +11,8 @@ each gate is open for sentence s, the same at every position. The words and G ar
 4. Two estimates alternate: G by least squares given the words; and each word given G and the other words, as the
    likeliest one, which has the largest <G_s, Y_p - others> code(w) / noise^2 + ln prior(w).
 
-Step 4 never makes the likelihood worse. Sentences of different lengths are told apart by where their energy ends;
-sentences with different labels, by the sign of the gradient.
+Step 4 never makes the likelihood worse. Sentences of different lengths are distinguished by the position where their
+energy ends; sentences with different labels, by the sign of the gradient.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST_NOISE = 1e-6  # share of a codeword's amplitude, so that likelihoods stay 
 
 @dataclass(frozen=True)
 class WordsRead:
-    """What words are read from.
+    """The input for reading words.
 
     rows:    float32 [positions, k, D].
     codes:   float32 [V, D], +-1.

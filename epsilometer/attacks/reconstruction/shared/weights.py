@@ -64,11 +64,11 @@ class ModelWeights:
 
     @property
     def changed(self) -> Mapping[str, Tensor]:
-        """All parameters, as set so far, by the names that torch gives them."""
+        """All parameters, with the changes so far, by torch's names."""
         return self._own
 
     def name(self, role: str, block: int = 0) -> str:
-        """Returns the name of a parameter; role: `up.weight`, say, or the head's own name (`classifier.weight`)."""
+        """Return the name of a parameter; role: `up.weight`, for example, or the head's name (`classifier.weight`)."""
         layer, _, kind = role.rpartition(".")
         table = _BERT if self._bert else _GPT2
         return f"{self._start}{table[layer].format(block)}.{kind}" if layer in table else role
@@ -114,5 +114,5 @@ class ModelWeights:
 
 
 def tensors_of(model: SharedModel, vector: Tensor) -> dict[str, Tensor]:
-    """Returns what was sent, a vector [d], as tensors by name."""
+    """Return the sent gradient, a vector [d], as tensors by name."""
     return dict(zip(model.names, model.split(vector), strict=True))

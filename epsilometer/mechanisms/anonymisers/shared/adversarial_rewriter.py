@@ -9,9 +9,9 @@ Published: 10 epochs of the adversary alone, 10 of the model alone, 14 of both; 
 1.0, facebook/bart-base or similar. Departures: word embeddings are not trained (`models/teaching.py`), and gradients
 are clipped at length 1.
 
-Such training tends to collapse: whatever it reads, the model writes one of a few texts, from which nothing can be
-inferred and which nobody can use. So after every epoch that changes the model, it rewrites texts that it was not
-trained on. If fewer than 30 outputs in a hundred are distinct, training ends with an error that says so.
+Such training tends to collapse: for every input, the model writes one of a few texts, which reveal nothing and are
+useless. So after every epoch that changes the model, it rewrites held-out texts. If fewer than 30 outputs in a hundred
+are distinct, training ends with an error that says so.
 
 The state after every epoch is saved in a folder. An interrupted training resumes from there, and ends with the same
 bytes, since every epoch draws from a stream of its own.
@@ -49,7 +49,7 @@ _DROPOUT = 0.1
 
 @component
 class AdversarialTraining:
-    """How a rewriter is trained.
+    """Settings of a rewriter's training.
 
     adversary_epochs, rewriter_epochs, joint_epochs: the length of each phase.
     rate:   of both Adam optimisers.
@@ -76,7 +76,7 @@ class AdversarialTraining:
 
     @property
     def phases(self) -> list[tuple[bool, bool]]:
-        """For each epoch, whether the adversary learns, and whether the rewriter does."""
+        """For each epoch two flags: the adversary learns, the rewriter learns."""
         alone = [(True, False)] * self.adversary_epochs + [(False, True)] * self.rewriter_epochs
         return alone + [(True, True)] * self.joint_epochs
 
@@ -95,8 +95,8 @@ def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, ou
 
     resource: an encoder-decoder; state: the folder for the state after the last epoch. In the record, `distinct` is the
     number of distinct outputs per hundred held-out inputs, after each epoch that changes the model; `adversary` is the
-    adversary's accuracy on them, after each of its epochs; `commonest` is the share of the commonest class.
-    Raises UserError for too few texts, a single class, a length beyond the model's window, and if the outputs collapse.
+    adversary's accuracy on them, after each of its epochs; `commonest` is the share of the most frequent class. Raises
+    UserError for too few texts, a single class, a length beyond the model's window, and if the outputs collapse.
     """
     held = min(HELD_OUT, len(parallel.texts) // 5)
     if len(parallel.texts) - held < how.batch or not held:
@@ -120,7 +120,7 @@ def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, ou
 
 
 def trained(folder: str | Path) -> Seq2Seq:
-    """Returns the trained model in a folder. Raises UserError for a folder that holds none."""
+    """Return the trained model in a folder. Raises UserError if the folder holds none."""
     if not (Path(folder) / RECORD).is_file():
         raise UserError(
             f"{folder} holds no trained rewriter ({RECORD} is missing); give as `resource` the folder that stage "

@@ -1,4 +1,4 @@
-"""Which words of a text a classifier's answer comes from: one signed score per word, A(w), for the predicted class.
+"""Attributions of a classifier's prediction to a text's words: a signed score per word, A(w), for the predicted class.
 
 integrated_gradients: of the logit, along the line from a text of padding (`shared.integrated_gradients`). For a linear
     classifier this integral equals `linear`, starting from a text without words.
@@ -32,11 +32,11 @@ METHODS = (GRADIENTS, "occlusion", "lime", "linear")
 
 @dataclass(frozen=True)
 class Attribution:
-    """How words are scored. Raises UserError for an unknown method, and for numbers outside their range.
+    """Settings of attributions. Raises UserError for an unknown method, and for numbers outside their range.
 
     steps:     the Gauss-Legendre nodes of integrated gradients, before any doubling.
     tolerance: the relative error allowed in the sum of the scores, which should be the difference of the logits.
-    samples:   the number of texts that lime asks about, for each text.
+    samples:   the number of perturbed texts that lime classifies, for each text.
     """
 
     method: str = GRADIENTS
@@ -92,7 +92,7 @@ def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribu
 
 
 def _occlusion(classifier: Classifier, cut: Sequence[Spans]) -> list[dict[str, float]]:
-    """Returns scores by occlusion. Whole texts and texts without a word are asked about together."""
+    """Return scores by occlusion. Whole texts and texts without a word are classified together."""
     without = [edited(spans, dict.fromkeys(places, "")) for spans in cut for places in spans.places.values()]
     probabilities = classifier.probabilities([spans.text for spans in cut] + without)
     owner = np.repeat(np.arange(len(cut)), [len(spans.places) for spans in cut])
@@ -124,7 +124,7 @@ def _linear(classifier: Any, cut: Sequence[Spans]) -> list[dict[str, float]]:
 
 
 def _lime(classifier: Classifier, spans: Spans, samples: int) -> dict[str, float]:
-    """Returns a text's scores by lime. The text decides which words are left out, so equal texts have equal scores."""
+    """Returns a text's scores by lime. The text seeds the choice of words left out, so equal texts score alike."""
     import torch
     from captum.attr import Lime
 

@@ -38,7 +38,7 @@ LEAST_COVERED = 0.5  # share of the words of the texts, counted as often as they
 
 @dataclass(frozen=True)
 class Plan:
-    """What auxiliaries are trained for.
+    """The purpose of a set of auxiliaries.
 
     attributes: labels to hide; tasks: labels to keep; kinds: the kinds of classifiers, one of each for every label;
     dataset: its name.
@@ -66,8 +66,8 @@ class Plan:
 class Auxiliaries:
     """Reads a folder of auxiliaries; a classifier is loaded when it is first used.
 
-    planned: the labels, kinds and relations that they are to have, of a folder that is yet to be made.
-    Raises UserError for a folder that holds no auxiliaries.
+    planned: the intended labels, kinds and relations, for a folder that does not exist yet. Raises UserError for a
+    folder without auxiliaries.
     """
 
     folder: Path
@@ -101,7 +101,7 @@ class Auxiliaries:
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The kinds of classifier, of which each label has one."""
+        """The kinds of classifiers; each label has one of each kind."""
         return tuple(self.about["kinds"])
 
     @property
@@ -129,7 +129,7 @@ class Auxiliaries:
 
     @property
     def related(self) -> bool:
-        """Whether there are word relations."""
+        """True if word relations are available."""
         if self.planned is not None:
             return self.planned["relations"] is not None
         return self.relations is not None
@@ -142,7 +142,7 @@ class Auxiliaries:
 
     @cached_property
     def counter_fitted(self) -> WordVectors:
-        """The vectors counter-fitted to the relations. Raises UserError if there are no relations."""
+        """The vectors, counter-fitted to the relations. Raises UserError without relations."""
         path = self.folder / "counter_fitted.npz"
         if not path.exists():
             raise UserError(
@@ -168,7 +168,7 @@ class Auxiliaries:
 
 @runtime_checkable
 class ReadsAuxiliaries(Protocol):
-    """A mechanism that can tell from the labels and kinds of its auxiliaries, even planned ones, whether it can run."""
+    """A mechanism that checks the labels and kinds of its auxiliaries, even planned ones, before it runs."""
 
     def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
         """Raises UserError for settings that do not fit the auxiliaries."""
@@ -208,7 +208,7 @@ def make(
 ) -> Auxiliaries:
     """Trains auxiliaries on labelled texts, writes their folder, and returns them.
 
-    texts:    columns id, text and the labels, null where a text has none.
+    texts:    columns id, text and the labels, null if a text has none.
     held_out: texts in the same form. A transformer keeps the epoch with the least loss on them; other kinds train on
               them too.
 
@@ -279,7 +279,7 @@ def _check_classes(table: pl.DataFrame, label: str) -> None:
 
 
 def _divided(texts: pl.DataFrame, held_out: pl.DataFrame | None, label: str) -> tuple[Examples, Examples]:
-    """What is learned, and what an epoch is chosen by."""
+    """Return the examples to train on, and those that choose the epoch."""
     learned, chosen_by = _examples(texts, label), _examples(held_out, label)
     if not chosen_by or (strange := {*chosen_by.labels} - {*learned.labels}):
         what = f"all texts of {listed(sorted(strange), 'class')} are" if chosen_by else "no text is"

@@ -4,7 +4,7 @@ Nothing is drawn: each sentence becomes the likeliest one under beam search, so 
 a distinct sentence is rewritten once. A sentence that is too long to be read at once is cut into pieces at white space.
 Nothing is left out, and the white space between sentences stays, as do sentences without a letter.
 
-No classifier is asked, so the status only says whether the text has changed.
+No classifier is run, so the status only says whether the text has changed.
 """
 
 from __future__ import annotations

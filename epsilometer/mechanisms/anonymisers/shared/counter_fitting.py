@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from epsilometer.text.vectors import WordVectors
 
 DELTA, GAMMA, RHO = 1.0, 0.0, 0.2
-WEIGHT = 0.1  # of each of the three terms
+WEIGHT = 0.1  # weight of each of the three terms
 STEPS = 20
 
 

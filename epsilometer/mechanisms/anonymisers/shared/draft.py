@@ -13,8 +13,8 @@ import numpy as np
 from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, ask
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited
 
-_CHARACTERS = 1 << 17  # total length of the texts that one search asks about at once
-_BEFORE, _AFTER = 4, 3  # words before and after a word that TextAttack tags with it
+_CHARACTERS = 1 << 17  # total length of the texts that one search submits at once
+_BEFORE, _AFTER = 4, 3  # words before and after a word in TextAttack's tagging window
 
 
 @dataclass(eq=False)
@@ -23,9 +23,10 @@ class Draft:
 
     owner:  its number in the ledger; rng: its generator.
     edits:  the replacements so far, by position.
-    answer: the class that the classifier gave the original text, or the true one where it is told.
+    answer: the class that the classifier gave the original text, or the true one if it is given.
     score:  1 - the probability of that class.
-    fooled: whether the classifier now gives another class; spared: whether it gave the original text another one.
+    fooled: whether the classifier now gives another class; spared: whether it already gave the original text another
+    class.
     """
 
     owner: int
@@ -43,7 +44,7 @@ class Draft:
         return edited(self.spans, {**self.edits, **(swap or {})})
 
     def answers(self, asker: Asker, items: Sequence[Hashable]) -> Search[list[Any]]:
-        """Returns the answers to these items, each of which is asked about once in a search."""
+        """Return the answers to these items; each item is submitted once per search."""
         new = [item for item in dict.fromkeys(items) if (asker, item) not in self._answers]
         fresh = yield from ask(asker, new, self.at_once)
         self._answers.update(((asker, item), answer) for item, answer in zip(new, fresh, strict=True))
@@ -51,7 +52,7 @@ class Draft:
 
     @property
     def at_once(self) -> int:
-        """The number of texts of this length to ask about at once."""
+        """The number of texts of this length to submit at once."""
         return max(8, min(512, _CHARACTERS // (len(self.spans.text) + 1)))
 
     @cached_property

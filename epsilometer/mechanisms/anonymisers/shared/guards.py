@@ -1,4 +1,4 @@
-"""What an edited text must keep, whatever classifiers say about it: names, its meaning, fluency, no opposites.
+"""Checks of an edited text that do not depend on classifiers: names, meaning, fluency, no opposites.
 
 Names and opposites are handled before a search, by limiting the words that may change and their replacements.
 Similarity and fluency are checked during a search (`in_step.Asker`), for pairs of a text and a candidate that have the
@@ -62,7 +62,7 @@ class Antonyms:
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """Passes candidates whose cosine with the text, by the sentence encoder, is at least `least`.
+    """A guard that passes candidates whose cosine with the text, by the sentence encoder, is at least `least`.
 
     The same must hold for every changed sentence and its original, because in a long text one sentence weighs little,
     and what lies beyond the encoder's window has no weight at all.
@@ -92,7 +92,7 @@ class Similarity:
 
 @dataclass(frozen=True, eq=False)
 class Fluency:
-    """Passes candidates in which no changed word is much less likely than the word that it replaces.
+    """A guard that passes candidates in which no changed word is much less likely than the word that it replaces.
 
     largest_fall: in nats, of the word's log-probability by a masked language model, summed over its pieces. The new
     word is judged among the candidate's words, the old one among the text's. model: None for the embedded one.

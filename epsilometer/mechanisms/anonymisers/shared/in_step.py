@@ -1,9 +1,9 @@
 """Searches in many texts side by side, so that their questions to networks are answered in large batches.
 
-A search is a generator, written as if it ran alone: it yields an asker (a function of many items) with the items that
-it wants answers to, and is sent these answers. First all running searches put their questions; then each asker is
-called once, with the distinct items of all searches. An answer depends only on its item, and a search only on its
-answers and its own stream, so the results are the same however many searches run side by side.
+A search is a generator, written as if it ran alone: it yields an asker (a function of many items) with its items, and
+receives the answers. First all running searches submit their items; then each asker is called once, with the distinct
+items of all searches. An answer depends only on its item, and a search only on its answers and its own stream, so the
+results are the same for any number of searches side by side.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 Asker = Callable[[Sequence[Any]], Sequence[Any]]  # n distinct items -> n answers
 Search = Generator[tuple[Asker, Sequence[Hashable]], list[Any], T]
 
-SIDE_BY_SIDE = 64  # searches that run at a time, which bounds memory whatever the number of texts
+SIDE_BY_SIDE = 64  # searches that run at a time, which bounds memory for any number of texts
 
 
 def in_step(searches: Iterable[Search[T]], side_by_side: int = SIDE_BY_SIDE) -> list[T]:
@@ -44,7 +44,7 @@ def in_step(searches: Iterable[Search[T]], side_by_side: int = SIDE_BY_SIDE) -> 
 
 
 def ask(asker: Asker, items: Sequence[Hashable], at_once: int) -> Search[list[Any]]:
-    """Returns the answers to any number of items, of which a search asks about `at_once` at a time."""
+    """Return the answers to any number of items; a search submits `at_once` of them at a time."""
     answers: list[Any] = []
     for start in range(0, len(items), at_once):
         answers += yield asker, items[start : start + at_once]

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STEPS, PUBLISHED_STEPS = 16, 50
-MOST_STEPS = 100  # with a sharp network some texts miss at any number, and each doubling costs as much as all before
-# Pieces in a pass, if memory holds them; enough to keep a CPU busy. Constants, since kernels differ by shape.
+MOST_STEPS = 100  # some texts with a sharp network miss at any number, and each doubling costs as much as all before
+# Pieces in a pass, if they fit in memory; enough to keep a CPU busy. Constants, since kernels differ by shape.
 PIECES = {"cpu": 1536, "cuda": 1 << 17}
 # The nodes of one text keep a CPU busy, and then it needs no padding; on a GPU texts of about equal length share a
 # pass, and are padded to multiples of this, so that few shapes occur.
@@ -59,7 +59,7 @@ def integrated_gradients(
         ends = line.ends()[: len(members)]
         target[members] = np.round(ends[:, 0] * GRID).argmax(axis=1)
         differences[members] = (ends[:, 0] - ends[:, 1])[np.arange(len(members)), target[members]]
-    # A difference below the grid that logits are rounded to needs no explanation.
+    # A difference below the rounding grid of logits needs no explanation.
     allowed = np.maximum(tolerance * np.abs(differences), 1 / GRID)
     scores: list[NDArray[np.float64]] = [np.zeros(0)] * len(cut)
     missed = np.arange(len(cut))
@@ -167,7 +167,7 @@ class _Line:
 
 
 def _fitting(classifier: Any, width: int, least: int = 1) -> int:
-    """Returns the number of rows in a pass; memory must hold the numbers of all layers, to differentiate.
+    """Return the number of rows in a pass, whose activations of all layers must fit in memory for the gradient.
 
     least: the rows to have at least, if memory holds them.
     """

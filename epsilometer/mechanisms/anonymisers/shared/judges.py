@@ -1,4 +1,4 @@
-"""What judges an edited text: panels of classifiers with an aim for each attribute, the tagger, and guards."""
+"""Judges of an edited text: panels of classifiers with an aim for each attribute, the tagger, and guards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Aim:
-    """What the classifiers of one attribute should say about a text.
+    """The intended predictions of one attribute's classifiers for a text.
 
     away:   any class except this one.
     toward: this class.
@@ -64,13 +64,13 @@ class Aim:
         wanted[named] = self.toward is not None
         best, rest = rows[..., wanted].max(axis=-1), rows[..., ~wanted].max(axis=-1)
         excess = best - rest - self.margin
-        # Of equally likely classes, the first is the prediction.
+        # The first of equally likely classes is the prediction.
         return np.where(wanted[rows.argmax(axis=-1)], excess, np.minimum(excess, -1e-12)), best
 
 
 @dataclass(frozen=True)
 class Judges:
-    """What judges a text.
+    """The judges of a text.
 
     attributes: the panels that should err.
     tasks:      the panels whose answers should stay.

@@ -1,8 +1,8 @@
 """The base of mechanisms in which a language model rewrites a text on request.
 
-An answer must be the rewrite in a JSON object and nothing else. Otherwise it is requested once more; if it fails again,
-an empty text is released (status `unusable`), and never the original. An endpoint is shown the texts themselves, so
-these must be public (`models.assistant.AsksModel`).
+An answer must be the rewrite in a JSON object and nothing else. Otherwise the request is sent once more; if it fails
+again, an empty text is released (status `unusable`), never the original. An endpoint sees the texts themselves, so they
+must be public (`models.assistant.AsksModel`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LanguageModelMechanism(AsksModel):
 
     @cached_property
     def auxiliaries(self) -> Auxiliaries:
-        """The auxiliaries, which name what to hide and what to keep."""
+        """The auxiliaries, which name the labels to hide and to keep."""
         return Auxiliaries(Path(self.resource))
 
 

@@ -1,4 +1,4 @@
-"""What a replacement must keep: the word's tag, and the text's similarity to the original."""
+"""Limits on replacements: the word's tag, and the text's similarity to the original."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class SimilarityRule:
 
 @dataclass(frozen=True)
 class EditLimits:
-    """What a candidate must keep.
+    """The limits on a candidate.
 
-    tags: where the word's tag is read, which must stay (nouns and verbs may replace each other): in its "sentence", as
-    changed so far, or in the "context" of TextAttack, 4 words before and 3 after in the original, at the first
-    occurrence of the word there. None: the tag may change.
+    tags: the context in which the word's tag is read. The tag must stay (nouns and verbs may replace each other).
+    "sentence": the word's sentence, as changed so far; "context": that of TextAttack, 4 words before and 3 after in the
+    original, at the word's first occurrence there. None: the tag may change.
     similarity: None for no limit.
     """
 
@@ -63,7 +63,7 @@ class EditLimits:
 
 @dataclass(frozen=True, eq=False)
 class Inspector:
-    """Checks which replacements keep the limits; its networks are loaded at first use."""
+    """Checker of replacements against the limits; its networks are loaded at first use."""
 
     limits: EditLimits
 
@@ -84,9 +84,9 @@ class Inspector:
         return list(self._encoder.encode(texts))
 
     def similarities(self, draft: Draft, position: int, tokens: Sequence[str]) -> Search[dict[str, float | None]]:
-        """Returns the text's similarity with each of these tokens in a word's place; None if a limit is not kept.
+        """Return the text's similarity with each of these tokens in a word's place; None if it breaks a limit.
 
-        It is 0 if there is no limit on similarity.
+        The similarity is 0 without a limit on it.
         """
         result: dict[str, float | None] = dict.fromkeys(tokens)
         left = (yield from self._same_tag(draft, position, tokens)) if self.limits.tags else tokens

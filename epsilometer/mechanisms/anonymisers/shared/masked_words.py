@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, is_word
 from epsilometer.models.fill_mask import FillMask, Place
 
-_SPARE = 2  # this many times k are looked at, since the word itself and marks are not candidates
+_SPARE = 2  # factor of k: extra words to consider, since the word itself and marks are not candidates
 
 
 def masked_words(

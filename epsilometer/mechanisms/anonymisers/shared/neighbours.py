@@ -14,7 +14,7 @@ from epsilometer.text.vectors import WordVectors
 class NearestWords:
     """Nearest neighbours among whole words in lower case, which a text holds as one word.
 
-    vectors: those of other words are ignored. Raises UserError for a vector of length 0.
+    vectors: the word vectors; those of other words are ignored. Raises UserError for a vector of length 0.
     """
 
     def __init__(self, vectors: WordVectors) -> None:
@@ -43,7 +43,7 @@ class NearestWords:
         return [self._vectors.words[i] for i in near[cosines >= least]]
 
     def _find(self, numbers: Sequence[int], k: int) -> None:
-        """Remember the k nearest of each word with their cosines."""
+        """Cache the k nearest of each word with their cosines."""
         new = np.unique(np.array(numbers, np.int64))
         count = min(k + 1, len(self._vectors))
         nearest, far = self._vectors.neighbours(self._vectors.exact[new], count)

@@ -1,4 +1,4 @@
-"""What depends only on a text: its predicted classes, the words that may change, and their replacements."""
+"""Preparation of texts, each on its own: predicted classes, the words that may change, and their replacements."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, spans
 from epsilometer.models.classifier import Classifier, HasWindow
 
 MOST = 64  # the most words of a text that may change, those with the largest scores; bounds the search in long texts
-_ASKING = ("occlusion", "lime")  # attributions that ask a classifier about other texts
+_ASKING = ("occlusion", "lime")  # attributions that classify other texts, too
 
-# Takes texts, and the words of each that may change; returns the options of each word.
+# A function of texts, and of the words of each that may change; it returns the options of each word.
 Options = Callable[[Sequence[Spans], Sequence[Sequence[str]]], Sequence[Sequence[Sequence[str]]]]
 
 
 @dataclass(frozen=True)
 class PreparedText:
-    """A text and what is known about it.
+    """A text and its preparation.
 
-    classes: the class of each attribute, the true one where it is told, else the predicted one; owners: its numbers in
-    the ledger; cut: whether some classifier reads only its beginning; labelled: whether one is told.
+    classes: the class of each attribute, the true one if it is given, else the predicted one; owners: its numbers in
+    the ledger; cut: whether some classifier reads only its beginning; labelled: whether a true class is given.
     """
 
     source: SourceText
@@ -59,7 +59,7 @@ def prepare(
 ) -> list[PreparedText]:
     """Returns prepared texts.
 
-    texts: distinct, each with the numbers in the ledger for which its questions count; truths: of some of them.
+    texts: distinct, each with the numbers in the ledger that its queries count for; truths: true classes of some texts.
     The words that may change have a positive score for an attribute and, unless `ignore_utility`, none for a task.
     """
     every = [spans(text) for text in texts]
@@ -87,7 +87,7 @@ def prepare(
 
 
 def cut_by(classifiers: Sequence[Classifier], texts: Sequence[str]) -> NDArray[np.bool_] | None:
-    """Returns [n]: whether some classifier reads only a text's beginning; None where all read everything."""
+    """Return whether some classifier reads only a text's beginning, [n]; None if all of them read everything."""
     windows = [classifier for classifier in classifiers if isinstance(classifier, HasWindow)]
     return np.any([classifier.cuts(list(texts)) for classifier in windows], axis=0) if windows else None
 
@@ -104,7 +104,7 @@ def influential(private: Sequence[Mapping[str, float]], useful: Sequence[Mapping
 
 
 def _classes(label: Label, texts: Mapping[str, Sequence[int]], truths: Truths) -> NDArray[np.int64]:
-    """Returns the class [n] of each text: the true one where it is told, else the predicted one."""
+    """Return the class [n] of each text: the true one if it is given, else the predicted one."""
     classes, names = _predicted(label.panel, texts), list(label.classifiers[0].classes)
     for i, text in enumerate(texts):
         if label.name in truths.get(text, ()):
@@ -120,7 +120,7 @@ def _predicted(panel: Panel, texts: Mapping[str, Sequence[int]]) -> NDArray[np.i
 
 
 def _scores(label: Label, texts: Mapping[str, Sequence[int]], settings: Attribution) -> Sequence[Mapping[str, float]]:
-    """Returns the scores of each text's words; questions about other texts are counted for that text."""
+    """Return the scores of each text's words; queries about other texts count for that text."""
     if settings.method not in _ASKING:
         return attributions(label.classifiers[0], list(texts), settings).scores
     return [
@@ -130,14 +130,14 @@ def _scores(label: Label, texts: Mapping[str, Sequence[int]], settings: Attribut
 
 
 class _Counted:
-    """The first classifier of a label, asked through its ledger for some private texts."""
+    """The first classifier of a label, queried through its ledger for some private texts."""
 
     def __init__(self, label: Label, owners: Sequence[int]) -> None:
         self._panel, self._owners = label.panel, owners
         self.classes, self.kind = label.classifiers[0].classes, label.classifiers[0].kind
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Returns probabilities [n, classes]; each text counts as a question for each of the private texts."""
+        """Return probabilities [n, classes]; each text counts as a query for each of the private texts."""
         owners = np.repeat(np.asarray(self._owners), len(texts))
         rows = self._panel.ledger.probabilities(self._panel.names[0], [*texts] * len(self._owners), owners)
         return rows[: len(texts)]

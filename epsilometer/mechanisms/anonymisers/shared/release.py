@@ -1,4 +1,4 @@
-"""What is released of a text, with its outcome; and how many of these become rewrites with outcomes."""
+"""The released text with its outcome, and the conversion of releases to rewrites with outcomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from epsilometer.core.outcomes import Outcomes
 
 
 class Release(NamedTuple):
-    """What is released of a text, and its outcome. Nothing of the search is kept, so that memory does not grow."""
+    """A released text and its outcome, without any state of the search, so that memory does not grow."""
 
     text: str
     status: str
@@ -22,7 +22,7 @@ class Release(NamedTuple):
 
 
 def rewrites(releases: Sequence[Release], to_victim: bool = False) -> Rewrites:
-    """Returns the releases as rewrites, in their order; to_victim: whether a victim was asked the questions."""
+    """Return the releases as rewrites, in their order; to_victim: whether a victim was queried."""
     questions, none = np.array([release.questions for release in releases], np.int64), np.zeros(len(releases), np.int64)
     outcomes = Outcomes(
         [release.status for release in releases],

@@ -36,7 +36,7 @@ from epsilometer.mechanisms.anonymisers.shared.source import Edit, SourceText
 Choice = Literal["fewest", "confidence", "similarity"]
 Strategy = Literal["sampled", "beam", "exhaustive"]
 
-_BEST = 32  # edits to remember, in case the aim is not reached
+_BEST = 32  # edits to keep, in case the aim is not reached
 _OPTIONS = 2  # options per word by which a beam grows
 _DECOYS = 64  # decoys to draw
 _ROUND = 4  # candidates to check first; then twice as many each time
@@ -75,7 +75,7 @@ class TextSearch:
         self._start = Candidate((), -math.inf, -math.inf, 0.0)
 
     def begin(self) -> Search[bool]:
-        """Returns whether the text reaches the aim as it is."""
+        """Return whether the text already reaches the aim."""
         (self._start,) = yield from self._judge([()])
         self._nearest.clear()
         return self._start.progress >= 0
@@ -186,7 +186,7 @@ class TextSearch:
         return list(dict.fromkeys(edits))
 
     def _best_swaps(self, singles: Sequence[Candidate]) -> Search[list[tuple[int, int]]]:
-        """Returns for each word a few replacements, as (word, option), that by themselves come nearest to the aim.
+        """Return for each word the few replacements, as (word, option), that alone come nearest to the aim.
 
         They must be an improvement on the original text and keep its tags. Options that have the word's own tag when
         both are tagged without context are tried first.
@@ -225,7 +225,7 @@ class TextSearch:
         for panel, aim in zip(self.judges.attributes, self.aims, strict=True):
             rows = yield from self._rows(panel, edits)
             excess, sure = aim.judge(rows)
-            # What at least `enough` of the classifiers reach: the smallest of the `enough` largest values.
+            # Reached by at least `enough` of the classifiers: the smallest of the `enough` largest values.
             progress += np.minimum(np.sort(excess, axis=1)[:, -panel.enough], 0)
             confidence = np.minimum(confidence, np.sort(sure, axis=1)[:, -panel.enough])
         ties = self.stream.random(len(edits))

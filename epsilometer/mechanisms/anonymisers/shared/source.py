@@ -12,7 +12,7 @@ from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited, 
 
 Edit = tuple[tuple[int, int], ...]  # (number of a word, number of its option), sorted
 
-_CHARACTERS = 1 << 17  # total length of the texts that one search has judged at once
+_CHARACTERS = 1 << 17  # total length of the texts that one search submits at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class SourceText:
 
     @property
     def at_once(self) -> int:
-        """The number of texts of this length to ask about at once."""
+        """The number of texts of this length to submit at once."""
         return max(8, min(512, _CHARACTERS // (len(self.spans.text) + 1)))
 
     @cached_property

@@ -1,7 +1,7 @@
-"""True classes of texts, which an anonymiser may be told: else it takes its classifiers' word for them.
+"""True classes of texts, which may be given to an anonymiser: without them it uses its classifiers' predictions.
 
-Where a classifier misreads an attribute of two classes, an edit against its word is one towards the truth. A text that
-is told and already deceives the classifiers is released as it is.
+If a classifier misclassifies an attribute of two classes, an edit against its prediction is an edit towards the truth.
+A text with a given class that already deceives the classifiers is released unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from epsilometer.core.mechanism import Truths
 
 
 class WithTruths(ABC):
-    """A mechanism that may be told true classes: `TakesTruths`."""
+    """A mechanism that takes true classes: `TakesTruths`."""
 
     truths: ClassVar[Truths] = {}
 
@@ -25,11 +25,11 @@ class WithTruths(ABC):
         """Returns the classes that the classifiers know, by label."""
 
     def with_truths(self, truths: Truths) -> Self:
-        """Returns the mechanism, told the true classes of texts, by text and label.
+        """Return the mechanism with the true classes of texts, by text and label.
 
-        Of texts and labels that are not among them it takes its classifiers' word. Raises UserError for a class that
-        these do not know, for a label that they do not know of a text that lacks one of theirs (a stage tells all of a
-        data set's), and where a text has no mapping.
+        For other texts and labels it uses its classifiers' predictions. Raises UserError for a class that these do not
+        know; for a label that they do not know, if the text lacks one of their labels (a stage passes all labels of a
+        data set); and for a text without a mapping.
         """
         known_classes = self.classes_of()
         for of_text in truths.values():

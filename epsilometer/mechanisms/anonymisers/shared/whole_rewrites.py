@@ -1,4 +1,4 @@
-"""The outcomes of rewrites that a model wrote as a whole, without saying which words it changed."""
+"""Outcomes of rewrites that a model wrote as a whole, without naming the words that it changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def outcomes(
 ) -> Outcomes:
     """Returns the outcomes of n rewrites. A word counts as changed unless an alignment with fewest edits keeps it.
 
-    asked: int64 [n], the number of questions to auxiliaries; the victim is asked none.
+    asked: int64 [n], the number of queries to auxiliaries; the victim is not queried.
     """
     from rapidfuzz.distance import Indel
 

@@ -1,24 +1,23 @@
 """The search that TextFooler, TextBugger and BAE share: one word after another, the most important first.
 
-A word's importance is 1 - p(y) with the word deleted, where y is the asked classifier's first answer. At each word, the
-classifier is asked about candidates that keep what must be kept (`EditLimits`). The search ends at the first word with
+A word's importance is 1 - p(y) with the word deleted, where y is the queried classifier's first answer. At each word,
+the classifier is queried about candidates within the limits (`EditLimits`). The search ends at the first word with
 candidates that change the answer, and takes the one of them that is most similar to the text. At other words it takes
 the candidate with the smallest p(y), if that is below the current p(y). No word is changed twice, and stop-words are
 never changed.
 
 This is GreedyWordSwapWIR of TextAttack 0.3.11, with which the published comparisons were run (the authors of TextFooler
-compare with p(y) of the original text, so a later swap may undo progress). Differences: y is the text's label only
-where the mechanism is told it (`truths.py`; a text that already deceives the classifier is then released as it is), as
-a user's text may have none; equally important words keep the text's order; and if the search fools nothing, what it
-reached is released with status `part`, whereas TextAttack reports a failure.
+compare with p(y) of the original text, so a later swap may undo progress). Differences: y is the text's label only if
+it is given (`truths.py`; a text that already deceives the classifier is then released unchanged), since a user's text
+may have none; equally important words keep the text's order; and if the search does not fool the classifier, its last
+state is released with status `part`, whereas TextAttack reports a failure.
 
-Their Universal Sentence Encoder lies on a model hub; **MiniLM replaces it here**, with the published thresholds.
-`similarity: free` drops that constraint; of several successes it takes the surest.
+Their Universal Sentence Encoder is on a model hub; **MiniLM replaces it here**, with the published thresholds.
+`similarity: free` drops that constraint; of several successes it takes the most confident one.
 
-A ledger counts questions, each distinct text once. Questions to a victim, or within a budget, are expensive, so then
-candidates are checked before the classifier is asked about them. Otherwise they are checked after, since the user's own
-auxiliaries are cheaper than a tagger and an encoder. The rewrites are the same, the counts are not. All searches run
-side by side (`in_step`).
+A ledger counts queries, each distinct text once. Queries to a victim, or within a budget, are expensive, so candidates
+are then checked before the query. Otherwise they are checked after it, since the user's own auxiliaries are cheaper
+than a tagger and an encoder. The rewrites are the same, the counts are not. All searches run side by side (`in_step`).
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ from epsilometer.models.classifiers.by_kind import load
 from epsilometer.models.ledger import Ledger
 from epsilometer.text.words import STOP_WORDS
 
-# The most texts with one ledger, and the most that their squared lengths add up to. These bound memory, and cannot
+# The most texts with one ledger, and the largest sum of their squared lengths. These bound memory, and cannot
 # change a result.
 _TOGETHER = 256
 _SQUARED = 10**8
@@ -66,10 +65,10 @@ class WordSearch(WithTruths):
 
     resource:     a folder of auxiliaries.
     attribute:    the label to hide; needed if the auxiliaries have several.
-    kind:         the kind of classifier to ask; None: the first.
-    asks:         the auxiliaries, or the victim: the first of this kind in `victims`.
+    kind:         the kind of classifier to query; None: the first.
+    asks:         the queried side: the auxiliaries, or the victim, which is the first of this kind in `victims`.
     victims:      a folder of victims such as data/classifiers/DATASET.
-    query_budget: the most questions for a text.
+    query_budget: the most queries for a text.
     similarity:   whether the constraint on similarity holds.
     as_published: with the quirks of TextAttack's recipe that change results.
     """
@@ -90,11 +89,11 @@ class WordSearch(WithTruths):
     @property
     @abstractmethod
     def limits(self) -> EditLimits:
-        """What candidates must keep."""
+        """Return the limits on candidates."""
 
     @abstractmethod
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
-        """Returns what may replace the word at a position, in the order in which equally good ones are tried."""
+        """Return the candidates to replace the word at a position; of equally good ones, the first is tried first."""
 
     @cached_property
     def _inspector(self) -> Inspector:
@@ -106,7 +105,7 @@ class WordSearch(WithTruths):
         return Auxiliaries(self.resource)
 
     def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
-        """Raises UserError if no label to hide is named, and for a label or kind that the auxiliaries do not have."""
+        """Raise UserError if no label to hide is named, and for a label or kind that the auxiliaries do not have."""
         if self.asks == "victim":
             if self.victims is None:
                 raise UserError("asks: victim needs `victims`, a folder of victims such as data/classifiers/DATASET")
@@ -116,7 +115,7 @@ class WordSearch(WithTruths):
 
     @cached_property
     def classifier(self) -> Classifier:
-        """The classifier to ask. Raises UserError if there is no such classifier."""
+        """The queried classifier. Raises UserError if it does not exist."""
         auxiliaries = self.auxiliaries
         self.check_auxiliaries(auxiliaries)
         label = self._label(auxiliaries)
@@ -146,7 +145,7 @@ class WordSearch(WithTruths):
         return NearestWords(auxiliaries.vectors if auxiliaries.relations is None else auxiliaries.counter_fitted)
 
     def classes_of(self) -> Mapping[str, Sequence[str]]:
-        """Returns the classes that the auxiliaries know, by label, and the asked classifier, of the label to hide."""
+        """Return the auxiliaries' classes by label, and the queried classifier's classes for the label to hide."""
         return {**self.auxiliaries.about["classes"], self._label(self.auxiliaries): self.classifier.classes}
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -170,7 +169,7 @@ class WordSearch(WithTruths):
         return rewrites([done[i if self.draws else first[text]] for i, text in enumerate(texts)], self.asks == "victim")
 
     def _release(self, draft: Draft, questions: Asker, ledger: Ledger) -> Search[Release]:
-        """Returns the search in one text, which returns what is released of it."""
+        """Return the search in one text, which returns its release."""
         yield from self._search(draft, questions)
         count = int(ledger.questions[draft.owner])
         status = FOUND if draft.fooled else PART if draft.edits else MISSED if count else NOTHING

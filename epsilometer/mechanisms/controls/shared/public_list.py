@@ -15,7 +15,7 @@ from epsilometer.core.mechanism import Repeated
 
 
 class PublicList:
-    """resource: a Parquet file with a column `text`, or the texts themselves; equal ones count once."""
+    """A public list. resource: a Parquet file with a column `text`, or the texts; equal texts count once."""
 
     def __init__(self, resource: Path | tuple[str, ...]) -> None:
         self._resource = resource
@@ -43,7 +43,7 @@ class PublicList:
         return {text: i for i, text in enumerate(self.texts)}
 
     def numbers(self, texts: Sequence[str], elsewhere: int) -> NDArray[np.int64]:
-        """The place of each of n texts on the list [n]; `elsewhere` for one that is not on it."""
+        """Return the place of each of n texts on the list [n]; `elsewhere` for a text that is not on it."""
         if isinstance(texts, Repeated):
             return self.numbers(texts.texts, elsewhere).take(texts.numbers)
         return np.array([self._number.get(text, elsewhere) for text in texts], np.int64)

@@ -3,10 +3,10 @@
 Krishna, Gupta and Dupuy 2021, "ADePT: auto-encoder based differentially private text transformation": one
 unidirectional layer each, the latent is [h; c] at the end of the text, clipped to an L2 norm. Departures, for a model
 that learns in minutes: the text is read from its end (Sutskever et al. 2014), the decoder sees a projection of the
-latent at every step, words dropped from its input make it lean on the latent, and input and output words share their
+latent at every step, words dropped from its input make it rely on the latent, and input and output words share their
 vectors.
 
-A text is its words (`epsilometer.text.words`), cut to a public length; a word outside the vocabulary is one symbol.
+A text is its words (`epsilometer.text.words`), truncated to a public length; out-of-vocabulary words are one symbol.
 The vocabulary and the weights come from the training text, which must be public.
 """
 
@@ -39,10 +39,10 @@ from epsilometer.text.words import words, write
 
 UNKNOWN, START, END = 0, 1, 2
 SYMBOLS = 3  # entries before the first word
-EQUAL_ROWS = {"cpu": 64, "cuda": 1024}  # rows of every batch outside training, where memory holds them
+EQUAL_ROWS = {"cpu": 64, "cuda": 1024}  # rows of every batch outside training, if they fit in memory
 _FILES = ("config.json", "vocabulary.json", "model.safetensors")
-_HELD_OUT = 20  # one text of so many is held out, 500 at most
-_WARM_UP = 50  # steps
+_HELD_OUT = 20  # one of 20 texts is held out, 500 at most
+_WARM_UP = 50  # in steps
 
 
 @component
@@ -60,10 +60,10 @@ class Shape:
 
 @component
 class AutoencoderTraining:
-    """How an autoencoder is trained.
+    """Settings of an autoencoder's training.
 
-    words: size of the vocabulary; steps, batch: how many updates of how many texts; rate: of Adam, its largest;
-    dropped: share of the decoder's input words that are hidden; seed: of everything random.
+    words: size of the vocabulary; steps, batch: the number of updates and the texts of each; rate: the largest rate of
+    Adam; dropped: share of the decoder's input words that are hidden; seed: the seed of all randomness.
     """
 
     words: PositiveInt = 2000
@@ -98,7 +98,7 @@ class Autoencoder(nn.Module):
                 self.words.weight[SYMBOLS:] = torch.from_numpy(vectors * (shape.dimensions**-0.5 / vectors.std()))
             self.words.weight.requires_grad_(False)
         for lstm in (self.encoder, self.decoder):
-            # Memory is complete at first: orthogonal recurrence, forget gates open.
+            # The memory starts complete: orthogonal recurrence, forget gates open.
             weights = dict(lstm.named_parameters())
             with torch.no_grad():
                 for gate in weights["weight_hh_l0"].split(shape.hidden):
@@ -107,7 +107,7 @@ class Autoencoder(nn.Module):
 
     @classmethod
     def load(cls, folder: Path | str) -> Autoencoder:
-        """Read a folder that `save` wrote. Raises UserError for any other."""
+        """Read a folder that `save` wrote. Raises UserError for any other folder."""
         from safetensors.torch import load_file
 
         folder = Path(folder)
@@ -129,7 +129,7 @@ class Autoencoder(nn.Module):
         return model.eval().placed(resolved())
 
     def placed(self, device: str) -> Autoencoder:
-        """The model itself, on a device."""
+        """Move the model to a device and return it."""
         self._memory = Memory(device, "the autoencoder")
         return self.to(device)
 
@@ -144,11 +144,11 @@ class Autoencoder(nn.Module):
 
     @property
     def width(self) -> int:
-        """How many numbers a latent has."""
+        """The number of coordinates of a latent."""
         return 2 * self.shape.hidden
 
     def ids(self, text: str) -> list[int]:
-        """The word numbers of a text, cut."""
+        """Return the word numbers of a text, truncated."""
         return [self.number.get(word, UNKNOWN) for word in words(text)[: self.shape.longest]]
 
     @torch.inference_mode()
@@ -169,7 +169,7 @@ class Autoencoder(nn.Module):
 
     @torch.inference_mode()
     def decode(self, latents: NDArray[np.float32]) -> list[str]:
-        """Texts by greedy choice from latents [n, width]: as many words as the longest, or until the end symbol."""
+        """Return texts by greedy choice from latents [n, width]: up to the longest length, or to the end symbol."""
 
         def first(rest: NDArray[np.float32]) -> list[list[int]]:
             rows = self._rows(EQUAL_ROWS[self.bias.device.type])
@@ -186,8 +186,8 @@ class Autoencoder(nn.Module):
     def set_gradients(self, parameters: Sequence[Tensor], numbers: Sequence[Sequence[int]], dropped: float) -> None:
         """Give parameters the gradient of the mean cross-entropy of texts of one length, given as word numbers.
 
-        dropped: the share of words before that the decoder does not see. Where memory does not hold all texts, the
-        gradients of some at a time are added up.
+        dropped: the share of preceding words hidden from the decoder. If the texts do not fit in memory together, the
+        gradients of parts are summed.
         """
         hide = torch.rand(len(numbers), len(numbers[0]) + 1) < dropped
         done = 0
@@ -204,9 +204,10 @@ class Autoencoder(nn.Module):
             done += count
 
     def loss(self, numbers: Sequence[Sequence[int]], hide: Tensor) -> Tensor:
-        """The mean cross-entropy of texts of one length, given as word numbers; the decoder sees the words before.
+        """Return the mean cross-entropy of texts of one length, given as word numbers; the decoder sees preceding
+        words.
 
-        hide: those that it does not see, bool [n, length + 1].
+        hide: the words hidden from it, bool [n, length + 1].
         """
         target = torch.tensor([[*row, END] for row in numbers], device=self.bias.device)
         inputs = F.pad(target[:, :-1], (1, 0), value=START)
@@ -217,12 +218,12 @@ class Autoencoder(nn.Module):
         return F.cross_entropy(self._logits(states).flatten(0, 1), target.flatten())
 
     def _rows(self, most: int) -> int:
-        """How many texts are in memory at a time: of each all states of both LSTMs, and the vocabulary's logits."""
+        """Return the number of texts in memory at a time, with the states of both LSTMs and the vocabulary's logits."""
         numbers = (self.shape.longest + 1) * (16 * self.shape.hidden + 4 * self.shape.dimensions + 3 * len(self.bias))
         return self._memory.rows(4 * numbers, most)
 
     def _read(self, numbers: Sequence[Sequence[int]]) -> Tensor:
-        """The latents of texts, read from last word to first, then the start symbol, so that empty texts have one."""
+        """Return the latents of texts, read backwards, then the start symbol, so that empty texts have one."""
         ids = torch.tensor([[*reversed(row), START] for row in numbers], device=self.bias.device)
         _, (hidden, cell) = self.encoder(self.words(ids))
         return torch.cat([hidden[0], cell[0]], dim=1)
@@ -258,7 +259,7 @@ def clipped(latents: Tensor, norm: float) -> Tensor:
 def train(
     texts: Sequence[str], shape: Shape, how: AutoencoderTraining, vectors: WordVectors | None = None
 ) -> tuple[Autoencoder, dict[str, Any]]:
-    """An autoencoder of these public texts, and its record: sizes and, on texts held out, what it reconstructs.
+    """Train an autoencoder on public texts; return it with its record: sizes and reconstruction of held-out texts.
 
     vectors: frozen word vectors; the vocabulary is then limited to their words. The same call gives the same weights
     on one kind of processor with the same number of threads. Raises UserError for too few texts, or vectors that do not
@@ -290,9 +291,9 @@ def train(
 
 
 def quality(model: Autoencoder, texts: Sequence[str]) -> dict[str, float]:
-    """The shares that come back without noise: of words in their place, of words anywhere, of whole texts.
+    """Return the shares reconstructed without noise: of words in their place, of words anywhere, of whole texts.
 
-    A word outside the vocabulary counts as lost.
+    An out-of-vocabulary word counts as lost.
     """
     latent = clipped(torch.from_numpy(model.encode(texts)), model.shape.clip).numpy()
     rebuilt = [text.split(" ") for text in model.decode(latent)]
@@ -336,7 +337,7 @@ def _fit(model: Autoencoder, numbers: list[list[int]], how: AutoencoderTraining,
 
 
 def _endless(numbers: Sequence[Sequence[int]], size: int, random: np.random.Generator) -> Iterator[list[int]]:
-    """Batches of texts of one length, in a new random order each time around."""
+    """Yield batches of texts of one length, in a new random order each epoch."""
     while True:
         order = random.permutation(len(numbers)).tolist()
         batches = list(_by_length(numbers, size, order))
@@ -345,7 +346,7 @@ def _endless(numbers: Sequence[Sequence[int]], size: int, random: np.random.Gene
 
 
 def _by_length(numbers: Sequence[Sequence[int]], size: int, order: Sequence[int] | None = None) -> Iterator[list[int]]:
-    """Indices of at most `size` rows of one length each."""
+    """Yield indices of at most `size` rows of one length each."""
     places = range(len(numbers)) if order is None else order
     for _, run in groupby(sorted(places, key=lambda i: len(numbers[i])), key=lambda i: len(numbers[i])):
         members = list(run)

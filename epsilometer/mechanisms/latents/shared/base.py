@@ -1,7 +1,7 @@
 """The base of mechanisms that encode a text as one vector, add noise to it, and decode the result.
 
 Only the noise touches the private vector; the text is computed from the noisy vector alone. So a claim for the vector
-is a claim for the text, and for whatever else is computed from it.
+is a claim for the text, and for anything else computed from it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TEXTS = 512  # texts encoded at a time
 
 @component
 class LatentMechanism(OneOfGrid):
-    """A mechanism that adds noise to one vector of a text.
+    """A mechanism that adds noise to a vector of each text.
 
     resource: the model's folder or id; delta: the additive slack of the claim, for a whole text.
     """
@@ -48,7 +48,7 @@ class LatentMechanism(OneOfGrid):
 
     @abstractmethod
     def law(self, epsilon: float) -> LatentNoise:
-        """The noise on a latent at this epsilon."""
+        """Return the noise on a latent at this epsilon."""
 
     @abstractmethod
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -56,12 +56,12 @@ class LatentMechanism(OneOfGrid):
 
     @abstractmethod
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
-        """A text for each latent [n, d]."""
+        """Return a text for each latent [n, d]."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Returns the latents [n, d], on disk and mapped: one pass of the encoder for each distinct text.
 
-        The last texts' latents are kept, since one attack after another asks for the same.
+        The latents of the last texts are cached, since successive attacks request the same ones.
         """
         key = tuple(texts)
         if key not in self._encoded:
@@ -87,7 +87,7 @@ class LatentMechanism(OneOfGrid):
         return latents if len(distinct) == len(texts) else latents[[number[text] for text in texts]]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """One pass of the encoder for each distinct text, whatever the number of trials and epsilons."""
+        """Rewrite with one pass of the encoder for each distinct text, for any number of trials and epsilons."""
         laws = [self.law(epsilon) for epsilon in epsilons]
         before = np.asarray(self.encode(texts))
         results = []
@@ -103,7 +103,7 @@ class LatentMechanism(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Returns [n, k] an epsilon: the log-density of the noise that each candidate would have needed."""
+        """Return [n, k] an epsilon: the log-density of the noise that leads from each candidate to the output."""
         latents = self.encode(texts)
         afters = [latents_after(output, latents.shape[1]) for output in rewrites]
         laws = [self.law(epsilon) for epsilon in epsilons]

@@ -14,10 +14,10 @@ Numbers of an audit: a draw is the inverse CDF of a 53-bit uniform, so noise end
 rule an input out (Mironov 2012, "On significance of the least significant bits for differential privacy"). Sums are
 therefore rounded to a public grid, of a power of two between 1/512 and 1/256 of the noise's scale, the same for every
 input. What remains is the coarseness of the uniforms, which moves the probability of a grid cell by at most 2^-52: for
-10,000 coordinates an additive slack of order 10^-8, beside a usual delta of 10^-5. Claims are those of the exact laws.
+10,000 coordinates an additive slack of order 10^-8, beside a usual delta of 10^-5. Claims refer to the exact laws.
 
-Numbers of a publication: the vector is rounded towards 0 to multiples of scale / 2^24, which leads out of no ball and
-no cube around 0, hence changes no sensitivity; discrete noise of the scale 2^24 is added in integers, exactly
+Numbers of a publication: the vector is rounded towards 0 to multiples of scale / 2^24, which never leaves a ball or a
+cube around 0, hence does not change the sensitivity; discrete noise of the scale 2^24 is added in integers, exactly
 (`epsilometer.core.exact_samplers`, Canonne, Kamath and Steinke 2020). The sum, in floating point again, is
 post-processing.
 
@@ -49,13 +49,13 @@ from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.randomness import Noise, open_unit
 
 _GRID = 8  # sums are multiples of a power of two, at most 2^-8 scales
-_STEPS = 1 << 24  # of a publication's grid, to one scale of the noise
+_STEPS = 1 << 24  # steps of a publication's grid in one scale of the noise
 _CELLS = 1 << 18  # numbers at a time: the working arrays stay in the processor's cache
-_SAFE = 1 + 1e-9  # factor: more than the error of root finding
+_SAFE = 1 + 1e-9  # safety factor, larger than the error of root finding
 
 
 def gaussian_log_delta(epsilon: float, scale: float) -> float:
-    """Log of the exact delta at `epsilon` of Gaussian noise; scale: its sigma over the L2 sensitivity."""
+    """Return the log of the exact delta at `epsilon` of Gaussian noise; scale: its sigma over the L2 sensitivity."""
     a, b = 1 / (2 * scale) - epsilon * scale, 1 / (2 * scale) + epsilon * scale
     if a < 0:
         ratios = erfcx(-a / math.sqrt(2)) - erfcx(b / math.sqrt(2))
@@ -64,7 +64,8 @@ def gaussian_log_delta(epsilon: float, scale: float) -> float:
 
 
 def gaussian_scale(epsilon: float, delta: float) -> float:
-    """The least sigma, over the L2 sensitivity, at which Gaussian noise is (epsilon, delta)-private, at any epsilon.
+    """Return the least sigma, over the L2 sensitivity, at which Gaussian noise is (epsilon, delta)-private, at any
+    epsilon.
 
     The sigma of Balle and Wang 2018, algorithm 1. Raises UserError outside 0 < epsilon, 0 < delta < 1.
     """
@@ -82,10 +83,10 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
 
 
 def classical_gaussian_scale(epsilon: float, delta: float, as_published: bool = False) -> float:
-    """sigma over the L2 sensitivity by the classical formula, sqrt(2 ln(1.25 / delta)) / epsilon.
+    """Return sigma over the L2 sensitivity by the classical formula, sqrt(2 ln(1.25 / delta)) / epsilon.
 
-    Its proof (Dwork and Roth 2014, theorem A.1) needs epsilon < 1. Above that it is refused, unless it reproduces a
-    published mechanism that used it, whose claim is then false.
+    Its proof (Dwork and Roth 2014, theorem A.1) needs epsilon < 1. Larger values raise UserError, unless they reproduce
+    a published mechanism, whose claim is then false.
     """
     _check(epsilon, delta)
     if epsilon > 1 and not as_published:
@@ -109,7 +110,7 @@ class LatentNoise(Protocol):
         ...
 
     def quantiles(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The inverse CDF, elementwise."""
+        """Return the inverse CDF, elementwise."""
         ...
 
     def integers(self, exact: ExactDraws, count: int) -> NDArray[np.int64]:
@@ -133,11 +134,11 @@ class Gaussian:
         return self.scale
 
     def quantiles(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The inverse CDF, elementwise."""
+        """Return the inverse CDF, elementwise."""
         return ndtri(uniforms) * self.scale
 
     def integers(self, exact: ExactDraws, count: int) -> NDArray[np.int64]:
-        """[count] draws of the discrete Gaussian."""
+        """Return [count] draws of the discrete Gaussian."""
         return exact.gaussian(np.full(count, _STEPS, np.uint64))
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -158,11 +159,11 @@ class Laplace:
         return math.sqrt(2) * self.scale
 
     def quantiles(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The inverse CDF, elementwise; each tail from its own end, so that none loses digits."""
+        """Return the inverse CDF, elementwise; each tail is computed from its own end, so that no digits are lost."""
         return np.copysign(np.log(2 * np.minimum(uniforms, 1 - uniforms)) * self.scale, uniforms - 0.5)
 
     def integers(self, exact: ExactDraws, count: int) -> NDArray[np.int64]:
-        """[count] draws of the discrete Laplace law."""
+        """Return [count] draws of the discrete Laplace law."""
         return exact.laplace(np.ones(count, np.uint64), np.full(count, _STEPS, np.uint64))
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -171,13 +172,16 @@ class Laplace:
 
 
 def laplace(epsilon: float, sensitivity: float) -> Laplace:
-    """The noise that makes a vector of this L1 sensitivity epsilon-private (Dwork et al. 2006). Checks epsilon."""
+    """Return the noise that makes a vector of this L1 sensitivity epsilon-private (Dwork et al. 2006).
+
+    Raises UserError for an invalid epsilon.
+    """
     _check(epsilon, 0.5)
     return Laplace(sensitivity / epsilon)
 
 
 def add(before: NDArray[np.float32], law: LatentNoise, noise: Noise) -> NDArray[np.float32]:
-    """The vectors [n, d] with noise, each from its own stream, on the grid that the module's docstring describes."""
+    """Return the vectors [n, d] with noise, each from its own stream, on the grid of the module's docstring."""
     count, columns = before.shape
     grid = 2.0 ** (math.floor(math.log2(law.scale)) - _GRID)
     after = np.empty((count, columns), np.float32)

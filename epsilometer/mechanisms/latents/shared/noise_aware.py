@@ -1,9 +1,9 @@
 """Training an encoder-decoder for the states that DP-BART gives its decoder (PR and PR+ of Igamberdiev and Habernal).
 
-The encoder is frozen; the decoder learns to write a public text from the encoder's states of that text, cut and
-clipped as the mechanism does it. For `pr`, round after round, a quarter of the dimensions is dropped before the next
-steps. For `pr_plus` the dropped dimensions are those of the starting model, and fresh noise of one epsilon is added to
-every text at every step.
+The encoder is frozen; the decoder learns to write a public text from the encoder's states of that text, truncated and
+clipped as in the mechanism. For `pr`, round after round, a quarter of the dimensions is dropped before the next steps.
+For `pr_plus` the dropped dimensions are those of the starting model, and fresh noise of one epsilon is added to every
+text at every step.
 
 Departures: the paper trains the encoder as well, for 20 epochs of 500 steps of 32 texts, and keeps for pr_plus the
 checkpoint that a person picked.
@@ -31,15 +31,16 @@ from epsilometer.models.seq2seq import Seq2Seq
 from epsilometer.models.teaching import IGNORED, Targets, embeddings, save
 from epsilometer.runtime.progress import track
 
-_HELD_OUT = 64  # texts that training does not see
+_HELD_OUT = 64  # texts held out from training
 
 
 @component
 class NoiseAware:
-    """How a model is trained.
+    """Settings of a model's training.
 
-    variant, clip, length: as the mechanism's. rounds: each of `steps` updates of `batch` texts, for pr after dropping
-    dimensions; rate: of Adam, its largest. epsilon, delta: whose noise is added, for pr_plus; seed: of all randomness.
+    variant, clip, length: as in the mechanism. rounds: rounds of `steps` updates of `batch` texts, for pr after
+    dropping dimensions; rate: the largest rate of Adam. epsilon, delta: the budget of the noise, for pr_plus; seed: the
+    seed of all randomness.
     """
 
     variant: Literal["pr", "pr_plus"]
@@ -57,10 +58,10 @@ class NoiseAware:
 def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path) -> dict[str, Any]:
     """Train a model on public texts and write it to the folder `out`, with pruning.json. Returns the record.
 
-    resource: an encoder-decoder; for pr_plus one with a pruning.json where dimensions are to be dropped. The same call
-    gives the same weights on one kind of processor with the same number of threads. Raises UserError for a model of
-    another kind, too few texts, or a length beyond the model's window. loss_before and loss_after are the
-    cross-entropies of held-out texts under the starting and the trained model, each with its own dimensions.
+    resource: an encoder-decoder; for pr_plus one with a pruning.json if dimensions must be dropped. The same call gives
+    the same weights on one kind of processor with the same number of threads. Raises UserError for a model of another
+    kind, too few texts, or a length beyond the model's window. loss_before and loss_after are the cross-entropies of
+    held-out texts under the starting and the trained model, each with its own dimensions.
     """
     if len(texts) < 2 * _HELD_OUT:
         raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more")
@@ -75,7 +76,7 @@ def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path
     task = _Task(model, how, training)
     before, dimensions = task.measured(held, used), []
     for _ in range(how.rounds):
-        if how.variant == "pr":  # by the current weights
+        if how.variant == "pr":
             used = prune_round(used, scores(model.network, model.width))
         dimensions.append(len(used))
         task.fit(training, used, random, f"train, {len(used)} of {model.width} dimensions")
@@ -96,7 +97,7 @@ def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path
 
 
 class _Task:
-    """Rewriting a text from its own states, as the mechanism gives them to the decoder."""
+    """The task of rewriting a text from its own states, as the mechanism passes them to the decoder."""
 
     def __init__(self, model: Seq2Seq, how: NoiseAware, texts: Sequence[str]) -> None:
         self.model, self.how = model, how
@@ -109,7 +110,7 @@ class _Task:
             weight.requires_grad_(True)
 
     def loss(self, texts: Sequence[str], used_dimensions: NDArray[np.int64], generator: torch.Generator) -> Tensor:
-        """The mean cross-entropy of the texts' pieces."""
+        """Return the mean cross-entropy of the texts' pieces."""
         from transformers.modeling_outputs import BaseModelOutput
 
         model, how = self.model, self.how
@@ -132,7 +133,7 @@ class _Task:
         return F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=IGNORED)
 
     def measured(self, texts: Sequence[str], used: NDArray[np.int64]) -> float:
-        """The loss on texts, under the same noise every time."""
+        """Return the loss on texts, under the same noise every time."""
         with torch.no_grad(), self.model._only_outputs():
             return round(float(self.loss(texts, used, torch.Generator().manual_seed(self.how.seed + 1))), 4)
 

@@ -2,7 +2,7 @@
 
 Igamberdiev and Habernal 2023, "DP-BART for privatized text rewriting under local differential privacy":
 the score of a dimension is the sum of the absolute weights with which it enters the keys of the decoder's first
-cross-attention; a quarter of those left is dropped a round, the lowest scores first.
+cross-attention; a quarter of the remaining dimensions is dropped per round, the lowest scores first.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FILE = "pruning.json"
-SHARE = 0.25  # of the remaining dimensions dropped in a round, as in the paper
-# The names that models of transformers give a cross-attention, and its projection to keys.
+SHARE = 0.25  # share of the remaining dimensions dropped in a round, as in the paper
+# Names of a cross-attention and of its projection to keys, in the models of transformers.
 _ATTENTIONS = ("encoder_attn", "EncDecAttention", "crossattention")
 _KEYS = ("k_proj", "k", "key")
 
@@ -32,8 +32,8 @@ _KEYS = ("k_proj", "k", "key")
 class Pruning:
     """The record of a pruned encoder-decoder, in its folder as pruning.json.
 
-    variant: pr or pr_plus; pruned: the dimensions that are 0; width: of all; length, clip: what it was trained at, and
-    for pr_plus with which noise.
+    variant: pr or pr_plus; pruned: the dimensions that are 0; width: the number of all dimensions; length, clip: those
+    of training; for pr_plus also the noise of training.
     """
 
     variant: str
@@ -46,7 +46,7 @@ class Pruning:
 
     @classmethod
     def read(cls, folder: Path) -> Pruning | None:
-        """The record in a model's folder; None where there is none."""
+        """Return the record in a model's folder; None if it has none."""
         path = folder / FILE
         if not path.is_file():
             return None
@@ -60,18 +60,18 @@ class Pruning:
         return pruning
 
     def write(self, folder: Path) -> None:
-        """Put the record into a model's folder."""
+        """Write the record into a model's folder."""
         write_text(json.dumps(asdict(self)) + "\n", folder / FILE)
 
     def remaining(self) -> NDArray[np.int64]:
-        """The dimensions that are left, ascending."""
+        """Return the remaining dimensions, ascending."""
         return np.setdiff1d(np.arange(self.width), self.pruned)
 
 
 def key_projection(network: Any, width: int) -> Tensor:
-    """The weights [keys, width] by which encoder states enter the decoder's first cross-attention as keys.
+    """Return the weights [keys, width] by which encoder states enter the decoder's first cross-attention as keys.
 
-    Raises UserError where the network has no such matrix.
+    Raises UserError if the network has no such matrix.
     """
     for name, module in network.named_modules():
         *places, leaf = name.split(".")
@@ -94,7 +94,7 @@ def scores(network: Any, width: int) -> NDArray[np.float64]:
 
 
 def prune_round(left: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The dimensions left after another round: of 768 in turn 576, 432, 324, 243, 182, 137, 103, 77."""
+    """Return the dimensions left after another round: of 768 in turn 576, 432, 324, 243, 182, 137, 103, 77."""
     count = int(len(left) * (1 - SHARE) + 0.5)
     order = np.argsort(-score[left], kind="stable")
     return np.sort(left[order[:count]])

@@ -1,4 +1,4 @@
-"""Default resources, from the embedded generators' texts: DP-ST's public corpus of triples, and public exemplars."""
+"""Default resources from the embedded generators' texts: DP-ST's public corpus of triples, and public exemplars."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""With which probability a text becomes which of m exemplars, or which subset of them.
+"""The laws by which a text becomes one of m exemplars, or a subset of them.
 
-n(x) is the exemplar nearest to a text x. Outputs are fixed sets S_1..S_N of exemplars, single ones but under subset
-selection, and P(S_i | x) is proportional to
+n(x) is the exemplar nearest to a text x. Outputs are fixed sets S_1..S_N of exemplars, which are single exemplars
+except under subset selection, and P(S_i | x) is proportional to
 
     randomized response, subset selection:  e^(epsilon [n(x) in S_i])
     exponential:                            e^(-epsilon ||e(x) - e(c_i)|| / 2)
     two levels:                             the product of e^(epsilon/2 [n(x) is in the group of c_i]) / its normaliser
                                             and e^(epsilon/2 [c_i is nearest to x in its group]) / its own.
 
-Subset selection (Ye and Barg 2018) releases a set of w exemplars. Each is in as many of the sets, so that normalisers
-agree, which is all that the claim needs. The sets are all of that size, or where these are too many, the rotations of
-some fixed random ones, in which pairs occur about equally often: a block design, by which the index is estimated as
-well as by all sets where pairs occur exactly so (Park, Nam and Lee 2023).
+Subset selection (Ye and Barg 2018) releases a set of w exemplars. Each exemplar is in equally many sets, so that all
+normalisers agree, which the claim needs. The sets are all sets of that size, or, if these are too many, the rotations
+of some fixed random sets, in which pairs occur about equally often: a block design, which estimates the index as well
+as all sets do if pairs occur exactly equally often (Park, Nam and Lee 2023).
 """
 
 from __future__ import annotations
@@ -30,30 +30,33 @@ from epsilometer.core.randomness import Noise
 
 Array = NDArray[np.float64]
 Kind = Literal["randomized_response", "subset_selection", "exponential"]
-_SETS = 4096  # outputs, at most, where that leaves a rotation of one set for each exemplar
+_SETS = 4096  # most outputs, if that leaves a rotation of one set for each exemplar
 
 
 class ExemplarLaw(Protocol):
-    """shown: bool [outputs, m], which exemplars an output shows. by_nearest: whether n(x) alone decides the law."""
+    """A law of outputs.
+
+    shown: bool [outputs, m], the exemplars that an output shows. by_nearest: whether n(x) alone decides the law.
+    """
 
     @property
     def shown(self) -> NDArray[np.bool_]: ...
     @property
     def by_nearest(self) -> bool: ...
     def log_law(self, nearness: Array, epsilon: float) -> Array:
-        """ln P: [n, outputs], of inner products with the exemplars [n, m] of unit vectors."""
+        """Return ln P: [n, outputs], from inner products [n, m] of unit vectors with the exemplars."""
         ...
 
 
 @dataclass(frozen=True)
 class InSets:
-    """Randomised response on sets of exemplars: those that hold the nearest one are e^epsilon times as likely."""
+    """Randomised response on sets of exemplars: sets that hold the nearest exemplar are e^epsilon times as likely."""
 
     shown: NDArray[np.bool_]
     by_nearest: bool = True
 
     def log_law(self, nearness: Array, epsilon: float) -> Array:
-        """As `ExemplarLaw`."""
+        """Return ln P as in `ExemplarLaw`."""
         law: Array = log_softmax(epsilon * self.shown[:, nearness.argmax(1)].T.astype(np.float64))
         return law
 
@@ -66,7 +69,7 @@ class ByDistance:
     by_nearest: bool = False
 
     def log_law(self, nearness: Array, epsilon: float) -> Array:
-        """As `ExemplarLaw`."""
+        """Return ln P as in `ExemplarLaw`."""
         law: Array = log_softmax(-epsilon / 2 * np.sqrt(np.maximum(2 - 2 * nearness, 0)))
         return law
 
@@ -83,11 +86,11 @@ class TwoLevels:
 
     @property
     def shown(self) -> NDArray[np.bool_]:
-        """Each output is one exemplar."""
+        """Exemplars by output: each output is one exemplar."""
         return np.eye(len(self.group), dtype=bool)
 
     def log_law(self, nearness: Array, epsilon: float) -> Array:
-        """As `ExemplarLaw`."""
+        """Return ln P as in `ExemplarLaw`."""
         count, own = int(self.group.max()) + 1, self.group[nearness.argmax(1)]
         first = log_softmax(epsilon / 2 * (own[:, None] == np.arange(count)))
         law = np.empty(nearness.shape)
@@ -100,7 +103,7 @@ class TwoLevels:
 
 
 def law_of(kind: Kind, size: int | None, levels: int) -> Callable[[Array], ExemplarLaw]:
-    """What makes the law of m exemplars from their unit vectors [m, d]. size: w, of subset selection."""
+    """Return the function that builds the law of m exemplars from unit vectors [m, d]. size: w, of subset selection."""
 
     def make(vectors: Array) -> ExemplarLaw:
         m = len(vectors)
@@ -114,7 +117,7 @@ def law_of(kind: Kind, size: int | None, levels: int) -> Callable[[Array], Exemp
 
 
 def groups(vectors: Array) -> NDArray[np.int64]:
-    """[m]: about sqrt(m) groups of exemplars by k-means, at least two."""
+    """Return about sqrt(m) groups of exemplars by k-means, at least two, as numbers [m]."""
     from sklearn.cluster import KMeans
 
     count = max(2, round(len(vectors) ** 0.5))
@@ -123,7 +126,7 @@ def groups(vectors: Array) -> NDArray[np.int64]:
 
 
 def sets(m: int, size: int) -> NDArray[np.bool_]:
-    """[N, m]: the sets of `size` of m exemplars that subset selection releases, each exemplar in as many of them."""
+    """Return the sets of `size` exemplars for subset selection, [N, m]; each exemplar is in equally many."""
     if comb(m, size) <= _SETS:
         held = np.array(list(combinations(range(m), size)))
     else:
@@ -131,7 +134,7 @@ def sets(m: int, size: int) -> NDArray[np.bool_]:
         order = Noise.named(count, "sets of exemplars", m, size).ragged(np.full(count, m))[:, 0].reshape(count, m)
         first = np.argsort(order, axis=1)[:, :size]
         held = np.sort((first[:, None] + np.arange(m)[:, None]) % m, axis=2).reshape(-1, size)
-        held = np.unique(held, axis=0)  # whole orbits of the rotations stay, in which all exemplars are equally often
+        held = np.unique(held, axis=0)  # whole orbits of the rotations stay, which hold all exemplars equally often
     shown = np.zeros((len(held), m), bool)
     shown[np.arange(len(held))[:, None], held] = True
     return shown

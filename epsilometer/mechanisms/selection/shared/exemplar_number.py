@@ -1,9 +1,9 @@
-"""How many exemplars: the number that keeps most of held-out public texts at a target loss.
+"""The number of exemplars that keeps most of held-out public texts at a target loss.
 
-With more exemplars the nearest one is nearer, and a larger epsilon is needed to name it as often. Each number m has an
-epsilon at which the average loss of guessing between two held-out texts is the target; the m is chosen at which the
-expected cosine between a text and what is released for it is largest there. On the texts that were clustered it would
-come out too large. Private texts have no part in this, so the claim is that of any m.
+With more exemplars the nearest one is nearer, but naming it equally often needs a larger epsilon. Each number m has an
+epsilon at which the average loss of guessing between two held-out texts equals the target. The chosen m has the largest
+expected cosine, at its epsilon, between a text and its release. On the texts that were clustered it would be too large.
+Private texts are not used, so the claim is the same for any m.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from epsilometer.models.encoder import Encoder
 
 Array = NDArray[np.float64]
 NUMBERS = (8, 16, 32, 64, 128, 256, 512)
-_HELD_OUT = 5  # one in so many public texts
-_PAIRS = 300  # of held-out texts, by which the loss is averaged
-_RANGE = (1e-3, 100.0)  # of epsilon
+_HELD_OUT = 5  # one of 5 public texts
+_PAIRS = 300  # pairs of held-out texts that the average loss is computed on
+_RANGE = (1e-3, 100.0)  # range of epsilon
 
 
 def best_number(
     public: Sequence[str], law: Callable[[Array], ExemplarLaw], target: float, encoder: str, seed: int, least: int = 2
 ) -> Mapping[str, Any]:
-    """The number of exemplars, `m`, with the `epsilon` that meets the target, the `cosine` there, and how it was found.
+    """Return the number of exemplars, `m`, with the `epsilon` that meets the target, the `cosine` there, and the
+    search.
 
-    law: of exemplars, from their vectors [m, d]. target: the average guess loss in nats. least: the fewest exemplars
-    that the law allows. Raises UserError where no number can be tried, and where none meets the target.
+    law: builds the law of exemplars from their vectors [m, d]. target: the average guess loss in nats. least: the
+    fewest exemplars that the law allows. Raises UserError if no number can be tried, or if none meets the target.
     """
     texts = usable(public)
     apart = np.array([int(hashlib.sha256(text.encode()).hexdigest(), 16) % _HELD_OUT == 0 for text in texts], bool)
@@ -60,7 +61,7 @@ def best_number(
 def _tried(
     learn: Array, held: Array, m: int, law: Callable[[Array], ExemplarLaw], target: float, seed: int
 ) -> dict[str, Any] | None:
-    """One number of exemplars at the target; None where no epsilon meets it."""
+    """Return the result for one number of exemplars at the target; None if no epsilon meets it."""
     vectors = learn[central(learn, m, seed)]
     chosen_law, nearness = law(vectors), held @ vectors.T
     pairs = np.stack([Noise.named(_PAIRS, "held out", side, seed).uniforms()[:, 0] for side in (0, 1)], axis=1)

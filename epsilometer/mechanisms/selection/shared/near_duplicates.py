@@ -1,20 +1,20 @@
 """Near-duplicates among texts by MinHash (Broder 1997), with an index on disk: memory does not grow with the texts.
 
-Two texts are compared where all rows of one of their bands agree (Indyk and Motwani 1998; bands and rows are those of
-datasketch's MinHashLSH), and are near-duplicates where the share of equal hashes, MinHash's estimate of the Jaccard
+Two texts are compared if all rows of one of their bands agree (Indyk and Motwani 1998; bands and rows are those of
+datasketch's MinHashLSH). They are near-duplicates if the share of equal hashes, MinHash's estimate of the Jaccard
 similarity of their character 3-grams, reaches the threshold.
 
-Texts come some thousands at a time. Those before them lie on disk: the hashes of those that stayed, and for each band
-their keys in sorted runs (O'Neil et al. 1996, "The log-structured merge-tree"), which the sorted keys of a part of the
-texts walk through in one direction; runs of like size are merged. Texts of one part are compared in memory. A text's
-own key only chooses whom it is compared with, so the result is that of one index in memory.
+Texts are processed in parts of some thousands. The index of earlier parts is on disk: the hashes of the texts that
+stayed, and for each band their keys in sorted runs (O'Neil et al. 1996, "The log-structured merge-tree"). The sorted
+keys of a part are looked up in these runs in one pass; runs of similar size are merged. Texts of one part are compared
+in memory. A text's key only chooses the texts that it is compared with, so the result is that of one index in memory.
 
 On disk a text that stays takes 4 bytes for each of `PERMUTATIONS` hashes and 12 for each band, and while runs are
 merged up to 18 more. In memory a text takes 8 bytes for its stand-in; a merge takes some 40 bytes for each text that
 stayed.
 
 Each part ends with its state, written whole or not at all, which names the files that count and their lengths. So a
-killed call resumes at the part that was under way, and ends in the same stand-ins.
+killed call resumes at the interrupted part, and ends with the same stand-ins.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ Keys = NDArray[np.uint64]  # [bands, texts]
 def stand_ins(
     texts: Sequence[str], threshold: float = 0.4, seed: int = 0, folder: Path | None = None
 ) -> NDArray[np.int64]:
-    """Returns [n]: for each text the number of the one that represents it, itself where it stays.
+    """Return [n]: for each text the number of the text that represents it, its own if it stays.
 
-    Texts come in order of preference: each one falls to the first of those that stay whose similarity, as MinHash
-    estimates it, reaches the threshold. folder: for the index alone, from which the same call goes on after a kill; at
-    the end it holds the result, and is the caller's to remove. By default a temporary one. Raises UserError for a
+    Texts come in order of preference: each text is represented by the first staying text whose similarity, estimated by
+    MinHash, reaches the threshold. folder: a folder for the index alone, from which the same call resumes after a kill;
+    at the end it holds the result, and the caller removes it. By default a temporary one. Raises UserError for a
     threshold outside (0, 0.95].
     """
     from datasketch import MinHashLSH
 
-    if not 0 < threshold <= HIGHEST:  # beyond it the index has a single band
+    if not 0 < threshold <= HIGHEST:  # above it the index has a single band
         raise UserError(f"threshold must be above 0 and at most {HIGHEST}, got {threshold}")
     if folder is None:
         with TemporaryDirectory(prefix="near-duplicates-") as place:
@@ -73,7 +73,7 @@ def stand_ins(
 
 
 def _digest(texts: Sequence[str], threshold: float, seed: int) -> str:
-    """What an index is of: texts and settings, and this very code."""
+    """Return the digest of an index: its texts, its settings and this code."""
     every = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=16)
     every.update(f"{version('datasketch')} {len(texts)} {threshold} {seed}".encode())
     for text in texts:
@@ -82,7 +82,7 @@ def _digest(texts: Sequence[str], threshold: float, seed: int) -> str:
 
 
 def _hashes(texts: Sequence[str], seed: int, start: int) -> Iterator[Hashes]:
-    """The hashes of the texts from a number on, some texts at a time."""
+    """Yield the hashes of the texts from a number on, some texts at a time."""
     from datasketch import MinHash
 
     rest = map(_grams, islice(texts, start, None))
@@ -93,7 +93,7 @@ def _hashes(texts: Sequence[str], seed: int, start: int) -> Iterator[Hashes]:
 
 
 def _keys(hashes: Hashes, bands: int, rows: int) -> Keys:
-    """A number for each band of each text, the same where the rows of a band are, and else hardly ever."""
+    """Return a number for each band of each text, equal if the band's rows are equal, and otherwise hardly ever."""
     parts = hashes[:, : bands * rows].reshape(len(hashes), bands, rows).astype(np.uint64)
     keys = np.zeros((len(hashes), bands), np.uint64)
     for row in range(rows):
@@ -103,7 +103,7 @@ def _keys(hashes: Hashes, bands: int, rows: int) -> Keys:
 
 
 def _compare(hashes: Hashes, keys: Keys, part: NDArray[np.int64], threshold: float, start: int) -> NDArray[np.int64]:
-    """Fill in the stand-ins, in `part`, of texts that have none before it (-1). Returns which of the part stay."""
+    """Fill in the stand-ins, in `part`, of texts without an earlier one (-1). Return which texts of the part stay."""
     buckets: list[defaultdict[int, list[int]]] = [defaultdict(list) for _ in keys]
     named, stay = keys.T.tolist(), []
     for i in np.flatnonzero(part < 0).tolist():
@@ -119,9 +119,10 @@ def _compare(hashes: Hashes, keys: Keys, part: NDArray[np.int64], threshold: flo
 
 
 class _Index:
-    """An index in a folder: stand-ins of all texts so far, and of those that stayed hashes, and keys in sorted runs.
+    """An index in a folder: the stand-ins of all texts so far, and for those that stayed hashes, and keys in sorted
+    runs.
 
-    done: how many texts are in it. What a folder holds of other texts (`of`) is thrown away.
+    done: the number of texts in it. Data of other texts (`of`) in the folder is deleted.
     """
 
     def __init__(self, folder: Path, shape: tuple[int, int], threshold: float, most: int, *, of: str) -> None:
@@ -132,18 +133,18 @@ class _Index:
             folder.mkdir(parents=True)
             state = {"done": 0, "stayed": 0, "runs": [], "written": 0}
         self.done, self._count, self._written = state["done"], state["stayed"], state["written"]
-        self._runs = [(folder / name, count) for name, count in state["runs"]]  # and how many texts each holds
-        self._numbers = np.full(most + 1, -1, np.int64)  # of the texts; the last entry stays for those without any
+        self._runs = [(folder / name, count) for name, count in state["runs"]]  # with their numbers of texts
+        self._numbers = np.full(most + 1, -1, np.int64)  # of texts; the last entry is for texts without one
         self._forget_the_rest()
         before = self.result()
         self._numbers[: self._count] = np.flatnonzero(before == np.arange(len(before)))[: self._count]
 
     def result(self) -> NDArray[np.int64]:
-        """The stand-ins of the texts so far."""
+        """Return the stand-ins of the texts so far."""
         return np.fromfile(self._folder / "stand_ins", np.int64)
 
     def nearest(self, hashes: Hashes, keys: Keys) -> NDArray[np.int64]:
-        """[texts]: the number of the first near-duplicate of each text among those that stayed, -1 where none is."""
+        """Return the number of each text's first near-duplicate among those that stayed, [texts]; -1 without one."""
         nearest = np.full(len(hashes), len(self._numbers) - 1, np.int64)
         if self._count:
             stored = np.memmap(self._folder / "hashes", np.uint32, "r", shape=(self._count, PERMUTATIONS))
@@ -157,10 +158,10 @@ class _Index:
         return self._numbers[nearest]
 
     def add(self, hashes: Hashes, keys: Keys, part: NDArray[np.int64]) -> None:
-        """Store a part's stand-ins, and the hashes and keys of those of its texts that stay."""
+        """Store a part's stand-ins, and the hashes and keys of its texts that stay."""
         self._append("stand_ins", part)
-        numbers = np.unique(part[part >= self.done])  # these stand for themselves
-        last = self.done + len(part) == len(self._numbers) - 1  # nothing will be looked for
+        numbers = np.unique(part[part >= self.done])  # texts that represent themselves
+        last = self.done + len(part) == len(self._numbers) - 1  # nothing will be searched
         if len(numbers) and not last:
             self._append("hashes", hashes)
             order = keys.argsort(axis=1, kind="stable")
@@ -171,7 +172,7 @@ class _Index:
             while len(self._runs) > 1 and self._runs[-2][1] <= 2 * self._runs[-1][1]:
                 right, left = self._runs.pop(), self._runs.pop()
                 self._write(self._merged(left, right), left[1] + right[1])
-                for path in {left[0], right[0]} - self._counted:  # the others are what a killed part goes on from
+                for path in {left[0], right[0]} - self._counted:  # the others are needed to resume a killed part
                     path.unlink()
         self.done += len(part)
         if last:
@@ -186,7 +187,7 @@ class _Index:
             file.write(np.ascontiguousarray(values).tobytes())
 
     def _forget_the_rest(self) -> None:
-        """Remove what the state does not count: runs that were merged, and what a killed part has left."""
+        """Delete the files that the state does not count: merged runs, and remains of a killed part."""
         self._counted = {path for path, _ in self._runs}
         for path in set(self._folder.glob("run-*")) - self._counted:
             path.unlink()
@@ -195,7 +196,7 @@ class _Index:
                 file.truncate(length)
 
     def _pairs(self, keys: Keys) -> NDArray[np.uint64]:
-        """A text and one that stayed which share a key, as one number, text * 2^32 + place; ascending."""
+        """Return pairs of a text and a staying text that share a key, as one number, text * 2^32 + place; ascending."""
         collected = [np.empty(0, np.uint64)]
         for band, own in enumerate(keys):
             order = own.argsort()
@@ -209,7 +210,7 @@ class _Index:
         return np.unique(np.concatenate(collected))
 
     def _band(self, run: tuple[Path, int], band: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-        """The sorted keys of a run and, for each, the place of its text among those that stayed."""
+        """Return the sorted keys of a run and, for each, the place of its text among those that stayed."""
         path, count = run
         at = band * count * 12
         keys = np.memmap(path, np.uint64, "r", offset=at, shape=(count,))

@@ -1,4 +1,4 @@
-"""Exemplars: few public texts that stand for many, chosen without looking at any private one."""
+"""Exemplars: few public texts that represent many, chosen without any private text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ExemplarSet:
     public:   all public texts.
     encoder:  the sentence encoder, by name; seed: of the clustering.
     source:   where the public texts come from, in a few words, for the claim.
-    search:   how their number was chosen where that was left to held-out public texts (`exemplar_number`).
+    search:   the record of choosing their number by held-out public texts, if it was (`exemplar_number`).
     """
 
     texts: list[str]
@@ -52,7 +52,7 @@ class ExemplarSet:
         return {}
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Unit vectors [n, d]; those of the last call are kept, since every budget asks for the same texts'."""
+        """Return unit vectors [n, d]; those of the last call are cached, since every budget requests the same texts."""
         key = tuple(texts)
         if key not in self._last:
             self._last.clear()
@@ -60,7 +60,7 @@ class ExemplarSet:
         return self._last[key]
 
     def save(self, folder: Path) -> None:
-        """Write what `load` reads, with checksums: the public texts, which are exemplars, and how they were chosen."""
+        """Write the files that `load` reads, with checksums: public texts, exemplars and the record of the choice."""
         number = {text: i for i, text in enumerate(self.texts)}
         table = pl.DataFrame({"text": self.public, "exemplar": [number.get(t) for t in self.public]}, schema=_PUBLIC)
         tables.write(table, folder / "public.parquet", _PUBLIC)
@@ -95,7 +95,7 @@ class ExemplarSet:
 
     @staticmethod
     def source_of(folder: Path) -> str:
-        """Returns what a folder says of where its public texts come from; it is not loaded for that."""
+        """Return a folder's description of the source of its public texts, without loading it."""
         try:
             return str(_record(folder)["source"])
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -125,8 +125,8 @@ def choose(
 ) -> ExemplarSet:
     """Cluster the embeddings of public texts by k-means; the exemplars are the texts nearest to the centres.
 
-    Empty texts are left out, and equal ones count once. source, search: as in `ExemplarSet`; by default how many
-    texts they are. Raises UserError where there are fewer than `count` then.
+    Empty texts are left out, and equal ones count once. source, search: as in `ExemplarSet`; source is by default the
+    number of texts. Raises UserError if fewer than `count` remain.
     """
     distinct = usable(public)
     check_enough(len(distinct), count)
@@ -144,12 +144,12 @@ def choose(
 
 
 def usable(public: Sequence[str]) -> list[str]:
-    """The public texts without empty ones and repeats, in their order."""
+    """Return the public texts without empty ones and repeats, in their order."""
     return list(dict.fromkeys(text for text in public if text.strip()))
 
 
 def check_enough(public: int, count: int) -> None:
-    """Raises UserError for fewer different public texts than exemplars."""
+    """Raise UserError for fewer different public texts than exemplars."""
     if public < count:
         raise UserError(
             f"{count} exemplars are to be chosen among {public} different public texts that are not empty; "
@@ -158,7 +158,7 @@ def check_enough(public: int, count: int) -> None:
 
 
 def central(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
-    """The places, ascending, of those of the unit vectors [n, d] that are nearest to the centres of k-means.
+    """Return the places, ascending, of the unit vectors [n, d] that are nearest to the centres of k-means.
 
     Raises UserError for fewer different vectors than centres.
     """
@@ -170,16 +170,16 @@ def central(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
             "give more different texts, or a smaller m"
         )
     centres = KMeans(count, n_init=4, random_state=seed).fit(vectors).cluster_centers_
-    nearness = centres @ vectors.T - (vectors**2).sum(1) / 2  # minus half the squared distance, up to a centre's own
+    nearness = centres @ vectors.T - (vectors**2).sum(1) / 2  # minus half the squared distance, up to a constant
     places: list[int] = []
-    for row in nearness:  # a text that is nearest to two centres stands for the first
+    for row in nearness:  # a text that is nearest to two centres represents the first
         row[places] = -np.inf
         places.append(int(row.argmax()))
     return sorted(places)
 
 
 def embed(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float64]:
-    """Unit vectors [n, d] of texts: the mean of their pieces' embeddings, weighted by words, scaled to length 1."""
+    """Return unit vectors [n, d] of texts: the word-weighted mean of their pieces' embeddings, scaled to length 1."""
     pieces = [_pieces(text) for text in texts]
     flat = list(dict.fromkeys(piece for parts in pieces for piece in parts))
     vectors = encoder.encode(flat).astype(np.float64)

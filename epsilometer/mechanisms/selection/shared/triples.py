@@ -1,12 +1,12 @@
-"""A public corpus of triples, from which DP-ST draws: collected, freed of near-duplicates, embedded and clustered.
+"""The public corpus of triples that DP-ST draws from: collected, deduplicated, embedded and clustered.
 
 After Meisenbacher et al.'s DP-ST: triples of public texts as "s | r | o"; near-duplicates by MinHash (Broder 1997;
-threshold 0.4 on the Jaccard similarity of character 3-grams, 128 permutations), of which one stays; the first 32
+threshold 0.4 on the Jaccard similarity of character 3-grams, 128 permutations), one of each group stays; the first 32
 dimensions of a sentence embedding; mini-batch k-means (Sculley 2010). Everything here must come from public text.
 
-Departures: of near-duplicates the most frequent triple stays, then the shortest, then the first in the alphabet (there:
-the one of lowest perplexity under GPT-2), and a triple is dropped only for one that stays, so that groups do not
-chain; a triple without a near-duplicate stays too (there it is dropped).
+Departures: among near-duplicates the most frequent triple stays, then the shortest, then the first in the alphabet (in
+the paper: the triple of lowest perplexity under GPT-2). A triple is dropped only for a triple that stays, so that
+groups do not chain. A triple without a near-duplicate stays, too (in the paper it is dropped).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from epsilometer.runtime.progress import track
 SCHEMA: tables.Schema = {"subject": pl.String, "relation": pl.String, "object": pl.String, "count": pl.Int64}
 
 _CHUNK = 512  # triples at a time: progress is reported after each
-_PART = 2048  # texts that are read at a time, so that a kill costs no more
+_PART = 2048  # texts read at a time, so that a kill costs no more
 _READ: tables.Schema = {"text": pl.Int64, "subject": pl.String, "relation": pl.String, "object": pl.String}
 
 
@@ -72,11 +72,14 @@ class TripleCorpus:
         return Encoder(self.encoder)
 
     def encode(self, triples: Sequence[Triple]) -> NDArray[np.float32]:
-        """Unit vectors [n, dimensions] of other triples, as those of the corpus were made."""
+        """Return unit vectors [n, dimensions] of other triples, computed as those of the corpus."""
         return embed(self._encoder, triples, self.vectors.shape[1])
 
     def save(self, folder: Path, counts: Mapping[str, int], count_of: Sequence[int]) -> None:
-        """Write all that a mechanism needs; counts: what became of the texts; count_of: occurrences of each triple."""
+        """Write the files that a mechanism needs.
+
+        counts: the numbers of texts by their fate; count_of: the occurrences of each triple.
+        """
         columns = {name: [triple[i] for triple in self.triples] for i, name in enumerate(list(SCHEMA)[:3])}
         tables.write(
             pl.DataFrame({**columns, "count": count_of}, schema=dict(SCHEMA)), folder / "triples.parquet", SCHEMA
@@ -92,11 +95,11 @@ class TripleCorpus:
         settings = {"encoder": self.encoder, "tagger": self.tagger, "clusters": sorted(self.centroids)}
         tables.write_json(
             {**settings, "counts": dict(counts)}, folder / "meta.json"
-        )  # last: without it there is no corpus
+        )  # last: without it the folder is not a corpus
 
     @classmethod
     def load(cls, folder: Path) -> TripleCorpus:
-        """Read a folder that `save` wrote. Raises UserError for anything else."""
+        """Read a folder that `save` wrote. Raises UserError for any other folder."""
         try:
             settings = json.loads((folder / "meta.json").read_text("utf-8"))
             encoder, name, sizes = (
@@ -122,9 +125,9 @@ class TripleCorpus:
 
 @dataclass(frozen=True)
 class Clustering:
-    """How a corpus of triples is made.
+    """Settings of a corpus of triples.
 
-    clusters: sizes of the clusterings; dimensions: how many of the embedding's first are kept; threshold: Jaccard
+    clusters: sizes of the clusterings; dimensions: number of leading dimensions of the embedding; threshold: Jaccard
     similarity from which two triples are near-duplicates; encoder, tagger: models by name.
     """
 
@@ -139,12 +142,12 @@ class Clustering:
 def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCorpus:
     """Make the corpus of some public texts and write it into a folder.
 
-    Reading goes on where a call was killed, and so does the search for near-duplicates, to the same corpus. Raises
-    UserError where the texts hold no triple, or fewer than there are to be clusters.
+    Reading and the search for near-duplicates resume after a killed call, with the same result. Raises UserError if the
+    texts hold no triple, or fewer triples than clusters.
     """
     clusters, seed = settings.clusters, settings.seed
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the folder's parent, of which DVC may watch all.
+    # Beside the folder's parent, since DVC may watch all of it.
     unfinished = folder.parent.with_name(f"{folder.parent.name}.unfinished") / folder.name
     counted: Counter[Triple] = Counter()
     with_triple = 0
@@ -188,13 +191,13 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
     folder.mkdir(exist_ok=True)
     corpus.save(folder, counts, total.tolist())
     shutil.rmtree(unfinished)
-    with suppress(OSError):  # work of others is in there
+    with suppress(OSError):  # it may hold the work of other calls
         unfinished.parent.rmdir()
     return corpus
 
 
 def _read(texts: Sequence[str], name: str, folder: Path) -> Iterator[pl.DataFrame]:
-    """The triples of texts (schema `_READ`), part by part: each is a file, which a call that was killed has left."""
+    """Yield the triples of texts (schema `_READ`), part by part; each part is a file, which survives a killed call."""
     reader = tagger(name)
     of = hashlib.blake2b(f"{name} {described()}".encode() + Path(tagging.__file__).read_bytes(), digest_size=16)
     of.update((HEADS / "heads.safetensors").read_bytes())
@@ -210,7 +213,7 @@ def _read(texts: Sequence[str], name: str, folder: Path) -> Iterator[pl.DataFram
 
 
 def embed(encoder: Encoder, triples: Sequence[Triple], dimensions: int) -> NDArray[np.float32]:
-    """The first dimensions of the embeddings of "s | r | o", scaled to length 1: float32 [n, dimensions]."""
+    """Return the leading dimensions of the embeddings of "s | r | o", scaled to length 1: float32 [n, dimensions]."""
     if dimensions > encoder.dimensions:
         raise UserError(f"dimensions must be at most those of the encoder, {encoder.dimensions}, got {dimensions}")
     vectors = encoder.encode([triple.text for triple in triples])[:, :dimensions].astype(np.float64)
@@ -218,7 +221,7 @@ def embed(encoder: Encoder, triples: Sequence[Triple], dimensions: int) -> NDArr
 
 
 def cluster(vectors: NDArray[np.float32], size: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Mini-batch k-means: centroids [size, dimensions], and the cluster of each vector [n]. A cluster may be empty."""
+    """Return mini-batch k-means: centroids [size, dimensions], and the cluster of each vector [n], some maybe empty."""
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 

@@ -17,13 +17,13 @@ INSTRUCTION = (
 
 
 class NoteWriter:
-    """An encoder-decoder or a decoder-only model, asked by `prompt`, in which {} stands for the notes.
+    """An encoder-decoder or a decoder-only model, with a `prompt` in which {} is replaced by the notes.
 
     prompt:   unless given, the notes alone for an encoder-decoder, else an instruction with an example; a chat template
-              is used where there is one.
+              is used if there is one.
     longest:  most tokens of a text, a public number.
 
-    Raises UserError for a model that writes no text, or a prompt without {}.
+    Raises UserError for a model that does not write text, or a prompt without {}.
     """
 
     def __init__(self, model: str | Path, prompt: str | None = None, longest: int = 64) -> None:
@@ -41,13 +41,14 @@ class NoteWriter:
         self._longest = longest
 
     def length(self, text: str) -> int:
-        """How many tokens of the model a text is."""
+        """Return the number of the model's tokens in a text."""
         return len(self._model.plain(text))
 
     def write(self, notes: Sequence[str], limits: Sequence[int] | None = None) -> list[str]:
-        """One text for each of the notes; it depends on these notes alone, and on its limit where limits are given.
+        """Return one text for each of the notes, which depends on these notes alone, and on its limit if limits are
+        given.
 
-        limits: the most tokens of each text, `longest` at most, which is the limit of all by default.
+        limits: the most tokens of each text, at most `longest`, which is the default.
         """
         from epsilometer.models.causal_lm import CausalLM
         from epsilometer.models.generation import TokenLaw, generate

@@ -1,21 +1,21 @@
-"""What mechanisms share that let a language model rewrite the text, each token drawn by the exponential mechanism.
+"""The base of mechanisms whose language model rewrites the text, each token drawn by the exponential mechanism.
 
-The claim. Given what was drawn so far, the law of the next token changes by at most a factor e^epsilon whatever the
-private text (`generation`). A text y_1 ... y_m is the adaptive composition of m such draws, so for any two texts
+The claim. Given the tokens drawn so far, the law of the next token changes by at most a factor e^epsilon between any
+two private texts (`generation`). A text y_1 ... y_m is the adaptive composition of m such draws, so for any two texts
 
     P(y | x) <= e^(m epsilon) P(y | x'),    m <= max_new_tokens.
 
-The end of the sequence is one of the outputs: the length is drawn by the mechanism, and paid for. After it nothing is
-drawn and nothing released. So the claim for whole texts is max_new_tokens times epsilon, a public number; how many
-tokens were really drawn is information, not a claim.
+The end of the sequence is one of the outputs: the mechanism draws the length, and its cost is included. After the end
+nothing is drawn or released. So the claim for whole texts is max_new_tokens times epsilon, a public number; the number
+of tokens actually drawn is information, not a claim.
 
-The text spells out the drawn tokens and does not determine them: one text can be cut into tokens in several ways (with
-the embedded model 40 % of rewrites at epsilon 1, 3 % at 100, read as other tokens than were drawn). So the tokens do
-not count as released, and the likelihood attack, which sees them, bounds what the text gives away.
+The text spells out the drawn tokens and does not determine them: one text can be split into tokens in several ways
+(with the embedded model 40 % of rewrites at epsilon 1, 3 % at 100, are tokenised into other tokens than were drawn). So
+the tokens do not count as released, and the likelihood attack, which sees them, bounds what the text reveals.
 
-`as_published: true` stops after as many tokens as the prompt has, as the reference code does. That number is the
-private text's own and is not paid for: an output longer than another text's prompt rules that text out. Shown beside it
-is the published claim, epsilon a generated token, for as many tokens as the longer prompt has.
+`as_published: true` stops after as many tokens as the prompt has, as the reference code does. That number depends on
+the private text and its cost is not included: an output longer than another text's prompt rules that text out. The
+published claim is shown with it: epsilon a generated token, for as many tokens as the longer prompt has.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class GenerativeMechanism(OneOfGrid):
 
     @abstractmethod
     def framed(self, texts: Sequence[str]) -> list[list[int]]:
-        """The prompt of each text as token ids, however long."""
+        """Return the prompt of each text as token ids, of any length."""
 
     @property
     def top_k(self) -> int | None:
-        """To how many tokens the reference code limits its draws."""
+        """The number of tokens that the reference code limits its draws to."""
         return None
 
     @cached_property
@@ -82,13 +82,13 @@ class GenerativeMechanism(OneOfGrid):
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.ANY)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """max_new_tokens for two different texts; in the published form the number of tokens of the longer prompt."""
+        """Return max_new_tokens for two different texts; in the published form the tokens of the longer prompt."""
         longest = self._limits(self.prompts(texts))[pairs].max(axis=1) if self.as_published else self.max_new_tokens
         same = np.array([texts[i] == texts[j] for i, j in pairs], bool)
         return np.where(same, 0.0, longest)
 
     def prompts(self, texts: Sequence[str]) -> list[list[int]]:
-        """The prompt of each text as token ids; a text too long for the model's window is cut at its end."""
+        """Return the prompt of each text as token ids; a text too long for the model's window loses its end."""
         room = self.model.room(self.max_new_tokens)
         if room < max(len(ids) for ids in self.framed(["", "a"])):
             raise UserError(
@@ -102,7 +102,7 @@ class GenerativeMechanism(OneOfGrid):
         return rows
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """As `HasUnread`: texts that do not fit into the prompt, or whose own tokens are more than may be written."""
+        """Return the counts of texts that do not fit into the prompt, or that have more tokens than a rewrite may."""
         room = self.model.room(self.max_new_tokens)
         cut = [
             len(framed) > room or (not self.as_published and len(self.tokens(text)) > self.max_new_tokens)
@@ -111,7 +111,7 @@ class GenerativeMechanism(OneOfGrid):
         return Unread(cut=sum(cut), texts=len(texts))
 
     def _cut(self, text: str, room: int) -> list[int]:
-        """The prompt of the longest beginning of a text that fits, by bisection."""
+        """Return the prompt of the longest beginning of a text that fits, by bisection."""
         low, high = 0, len(text)
         while low < high:
             middle = (low + high + 1) // 2
@@ -119,15 +119,15 @@ class GenerativeMechanism(OneOfGrid):
         return self.framed([text[:low]])[0]
 
     def _limits(self, prompts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-        """The most tokens that may be drawn after each prompt."""
+        """Return the most tokens that may be drawn after each prompt."""
         if not self.as_published:
             return np.full(len(prompts), self.max_new_tokens)
         return np.array([min(len(ids), self.model.longest(len(ids))) for ids in prompts])
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """One reading of each distinct text, whatever the number of trials and epsilons.
+        """Rewrite with one reading of each distinct text, for any number of trials and epsilons.
 
-        Units are the drawn tokens as ids of the model's vocabulary, with the end of the sequence where it was drawn.
+        Units are the drawn tokens as ids of the model's vocabulary, with the end of the sequence if it was drawn.
         """
         from epsilometer.models.generation import generate
 
@@ -160,14 +160,14 @@ class GenerativeMechanism(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """As `HasLikelihood`: of the drawn tokens, the last of which is the end or stands at the limit of its text."""
+        """Return log-likelihoods of the drawn tokens; the last one is the end token or at its text's limit."""
         from epsilometer.models.generation import log_likelihoods
 
         used, place = np.unique(candidates, return_inverse=True)
         place = place.reshape(candidates.shape)
         prompts = self.prompts([texts[i] for i in used])
         limits = self._limits(prompts)
-        pairs: dict[tuple[int, int, bytes], int] = {}  # each distinct (epsilon, candidate, output) is asked once
+        pairs: dict[tuple[int, int, bytes], int] = {}  # each distinct (epsilon, candidate, output) is computed once
         sequences: list[NDArray[np.integer]] = []
         indices = []
         for number, of_epsilon in enumerate(rewrites):
@@ -199,9 +199,9 @@ class GenerativeMechanism(OneOfGrid):
         return [values[index] for index in indices]
 
     def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
-        """As `DrawsBetween`: token by token from between both laws, of the drawn tokens.
+        """Draw as in `DrawsBetween`, token by token from a law between both laws.
 
-        What log_rho is depends on the tokens, so that nothing but 0 bounds it.
+        log_rho depends on the tokens, so that its only bound is 0.
         """
         from epsilometer.models.between import generate_between
 
@@ -215,14 +215,14 @@ class GenerativeMechanism(OneOfGrid):
         return Between(log_rho, loss, np.zeros(len(pairs)))
 
     def tokens(self, text: str) -> list[str]:
-        """As `HasTokens`: the model's tokens, were the text to be written; the end of the sequence is `(end)`."""
+        """Return the model's tokens of a text, as if it wrote the text; the end of the sequence is `(end)`."""
         return [self._spelled(i) for i in [*self.model.plain(text), self.model.end]]
 
     def _spelled(self, token: int) -> str:
         return "(end)" if token == self.model.end else self.model.text([token])
 
     def first_tokens(self, text: str, epsilons: Sequence[float], count: int) -> list[list[tuple[str, float]]]:
-        """As `HasFirstTokens`; the end of the sequence is written `(end)`."""
+        """Return the likeliest first tokens as in `HasFirstTokens`; the end of the sequence is `(end)`."""
         import torch
 
         from epsilometer.models.generation import forced
@@ -239,9 +239,9 @@ class GenerativeMechanism(OneOfGrid):
         return tokens
 
     def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
-        """Parts [positions, outputs] of the logits before the clip, the model being made to repeat each text.
+        """Yield parts [positions, outputs] of the logits before the clip, with the model forced to repeat each text.
 
-        What `epsilometer bounds` measures: the logits of the mechanism's own prompts.
+        `epsilometer bounds` measures these: the logits of the mechanism's own prompts.
         """
         from epsilometer.models.generation import forced
 

@@ -1,7 +1,7 @@
 """The base of DP-MLM and its variant with insertions: the exponential mechanism at one mask of a private text.
 
 The model reads the text and the text with a mask in it; its logits at the mask, clipped to a public range [low, high],
-are utilities of sensitivity high - low whatever the text. So P(y | x) ~ exp(epsilon clip(logit_y) / (2 (high - low)))
+are utilities of sensitivity high - low for any text. So P(y | x) ~ exp(epsilon clip(logit_y) / (2 (high - low)))
 changes by at most a factor e^epsilon between any two texts and masks (McSherry and Talwar 2007).
 """
 
@@ -48,11 +48,11 @@ class MaskMechanism:
         return self.clip or bounds(self.resource)
 
     def tokens(self, text: str) -> list[str]:
-        """As `HasTokens`: words."""
+        """Return the words of the text."""
         return words(text)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """The number of words of both texts, infinite where it differs; 0 between texts of the same words."""
+        """Return the number of words of both texts, infinite if it differs; 0 between texts of the same words."""
         split = [tuple(words(text)) for text in texts]
         number = {text: i for i, text in enumerate(dict.fromkeys(split))}
         length, which = np.array([len(text) for text in split]), np.array([number[text] for text in split])
@@ -61,7 +61,7 @@ class MaskMechanism:
         return np.where(which[left] == which[right], 0.0, apart)
 
     def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
-        """Parts [words, pieces] of the logits before the clip: what `epsilometer bounds` measures."""
+        """Yield parts [words, pieces] of the logits before the clip, which `epsilometer bounds` measures."""
         split = [words(text) for text in texts]
         for number, text in enumerate(split):
             yield self._model.mask_logits(split, np.array([(number, word) for word in range(len(text))]))
@@ -73,12 +73,12 @@ class MaskMechanism:
         epsilons: Sequence[float],
         inserted: bool = False,
     ) -> Iterator[NDArray[np.float64]]:
-        """For each epsilon in turn the log-probabilities [n, pieces] of the model's pieces at n masks.
+        """Yield for each epsilon the log-probabilities [n, pieces] of the model's pieces at n masks.
 
         split: texts as words; places: [n, 2], text and word that is masked, or that the mask follows (`inserted`).
         """
         low, high = self._clip
-        # Clipped as 64-bit numbers, as on other devices: a bound rounds otherwise.
+        # Clipped as 64-bit numbers, as on other devices, since a bound would round differently.
         utility = self._model.mask_logits(split, places, inserted).astype(np.float64).clip(low, high)
         for epsilon in epsilons:
             yield log_softmax(utility * (epsilon / (2 * (high - low))))  # 1 / T
@@ -92,7 +92,7 @@ class MaskMechanism:
         epsilons: Sequence[float],
         uniforms: Sequence[NDArray[np.float64]],
     ) -> list[NDArray[np.int64]]:
-        """As `Laws.draw`, where the model computes: the law of a row is that of `log_laws`, of places[row]."""
+        """Draw as in `Laws.draw`, on the computing device: the law of a row is that of `log_laws`, at places[row]."""
         import torch
 
         from epsilometer.models.generation import TokenLaw
@@ -103,7 +103,7 @@ class MaskMechanism:
         for members, logits in self._model.parts(split, places[rows]):
             counts = starts[1:][members] - starts[members]
             each = np.arange(counts.max(initial=0))
-            own = each < counts[:, None]  # a row's draws, filled up to the most that a row of this part has
+            own = each < counts[:, None]  # a row's draws, padded to the largest number of draws of a row in this part
             number = np.where(own, starts[members][:, None] + each, 0)
             for out, epsilon, uniform in zip(outputs, epsilons, uniforms, strict=True):
                 budgets = torch.full((len(members),), epsilon, dtype=torch.float64, device=logits.device)
@@ -119,7 +119,7 @@ class MaskMechanism:
         outputs: Sequence[NDArray[np.integer]],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """As `Laws.entries`, where the model computes."""
+        """Return entries as in `Laws.entries`, on the computing device."""
         import torch
 
         from epsilometer.models.generation import TokenLaw
@@ -138,14 +138,14 @@ class MaskMechanism:
 
 
 def _grouped(rows: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct rows, all places ordered by their row, and where each row's places begin and end."""
+    """Return distinct rows, all places ordered by their row, and the start and end of each row's places."""
     order = np.argsort(rows, kind="stable")
     distinct, first = np.unique(rows[order], return_index=True)
     return distinct, order, np.append(first, len(rows))
 
 
 def word_rows(split: Sequence[Sequence[str]], each: int = 1) -> tuple[Ragged, NDArray[np.int64]]:
-    """`each` law rows for every word of texts in turn: each text's rows, and [rows, 2] their text and word."""
+    """Return `each` law rows for every word of texts in turn: each text's rows, and [rows, 2] their text and word."""
     lengths = np.array([each * len(text) for text in split], np.int64)
     rows = Ragged.from_lengths(np.arange(lengths.sum()), lengths)
     return rows, np.stack([rows.row_numbers, rows.positions // each], axis=1)

@@ -12,7 +12,7 @@ from epsilometer.models.bounds import measure
 from epsilometer.models.causal_lm import has_chat_template
 from epsilometer.models.generator import architecture
 
-TEXTS = 300  # at which logits are measured, at most
+TEXTS = 300  # most texts at which logits are measured
 _USUAL = {"masked": "dp_mlm", "seq2seq": "dp_prompt", "causal": "dp_paraphrase"}
 
 
@@ -24,8 +24,8 @@ def public_texts() -> list[str]:
 def measure_bounds(model: str, texts: Sequence[str], source: str, mechanism: str | None = None) -> dict[str, Any]:
     """Returns the bounds of a model's logits at some of these public texts, as `bounds.measure` states them.
 
-    source: where the texts are from. mechanism: whose prompts are used; by default the usual one of such a model.
-    Raises UserError for a mechanism that clips no logits.
+    source: the origin of the texts. mechanism: the mechanism whose prompts are used; by default the usual one of such a
+    model. Raises UserError for a mechanism that does not clip logits.
     """
     name = mechanism or ("dp_prompt" if has_chat_template(model) else _USUAL[architecture(model)])
     definition = find("mechanisms", name, "rewrite")

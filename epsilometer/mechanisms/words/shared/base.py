@@ -1,9 +1,9 @@
-"""The base of mechanisms that replace every word on its own, over one public vocabulary.
+"""The base of mechanisms that replace every word independently, over one public vocabulary.
 
-A text is a sequence of words, every word is privatised with its own noise, and their number is not hidden. A word
-outside the vocabulary becomes one fixed word of it first (`vocabulary.py`). Case, spacing and
-punctuation are normalised before the noise, and the words are written with single spaces after it. `layout: kept`
-writes them into the source's layout instead; that discloses the layout, so nothing is claimed then.
+A text is a sequence of words, every word is privatised with its own noise, and the number of words is not hidden. A
+word outside the vocabulary becomes one fixed word of it first (`vocabulary.py`). Case, spacing and punctuation are
+normalised before the noise, and the words are written with single spaces after it. `layout: kept` writes them into the
+source's layout instead. That discloses the layout, so nothing is claimed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from epsilometer.text.words import lay_out, words
 
 @component
 class WordMechanism(ABC):
-    """A mechanism that replaces every word on its own.
+    """A mechanism that replaces every word independently.
 
     resource: a file of words; layout: whether the source's case, spacing and punctuation stay (drops the claim).
     """
@@ -43,47 +43,47 @@ class WordMechanism(ABC):
     @property
     @abstractmethod
     def vocabulary(self) -> Vocabulary:
-        """Inputs and outputs."""
+        """The vocabulary of inputs and outputs."""
 
     @property
     def inputs(self) -> Sequence[str]:
-        """The words of the vocabulary."""
+        """Return the words of the vocabulary."""
         return self.vocabulary.words
 
     @property
     def output_texts(self) -> Sequence[str]:
-        """The words of the vocabulary."""
+        """Return the words of the vocabulary."""
         return self.vocabulary.words
 
     def tokens(self, text: str) -> list[str]:
-        """As `HasTokens`: words, the unknown ones as the public symbol that replaces them."""
+        """Return the words, with out-of-vocabulary words as the public symbol that replaces them."""
         return [self.vocabulary.words[number] for number in self.vocabulary.encode([text]).values]
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """As `HasUnread`: the words outside the vocabulary."""
+        """Return the counts of out-of-vocabulary words."""
         all_words = [word for text in texts for word in words(text)]
         return Unread(unknown=sum(word not in self.vocabulary.index for word in all_words), words=len(all_words))
 
     def claim(self, epsilon: float, metric: str | None = None) -> Guarantee | None:
-        """Epsilon a word, for texts of equally many words; None where the layout is kept."""
+        """Return epsilon a word, for texts of equally many words; None if the layout is kept."""
         if self.layout == "kept":
             return None
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric=metric)
 
     @property
     def text_is_units(self) -> bool:
-        """As `Writes`: whether the drawn words alone make the text."""
+        """True if the drawn words alone determine the text, as in `Writes`."""
         return self.layout == "normalised"
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """As `Writes`: the drawn words with single spaces, or in the source's layout."""
+        """Return the drawn words with single spaces, or in the source's layout."""
         if self.layout == "normalised":
             return self.vocabulary.decode(units)
         names = self.vocabulary.words
         return [lay_out(text, [names[u] for u in units.row(i)]) for i, text in enumerate(texts)]
 
     def written(self, texts: Sequence[str], units: Ragged) -> Rewrites:
-        """The drawn words and their texts."""
+        """Return the drawn words and their texts."""
         return Rewrites(self.write(texts, units), units)
 
 
@@ -106,12 +106,12 @@ class WordVectorMechanism(WordMechanism, ABC):
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """Inputs and outputs."""
+        """The vocabulary of inputs and outputs."""
         return Vocabulary(self.vectors.words)
 
     @cached_property
     def _release_table(self) -> WeightCache:
-        """The weights that publications draw from, of the most recent words."""
+        """The cache of weights that publications draw from, of the most recent words."""
         return WeightCache()
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -119,5 +119,5 @@ class WordVectorMechanism(WordMechanism, ABC):
         return self.claim(epsilon, "L2 distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Sum over positions of the words' Euclidean distances; infinite for texts of different lengths."""
+        """Return the sum over positions of Euclidean distances; infinite for texts of different lengths."""
         return self.vocabulary.distance(texts, pairs, self.vectors.between)

@@ -22,13 +22,13 @@ from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
 class CosineMechanism(KernelMechanism):
     """A kernel of the clipped cosine.
 
-    normalise: the cosine is one of directions, so the vectors are always scaled.
+    normalise: always true, since the cosine compares directions.
     """
 
     normalise: Literal[True] = True
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """Epsilon / 2 times the clipped cosine; of unit vectors it is 1 - d^2 / 2."""
+        """Return epsilon / 2 times the clipped cosine, which is 1 - d^2 / 2 for unit vectors at distance d."""
         return epsilon / 2 * np.maximum(0, 1 - distances**2 / 2)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -36,10 +36,10 @@ class CosineMechanism(KernelMechanism):
         return self.claim(epsilon)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """How many words differ; infinite for texts of different lengths."""
+        """Return the number of differing words; infinite for texts of different lengths."""
         return self.vocabulary.distance(texts, pairs, np.not_equal)
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """The normalisers' change less epsilon / 2: weights change by at most that, and the claim is epsilon."""
+        """Return the normalisers' change less epsilon / 2: weights change by at most that, and the claim is epsilon."""
         (log_total,) = self.log_normalisers(np.arange(len(self.vectors)), [epsilon])
         return float(np.ptp(log_total)) - epsilon / 2

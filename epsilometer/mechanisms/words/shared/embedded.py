@@ -30,7 +30,7 @@ def lists() -> Path:
 
 
 def over_words(resource: Callable[[], Path] | None, source: Path | None, count: int, folder: Path) -> Path | None:
-    """Write the resource that `resource` returns, word vectors or lists, over the first `count` words, to a folder.
+    """Write the word vectors or lists that `resource` returns, over the first `count` words, to a folder.
 
     source: a file of word vectors; by default the embedded ones. Returns the file, or None for any other resource.
     """

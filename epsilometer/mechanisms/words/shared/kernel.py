@@ -17,7 +17,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
 from epsilometer.text.vectors import one_thread
 
-BLOCK = 32  # outputs whose probability is kept as one number
+BLOCK = 32  # outputs whose probability is stored as one number
 _ROWS = 512  # words whose laws within a block are in memory at a time
 _PART = 64  # words whose laws are computed at a time: few enough for the cache, enough for a product
 
@@ -26,18 +26,18 @@ _PART = 64  # words whose laws are computed at a time: few enough for the cache,
 class KernelMechanism(WordVectorMechanism, OneOfGrid):
     """P(y | x) ~ exp(w(d(x, y))): a law whose weights depend on the distance of two words and on nothing else.
 
-    Draws are inverse CDFs from one uniform a word. The vocabulary is cut into blocks, and for every private word
-    seen so far the probability of each block is stored: a draw looks its block up and computes the law within that
-    block alone. So a new word costs a pass over the vocabulary, and each occurrence some 64 distances.
+    Draws are inverse CDFs from one uniform a word. The vocabulary is split into blocks, and the probability of each
+    block is stored for every private word seen so far: a draw finds its block and computes the law within that block
+    alone. So a new word costs a pass over the vocabulary, and each occurrence some 64 distances.
     """
 
     @abstractmethod
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """The log-weights w, elementwise, in nats."""
+        """Return the log-weights w, elementwise, in nats."""
 
     @cached_property
     def outputs(self) -> NDArray[np.int64]:
-        """The words that can come out: all by default."""
+        """The possible outputs: by default all words."""
         return np.arange(len(self.vectors))
 
     @cached_property
@@ -46,23 +46,23 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
 
     @cached_property
     def _log_totals(self) -> dict[float, NDArray[np.float64]]:
-        """For each epsilon [V]: ln of the normaliser, NaN where not yet known."""
+        """For each epsilon the ln of the normalisers [V], NaN if not yet computed."""
         return {}
 
     def _log_weights(
         self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
     ) -> NDArray[np.float64]:
-        """w of outputs at these distances [n] or [n, m] from words [n]."""
+        """Return w of outputs at these distances [n] or [n, m] from words [n]."""
         return self.log_weights(distances, epsilon)
 
     def _blocks(
         self, words: NDArray[np.integer], epsilons: Sequence[float]
     ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
-        """Yield (words [n], epsilon, blocks' weights [n, blocks] up to a factor a word); enters the normalisers.
+        """Yield (words [n], epsilon, blocks' weights [n, blocks] up to a factor a word), and store the normalisers.
 
         The distances of a word are computed once for all epsilons.
         """
-        among = None if len(self.outputs) == len(self.vectors) else self.outputs  # all as they stand, not a copy
+        among = None if len(self.outputs) == len(self.vectors) else self.outputs  # all of them as a view, not a copy
         starts = np.arange(0, len(self.outputs), BLOCK)
         for start in range(0, len(words), _PART):
             part = words[start : start + _PART]
@@ -75,7 +75,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
                 yield part, epsilon, np.add.reduceat(weights, starts, axis=1)
 
     def _fill(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> None:
-        """Make the tables of these epsilons hold these words."""
+        """Compute the rows of these words in the tables of these epsilons."""
         for epsilon in epsilons:
             self._tables.setdefault(epsilon, _Table(len(self.vectors), len(self.outputs)))
             self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
@@ -85,7 +85,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
             self._tables[epsilon].put(part, blocks)
 
     def log_normalisers(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-        """For each epsilon [n]: ln of the sum over y of exp(w(d(x, y))), for words x; computed once."""
+        """Return for each epsilon [n]: ln of the sum over y of exp(w(d(x, y))), for words x; computed once."""
         for epsilon in epsilons:
             self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
         met = np.unique(words)
@@ -115,7 +115,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
         return out
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """A row for each word of the vocabulary."""
+        """Return the laws, with a row for each word of the vocabulary."""
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             distances = self.vectors.distances(words)
@@ -134,9 +134,10 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
         )
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """The most by which two normalisers' ln-ratio exceeds epsilon / 2 times the distance, which bounds the weights.
+        """Return the largest excess of two normalisers' ln-ratio over epsilon / 2 times the distance.
 
-        ln P(y | x) / P(y | x') <= epsilon / 2 d(x, x') + |ln Z(x) - ln Z(x')|, and the claim is epsilon d(x, x').
+        The weights change by at most the latter: ln P(y | x) / P(y | x') <= epsilon / 2 d(x, x') + |ln Z(x) - ln
+        Z(x')|, and the claim is epsilon d(x, x').
         """
         best, everything = -np.inf, np.arange(len(self.vectors))
         (log_total,) = self.log_normalisers(everything, [epsilon])
@@ -149,7 +150,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
         return best
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """One uniform a word; the distances from each distinct word are computed once for all epsilons.
+        """Draw one uniform a word; the distances from each distinct word are computed once for all epsilons.
 
         A publication draws from whole laws, exactly: the tables of blocks hold rounded sums.
         """
@@ -168,8 +169,8 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
 class _Table:
     """The cumulative probabilities of the blocks of outputs, for each private word.
 
-    cumulative: [V, blocks], a row for each known word in order of entry; the rest takes no memory;
-    place: [V], the word's row there, -1 where it is not known.
+    cumulative: [V, blocks], a row for each stored word in order of entry; the rest takes no memory; place: [V], the
+    word's row there, -1 if it is not stored.
     """
 
     def __init__(self, words: int, outputs: int) -> None:
@@ -184,7 +185,7 @@ class _Table:
         return self.place >= 0
 
     def put(self, words: NDArray[np.integer], blocks: NDArray[np.float64]) -> None:
-        """Enter the weights of the blocks [n, blocks] for words [n], up to a factor a word; known words keep theirs."""
+        """Store the weights [n, blocks] of blocks for words [n], up to a factor a word; stored words keep theirs."""
         new = ~self.filled[words]
         words, blocks = words[new], blocks[new]
         self.place[words] = np.arange(self._used, self._used + len(words))
@@ -196,7 +197,7 @@ class _Table:
     def find(
         self, words: NDArray[np.integer], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The block [n] that each uniform falls into, and how far into it [n], in probability; by bisection."""
+        """Return the block [n] of each uniform, and its offset in the block [n], in probability; by bisection."""
         rows, low, high = self.place[words], np.zeros(len(words), np.int64), np.full(len(words), self.blocks - 1)
         for _ in range(self.blocks.bit_length()):
             middle = (low + high) // 2

@@ -1,9 +1,10 @@
 """Greedy one-dimensional word lists: a vocabulary laid out so that neighbours in the list are near in meaning.
 
 Meisenbacher, Chevli and Matthes, "1-Diffractor", IWSPA 2024, Algorithm 1: start at a random word, append the nearest
-word not yet used, repeat. Exact and Euclidean; of words equally near, the first in the vocabulary. (The reference code
-searches approximately, and jumps to an arbitrary word where its 50 neighbours are used up.) All lists hold one and the
-same vocabulary, the intersection of the given ones: with different lists an output could rule an input out.
+word not yet used, repeat. The search is exact and Euclidean; among equally near words it takes the first in the
+vocabulary. (The reference code searches approximately, and jumps to an arbitrary word if its 50 neighbours are used
+up.) All lists hold the same vocabulary, the intersection of the given ones: with different lists an output could rule
+an input out.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class WordLists:
 
     @classmethod
     def build(cls, sources: Sequence[WordVectors], lists: int = 1, seed: int = 0) -> WordLists:
-        """`lists` lists from each source, from different start words drawn from the stream of the seed."""
+        """Build `lists` lists from each source, from different start words drawn from the stream of the seed."""
         shared = set(sources[0].words).intersection(*(source.words for source in sources[1:]))
         words = [word for word in sources[0].whole_words().words if word in shared]
         if len(words) < 2:
@@ -63,7 +64,7 @@ class WordLists:
 
     @classmethod
     def load(cls, path: Path | str) -> WordLists:
-        """Read what `save` wrote. Raises UserError for another or a damaged file."""
+        """Read a file that `save` wrote. Raises UserError for another or a damaged file."""
         if not Path(path).is_file():
             raise UserError(f"there is no file {str(path)!r}; give the path of an npz archive of word lists")
         words, order = read_arrays(Path(path), "words", "order")
@@ -72,7 +73,7 @@ class WordLists:
         return cls(words.tolist(), order)
 
     def take(self, numbers: Sequence[int]) -> WordLists:
-        """These lists alone. Raises UserError for none, for one named twice, and for one that is not there."""
+        """Return these lists alone. Raises UserError for none, a repeated number, or a list that does not exist."""
         if not numbers or len({*numbers}) < len(numbers) or max(numbers) >= len(self.order):
             raise UserError(
                 f"lists_used must name some of the {len(self.order)} lists, each once, by numbers from 0 to "
@@ -81,7 +82,7 @@ class WordLists:
         return WordLists(self.words, self.order[list(numbers)])
 
     def first(self, count: int) -> WordLists:
-        """The lists restricted to the first `count` words."""
+        """Return the lists restricted to the first `count` words."""
         return WordLists(self.words[:count], self.order[self.order < count].reshape(len(self.order), -1))
 
     def save(self, path: Path | str) -> None:
@@ -90,10 +91,10 @@ class WordLists:
 
 
 def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours: int = 256) -> NDArray[np.int32]:
-    """Nearest-neighbour chains through all vectors [V, d] from each start [lists]: int32 [lists, V].
+    """Return nearest-neighbour chains through all vectors [V, d] from each start [lists]: int32 [lists, V].
 
-    neighbours: about how many neighbours of each vector are computed beforehand, for all chains together; it decides
-    how often a chain must search all remaining words, and cannot change a chain.
+    neighbours: the approximate number of neighbours of each vector computed beforehand, for all chains together; it
+    decides how often a chain must search all remaining words, and cannot change a chain.
     """
     single = vectors.astype(np.float32)
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
@@ -117,12 +118,12 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
             close, scores, reach = near[word]
             free = unused[close]
             close, scores = close[free], scores[free]
-            # All words up to `reach` are known. Where none of those is free, search all that remain.
+            # All words within `reach` are known. If none of those is free, search all that remain.
             if not len(scores) or scores[0] + slack[word] > reach:
                 if remaining < 0.9 * len(left):
                     still = unused[left]
                     left, left_single, left_half = left[still], left_single[still], left_half[still]
-                # Not `@`: handing so small a product to several threads costs more than it saves.
+                # Not `@`: distributing so small a product over threads costs more than it saves.
                 close = left
                 scores = left_half - np.einsum("ij,j->i", left_single, single[word])
                 scores[~unused[left]] = np.inf
@@ -134,9 +135,9 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
 def _neighbourhoods(
     single: NDArray[np.float32], half: NDArray[np.float32], count: int
 ) -> list[tuple[NDArray[np.int32], NDArray[np.float32], np.float32]]:
-    """For each vector: all vectors whose score is at most some reach, by score, with their scores; and the reach.
+    """Return for each vector all vectors whose score is at most some reach, by score, with their scores; and the reach.
 
-    The reach is read off a sample of the vectors, such that about `count` of all lie within it.
+    The reach is estimated from a sample of the vectors, so that about `count` of all lie within it.
     """
     neighbourhoods = []
     step = max(1, len(single) // 1024)

@@ -8,9 +8,9 @@ epsilon^2 / 2:
 
 The integral is replaced by its trapezoid sum, whose error falls exponentially in the number of nodes; a node is drawn,
 then discrete Gaussian noise of its (integer) deviation for each coordinate, added to the vector on the same grid. The
-log-density's slope, epsilon on paper, is then at most epsilon (1 + 2e-9) wherever the noise may land but for a
-probability of 2^-100, which a test computes; nodes are missing near s = 0, where that makes the slope smaller. Rounding
-the vector to the grid adds at most (d + 12) 2^-29 nats a word.
+log-density's slope, epsilon on paper, is then at most epsilon (1 + 2e-9) outside a region of probability 2^-100, which
+a test computes; nodes are missing near s = 0, where that makes the slope smaller. Rounding the vector to the grid adds
+at most (d + 12) 2^-29 nats a word.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
 
-_WORDS = 1 << 11  # words in memory at a time; a text is never cut
+_WORDS = 1 << 11  # words in memory at a time; a text is never split
 
 
 @component
 class MovedWords(WordVectorMechanism):
-    """Noise of density ~ exp(-epsilon ||z||) on each word's vector, perhaps stretched; then words again."""
+    """Noise of density ~ exp(-epsilon ||z||) on each word's vector, perhaps stretched; then the choice of a word."""
 
     def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The noise [n, d] that is added: by default unchanged."""
+        """Return the added noise [n, d]: by default unchanged."""
         return noise
 
     def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The inverse of `stretched`, [n, d]: spherical noise on it is what stretched noise is on the vectors."""
+        """Return the inverse of `stretched`, [n, d], which maps stretched noise on the vectors to spherical noise."""
         return points
 
     def chosen(
         self, points: NDArray[np.float64], uniforms: NDArray[np.float64], private: NDArray[np.integer]
     ) -> NDArray[np.int64]:
-        """The words [n] for the moved points [n, d], with one uniform each: the nearest, unless said.
+        """Return the words [n] for the moved points [n, d], with one uniform each: by default the nearest.
 
-        private: the words [n] that were moved. Looking at them is no post-processing; it is for published forms that
-        break their claims.
+        private: the words [n] that were moved. A choice that depends on them is not post-processing; it is for
+        published forms that break their claims.
         """
         return self.vectors.nearest(points)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """d + 2 uniforms a word: one for each dimension of the direction, one for the radius, one for the word."""
+        """Draw d + 2 uniforms a word: one for each dimension of the direction, one for the radius, one for the word."""
         private = self.vocabulary.encode(texts)
         outputs = []
         for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):
@@ -67,13 +67,13 @@ class MovedWords(WordVectorMechanism):
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """As `MovesVectors`: each text's one word, where the claim's distance is Euclidean."""
+        """Return the points of each text's one word, in coordinates in which the claim's distance is Euclidean."""
         words = self.vocabulary.encode(texts)
         points, _ = self._landed(words, epsilon, noise)
         return self.relaxed(self.vectors.exact[words.values]), self.relaxed(points)
 
     def _landed(self, words: Ragged, epsilon: float, noise: Noise) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The moved points of words [n, d], and a uniform for each [n], for the choice of a word near it."""
+        """Return the moved points of words [n, d], and a uniform for each [n], for the choice of a word near it."""
         start = self.vectors.exact[words.values]
         if noise.exact is not None:
             points = self.stretched(moved_exactly(self.relaxed(start), epsilon, noise.exact))
@@ -83,8 +83,8 @@ class MovedWords(WordVectorMechanism):
 
 
 def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-    """Noise of density ~ exp(-epsilon ||z||): [n, d] from uniforms [n, d + 1]."""
-    from scipy.special import gammaincinv, ndtri  # takes a third of a second to load, and checks draw nothing
+    """Return noise of density ~ exp(-epsilon ||z||): [n, d] from uniforms [n, d + 1]."""
+    from scipy.special import gammaincinv, ndtri  # slow to load (a third of a second), and checks draw nothing
 
     direction = ndtri(uniforms[:, :-1])
     radius = gammaincinv(direction.shape[1], uniforms[:, -1]) / epsilon
@@ -92,7 +92,7 @@ def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float
 
 
 def moved_exactly(points: NDArray[np.float64], epsilon: float, exact: ExactDraws) -> NDArray[np.float64]:
-    """The points [n, d] with noise of density ~ exp(-epsilon ||z||), of which a grid's points are drawn exactly."""
+    """Return the points [n, d] with noise of density ~ exp(-epsilon ||z||), drawn exactly on a grid."""
     dimensions = points.shape[1]
     log_weights, deviations, unit = mixture(dimensions)
     node = exact.choose(log_weights, len(points))
@@ -103,11 +103,11 @@ def moved_exactly(points: NDArray[np.float64], epsilon: float, exact: ExactDraws
 
 @cache
 def mixture(dimensions: int) -> tuple[NDArray[np.float64], Words, float]:
-    """The nodes for epsilon 1: their log-weights [m], deviations [m] in steps of the grid, and the length of a step."""
+    """Return the nodes for epsilon 1: log-weights [m], deviations [m] in grid steps, and the length of a step."""
     from scipy.special import gammainccinv
 
     farthest = float(gammainccinv(dimensions, 2.0**-100))  # the noise is longer with that probability
-    spacing = 2 * math.pi / math.sqrt(100 * farthest)  # of t; leaves e^-50
+    spacing = 2 * math.pi / math.sqrt(100 * farthest)  # step in t; leaves e^-50
     largest = farthest * math.exp(math.acosh(1 + 40 / farthest))  # nodes beyond weigh less than e^-40
     unit = math.sqrt(largest) * 2.0**-31  # the widest noise has a deviation of 2^31 steps, the narrowest of 2^24
     t = np.arange(math.log(largest) - 14 * math.log(2), math.log(largest), spacing)

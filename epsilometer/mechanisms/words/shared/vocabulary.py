@@ -16,8 +16,8 @@ from epsilometer.text.words import words as words_of
 class Vocabulary:
     """A fixed, public list of words, numbered in order.
 
-    `epsilometer.text.words` says what counts as a word. A word outside the vocabulary becomes one fixed
-    public symbol before any noise, never itself: "unknown" if that is a word of the vocabulary, else the first word.
+    `epsilometer.text.words` defines words. A word outside the vocabulary becomes one fixed public symbol before any
+    noise, never itself: "unknown" if that is a word of the vocabulary, else the first word.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -25,20 +25,20 @@ class Vocabulary:
         self.index = {word: number for number, word in enumerate(self.words)}
         self.unknown = self.index.get("unknown", 0)
         self._arrow = pa.array(self.words, pa.large_string())
-        self._last: tuple[list[str], Ragged] | None = None  # what was read last
+        self._last: tuple[list[str], Ragged] | None = None  # the texts of the last call and their rows
 
     def __len__(self) -> int:
         return len(self.words)
 
     def encode(self, texts: Sequence[str]) -> Ragged:
-        """The word numbers of each text; a text without words is an empty row. Each distinct text is read once."""
+        """Return the word numbers of each text, an empty row without words. Each distinct text is read once."""
         distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         source = np.fromiter(map(distinct.__getitem__, texts), np.int64, len(texts))
         return self._read(list(distinct)).take(source)
 
     def _read(self, distinct: list[str]) -> Ragged:
-        """As `encode`; the same texts are read once, however often an audit asks for them in turn."""
-        last = self._last  # once: another thread may replace it
+        """Return word numbers as `encode` does; repeated requests for the same texts are cached."""
+        last = self._last  # read once, since another thread may replace it
         if last is None or last[0] != distinct:
             numbers: list[int] = []
             lengths = np.empty(len(distinct), np.int64)
@@ -51,8 +51,8 @@ class Vocabulary:
         return last[1]
 
     def decode(self, rows: Ragged) -> list[str]:
-        """Each row as a text, as `epsilometer.text.words.write` writes it."""
-        import pyarrow.compute as pc  # takes a tenth of a second to load, and checks write nothing
+        """Return each row as a text, as `epsilometer.text.words.write` writes it."""
+        import pyarrow.compute as pc  # slow to load (a tenth of a second), and checks write nothing
 
         spelled = self._arrow.take(pa.array(rows.values))
         joined = pc.binary_join(pa.LargeListArray.from_arrays(rows.offsets, spelled), pa.scalar(" ", spelled.type))
@@ -64,7 +64,8 @@ class Vocabulary:
         pairs: NDArray[np.integer],
         between: Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.floating]],
     ) -> NDArray[np.float64]:
-        """Returns [n]: sums over positions of the distances of two texts' words, infinite where they differ in number.
+        """Return [n]: sums over positions of the distances of two texts' words, infinite for different numbers of
+        words.
 
         pairs: [n, 2] text numbers; between: the distances of word numbers [m] and [m].
         """
