@@ -37,25 +37,25 @@ def _filled(value: Any) -> Any:
     return {name: settings or {} for name, settings in value.items()} if isinstance(value, dict) else value
 
 
-PLAIN = BeforeValidator(number)  # refuses a boolean, which pydantic takes for 1
+PLAIN = BeforeValidator(number)  # refuses a boolean, which pydantic accepts as 1
 Number = Annotated[float, PLAIN]
-Class = Annotated[str, BeforeValidator(str)]  # of a label, be it a number in the file
+Class = Annotated[str, BeforeValidator(str)]  # of a label, even if the file has a number
 Seed = Annotated[int, AfterValidator(_seed)]
-# Components by name, each with its settings; one without any may be written as a bare key.
+# Components by name, each with its settings; one without settings may be a bare key.
 Named = Annotated[Mapping[str, Mapping[str, Any]], BeforeValidator(_filled)]
 Match = Literal["words", "none"]
 Precision = Literal["float32", "bfloat16", "auto"]
 
 
 class Section(BaseModel):
-    """A part of params.yaml: frozen; unknown keys, and numbers that are none or infinite, refused."""
+    """A part of params.yaml: frozen; it refuses unknown keys, NaN and infinite numbers."""
 
-    # Built with the whole or at first use; building each part alone took a third of the time to load them all.
+    # Built with the whole or at first use; building each part separately took a third of the time to load them all.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
 
 
 class Audit(Section):
-    """What holds for the whole audit."""
+    """The settings of the whole audit."""
 
     seed: Seed = Field(description="Names every random stream of the audit.")
     round: Seed = Field(0, description="Raised by one, it gives fresh noise on unchanged inputs.")
@@ -92,14 +92,14 @@ class Resplit(Section):
 
 
 class SetTrials(Section):
-    """Trials of sets of texts, over which worth, loss and ceilings are taken."""
+    """Trials of sets of texts, for worth, loss and ceilings."""
 
     size: Annotated[int, Field(ge=2, le=LARGEST_SET)] = Field(10, description="How many texts a set has.")
     count: PositiveInt = Field(100, description="How many sets are drawn; each gets one trial.")
 
 
 class Chunks(Section):
-    """How texts are joined to longer ones, as the sentences of an essay."""
+    """The joining of texts to longer ones, such as the sentences of an essay."""
 
     texts: Annotated[int, Field(ge=2)] = Field(description="How many texts make one; the last may be of fewer.")
     of: tuple[str, ...] = Field(
@@ -195,19 +195,19 @@ class Dataset(Section):
     @field_validator("group", mode="before")
     @classmethod
     def _columns(cls, value: Any) -> Any:
-        """One column may be written as its bare name."""
+        """A single column may be written as its bare name."""
         return (value,) if isinstance(value, str) else value
 
 
 class Words(Section):
-    """The word vectors and lists that are built."""
+    """The word vectors and lists to build."""
 
     sources: Mapping[str, str] = Field({}, description="Files of word vectors, by name.")
     lists: PositiveInt = Field(1, description="How many 1-D lists are built from each.")
 
 
 class MechanismEntry(Section):
-    """A mechanism to audit: a shipped one by its name, or a file of one's own; the resource that it reads, if any."""
+    """A mechanism to audit, a shipped one by its name or a file of your own, and the resource that it reads, if any."""
 
     mechanism: str = Field(description="The name: of a shipped mechanism, or of your own.")
     file: str | None = Field(None, description="The Python file of a mechanism of your own, from the project's folder.")
@@ -219,12 +219,12 @@ class MechanismEntry(Section):
 
     @property
     def budgets(self) -> tuple[float, ...]:
-        """The epsilons; NO_BUDGET alone where there are none."""
+        """The epsilons; only NO_BUDGET if there are none."""
         return (NO_BUDGET,) if self.epsilons is None else self.epsilons
 
 
 class Cell(MechanismEntry):
-    """A mechanism on a data set: what DVC reruns as a whole."""
+    """A mechanism on a data set: the unit that DVC reruns."""
 
     dataset: str = Field(description="The data set whose texts are rewritten.")
 
