@@ -55,7 +55,7 @@ class Section(BaseModel):
 
 
 class Audit(Section):
-    """The settings of the whole audit."""
+    """What holds for the whole audit."""
 
     seed: Seed = Field(description="Names every random stream of the audit.")
     round: Seed = Field(0, description="Raised by one, it gives fresh noise on unchanged inputs.")
@@ -92,14 +92,14 @@ class Resplit(Section):
 
 
 class SetTrials(Section):
-    """Trials of sets of texts, for worth, loss and ceilings."""
+    """Trials of sets of texts, over which worth, loss and ceilings are taken."""
 
     size: Annotated[int, Field(ge=2, le=LARGEST_SET)] = Field(10, description="How many texts a set has.")
     count: PositiveInt = Field(100, description="How many sets are drawn; each gets one trial.")
 
 
 class Chunks(Section):
-    """The joining of texts to longer ones, such as the sentences of an essay."""
+    """How texts are joined to longer ones, as the sentences of an essay."""
 
     texts: Annotated[int, Field(ge=2)] = Field(description="How many texts make one; the last may be of fewer.")
     of: tuple[str, ...] = Field(
@@ -200,14 +200,14 @@ class Dataset(Section):
 
 
 class Words(Section):
-    """The word vectors and lists to build."""
+    """The word vectors and lists that are built."""
 
     sources: Mapping[str, str] = Field({}, description="Files of word vectors, by name.")
     lists: PositiveInt = Field(1, description="How many 1-D lists are built from each.")
 
 
 class MechanismEntry(Section):
-    """A mechanism to audit, a shipped one by its name or a file of your own, and the resource that it reads, if any."""
+    """A mechanism to audit: a shipped one by its name, or a file of one's own; the resource that it reads, if any."""
 
     mechanism: str = Field(description="The name: of a shipped mechanism, or of your own.")
     file: str | None = Field(None, description="The Python file of a mechanism of your own, from the project's folder.")
@@ -224,7 +224,7 @@ class MechanismEntry(Section):
 
 
 class Cell(MechanismEntry):
-    """A mechanism on a data set: the unit that DVC reruns."""
+    """A mechanism on a data set: what DVC reruns as a whole."""
 
     dataset: str = Field(description="The data set whose texts are rewritten.")
 

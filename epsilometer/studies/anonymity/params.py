@@ -48,7 +48,7 @@ class Labels(Section):
 
 
 class ClassifiedLabels(Labels):
-    """Labels, and those of them that are numbers, for a regression."""
+    """Also which labels are numbers, told by a regression."""
 
     numbers: tuple[str, ...] = Field(
         (),
@@ -74,7 +74,7 @@ class AuxiliariesEntry(Labels):
 
 
 class RewriterEntry(Section):
-    """An encoder-decoder for adversarial_back_translation, trained on the auxiliaries' texts of a data set."""
+    """An encoder-decoder, which adversarial_back_translation reads, trained on the auxiliaries' texts of a data set."""
 
     dataset: str = Field(description="The data set whose training texts it learns from.")
     count: PositiveInt | None = Field(None, description="Learns from the first so many of them; null is all.")
@@ -92,7 +92,7 @@ class RewriterEntry(Section):
 
 
 class TextCounts(Section):
-    """Upper bounds on the texts that classifiers are trained and tested on, and thresholds are chosen on."""
+    """How many texts classifiers are trained and tested on, and thresholds chosen on, at most."""
 
     train: PositiveInt = Field(1000, description="The most texts to train on.")
     test: PositiveInt = Field(1000, description="The most texts to test on.")
@@ -115,7 +115,7 @@ class TextCounts(Section):
 
 
 class Training(FineTuning):
-    """Training with several seeds, each of which gives its own classifier."""
+    """Training with several seeds, of which each gives a classifier of its own."""
 
     seeds: PositiveInt = Field(5, description="How many classifiers are trained, each with a seed of its own.")
 
@@ -141,7 +141,7 @@ class Classification(Section):
 
 
 class AnonymityCell(Cell):
-    """A cell whose rewrites are measured by the inferences that classifiers still draw from them."""
+    """A cell whose rewrites are measured by what classifiers still infer from them."""
 
     part: Literal["test", "validation"] = Field(
         "test",
@@ -156,7 +156,7 @@ class AnonymityCell(Cell):
 
 
 class Attackers(Section):
-    """The attackers that infer attributes from a cell's rewrites (`studies.anonymity.attackers`)."""
+    """Who infers attributes from a cell's rewrites (`studies.anonymity.attackers`)."""
 
     names: tuple[Attacker, ...] = Field(
         ("static", "relabelled", "adaptive", "augmented", "folded", "author", "detector"),

@@ -34,7 +34,7 @@ class Embedding(Section):
 
 
 class TrialSettings(Section):
-    """The settings by which trials are drawn."""
+    """How trials are drawn."""
 
     count: PositiveInt = Field(1000, description="T, the number of trials of a cell.")
     candidates: Annotated[int, Field(ge=2)] = Field(2, description="k, the number of candidates of a trial.")
@@ -47,7 +47,7 @@ class TrialSettings(Section):
 
 
 class PublicCorpus(Section):
-    """Public texts to build resources from."""
+    """Public texts to build on."""
 
     source: str = Field(description="As a data set's `source`.")
     dataset: str | None = Field(
@@ -70,7 +70,7 @@ class PublicCorpus(Section):
 
 
 class TriplesEntry(Section):
-    """A corpus of triples, for DP-ST."""
+    """A corpus of triples, which DP-ST reads."""
 
     corpus: PublicCorpus = Field(description="The public texts that triples are extracted from.")
     clusters: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = Field(
@@ -85,7 +85,7 @@ class TriplesEntry(Section):
 
 
 class AutoencoderEntry(Section):
-    """An autoencoder, for ADePT."""
+    """An autoencoder, which ADePT reads."""
 
     corpus: PublicCorpus = Field(description="The public texts that it learns from.")
     shape: Mapping[str, Any] = Field(
@@ -96,7 +96,7 @@ class AutoencoderEntry(Section):
 
 
 class NoiseAwareEntry(Section):
-    """A pruned model, for DP-BART."""
+    """A pruned model, which DP-BART reads."""
 
     model: str = Field(description="The model to start from.")
     corpus: PublicCorpus = Field(description="The public texts that it learns from.")
@@ -106,7 +106,7 @@ class NoiseAwareEntry(Section):
 
 
 class ExemplarsEntry(Section):
-    """Public exemplars, for the mechanism `exemplars`."""
+    """Public exemplars, which `exemplars` reads."""
 
     corpus: PublicCorpus = Field(description="The public texts that they are chosen among.")
     settings: Mapping[str, Any] = Field(
@@ -178,7 +178,7 @@ class Exact(Section):
 
 
 class Utility(Section):
-    """The comparison of rewrites with their texts."""
+    """How rewrites are compared with their texts."""
 
     texts: PositiveInt = Field(50, description="How many trials' rewrites are compared with their originals.")
     target: Annotated[float, Field(gt=0)] = Field(1.0, description="The loss in nats at which mechanisms are compared.")
@@ -197,7 +197,7 @@ class Utility(Section):
 
 
 class Decide(Section):
-    """Limits on the loss of a mechanism that may be used, for one text each (`auditing.decisions`)."""
+    """What a mechanism may lose before it is not to be used: limits, of one text each (`auditing.decisions`)."""
 
     loss: float = Field(
         1.0,

@@ -25,7 +25,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class FeaturesEntry(Section):
-    """The features of a data set's texts that trainings read."""
+    """What trainings see of the texts of a data set."""
 
     dataset: str = Field(description="The data set whose texts are read.")
     model: str = Field(description="The frozen model, `data/models/NAME`.")
@@ -53,7 +53,7 @@ class Adapters(Section):
 
 
 class NoiseEntry(Section):
-    """The noise of a training; `gaussian` alone means {kind: gaussian}."""
+    """The noise of a training; `gaussian` alone stands for {kind: gaussian}."""
 
     OWN: ClassVar[Mapping[str, frozenset[str]]] = {
         "gaussian": frozenset({"clip"}),
@@ -199,7 +199,7 @@ class ReferencesEntry(Section):
 
 
 class MembershipEntry(Section):
-    """Membership attacks on a cell of `private_training`."""
+    """Who was in a training set: attacks on a cell of `private_training`."""
 
     training: str = Field(description="The entry of `private_training` that is attacked.")
     features: str = Field(description="The features of that entry.")
@@ -220,7 +220,7 @@ class MembershipEntry(Section):
 
 
 class OneRunEntry(Noised):
-    """An audit of a training by canaries, each included by a fair coin, in one run per level."""
+    """An audit of a training by canaries, each planted by a fair coin, in one run a level."""
 
     training: str = Field(description="The entry of `private_training` whose schedule, head and optimiser are used.")
     features: str = Field(description="The features of that entry.")
@@ -240,7 +240,7 @@ class OneRunEntry(Noised):
 
 
 class SentNoise(NoiseEntry):
-    """The noise on a sent gradient: that of a training, or `published`, the noise of the attacks' own authors."""
+    """The noise on what is sent: that of a training, or `published`, as the attacks' own authors noise."""
 
     kind: Literal["gaussian", "vmf", "scaled", "none", "published"] = Field(
         description="As of a training; or `published`, on the mean of gradients that are not clipped, as the attacks' "
@@ -256,7 +256,7 @@ class SentNoise(NoiseEntry):
 
 
 class SentEntry(Noised):
-    """The noisy gradient of one batch of texts, as a client sends it."""
+    """What a client sends: the noisy gradient of one batch of texts."""
 
     noise: SentNoise = Field(description="The noise; its bare kind stands for `{kind: KIND}`.")
     dataset: str = Field(description="The data set whose texts are sent.")
