@@ -13,7 +13,7 @@ as published for IDT (Computational Linguistics 2025, section 5), and in additio
 
 because a method that rewrites few texts must be judged over all texts that it was given. UR and PA are also reported
 over all test texts as they are released. For several attributes hidden together, C requires all of them right, a
-success all of them wrong, and PA counts the texts of which any is still right.
+success all of them wrong, and PA counts the texts with any of them still right.
 
 Intervals are over texts: Clopper and Pearson's, and for F1 those of a bootstrap; if texts share a group (an author, a
 pair), those of a bootstrap over groups. Nothing here proves privacy: the victim never saw a rewrite (the attackers in
@@ -71,7 +71,7 @@ class Read:
 
     @property
     def both_right(self) -> NDArray[np.bool_]:
-        """Returns [n]: C, the texts of which the victim reads all attributes and any task right in the original."""
+        """Returns [n]: C, the texts whose original the victim reads right in all attributes and any task."""
         right = self.attributes_right
         return right if self.task is None else right & (self.task.clean == self.task.truth)
 

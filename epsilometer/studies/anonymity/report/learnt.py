@@ -1,4 +1,4 @@
-"""What classifiers and regressions learn from rewritten texts: one table of all tasks, then one per data set."""
+"""The report on learning from rewritten texts: one table of all tasks, then one per data set."""
 
 from __future__ import annotations
 
