@@ -44,12 +44,12 @@ _SENT = 50  # rows of a verdict in one event: the most serious
 
 @flow(persist_result=False)
 def reaudit(folder: str = ".", fresh: bool = False) -> State[Any]:
-    """Look for updates, audit again, compare with the accepted baseline; fails when a loss has grown, or cannot be
-    compared: a row of the baseline is gone, or none could be tested.
+    """Look for updates, audit again, compare with the accepted baseline. Fails if a loss has grown, or if nothing shows
+    that it has not: a row of the baseline is gone, or none could be tested.
 
     fresh: draw fresh noise (`audit.round` goes up by one, unless no audit of this round was compared yet: a re-audit
-    that was killed goes on with its own). Without it nothing can differ where nothing was changed. A source that cannot
-    be reached counts as unknown, and the flow goes on.
+    that was killed continues with its own). Without fresh noise, results differ only if something was changed. A source
+    that cannot be reached counts as unknown, and the flow continues.
     """
     try:
         with held(Path(folder), get_run_logger().warning):

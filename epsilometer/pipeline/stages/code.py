@@ -26,7 +26,7 @@ FOLDER = Path("data/code")
 def main() -> None:
     """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json if entries have their own components.
 
-    data/code/paths.json names the files of all records. No stage depends on it, so that a file can move.
+    data/code/paths.json names the files of all records. No stage depends on it, so a file can move.
     """
     params = read_params()
     composing.check(params)

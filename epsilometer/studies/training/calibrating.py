@@ -313,7 +313,7 @@ def _undecided(target: float, below: float | None, above: float | None) -> str:
 def between(
     values: Sequence[NDArray[np.float64]], levels: Sequence[float], target: float, alpha: float
 ) -> tuple[str, float | None, float | None]:
-    """Returns a status, the quietest level whose mean surely lies below the target, and the loudest surely above it.
+    """Returns a status, the quietest level whose mean is surely below the target, and the loudest surely above it.
 
     values: in [0, 1], one array per level; levels: the loudest first. Both bounds hold together with probability
     1 - alpha.

@@ -118,7 +118,7 @@ class Noised(Section):
 
     @property
     def steps(self) -> tuple[float | None, ...]:
-        """The levels; None alone where there are none."""
+        """The levels; only None if there are none."""
         return self.levels or (None,)
 
     @property

@@ -108,7 +108,7 @@ def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Gene
 
 
 def _classes(table: pl.DataFrame, request: CanaryRequest) -> list[object]:
-    """The classes, in order. Raises UserError where canaries cannot be planted."""
+    """The classes, in order. Raises UserError if canaries cannot be planted."""
     if request.text == request.label:
         raise UserError(f"text and label must be two columns, got {request.text!r} for both; name another one")
     for name in (request.text, request.label):
