@@ -104,8 +104,8 @@ def truths(rows: pl.DataFrame, labels: Sequence[str], dataset: str) -> Truths:
 def takes_truths(mechanism: Mechanism, wanted: bool | None = None) -> bool:
     """Return True if a mechanism receives the true labels.
 
-    wanted: None: if it asks classifiers and runs `as_published`, as the papers' mechanisms do. Raises UserError if it
-    asks no classifiers but true labels are wanted.
+    wanted: None means yes if it asks classifiers and runs `as_published`, as the papers' mechanisms do. Raises
+    UserError if true labels are wanted but it asks no classifiers.
     """
     if isinstance(mechanism, TakesTruths):
         return bool(getattr(mechanism, "as_published", False)) if wanted is None else wanted

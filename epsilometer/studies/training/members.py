@@ -160,7 +160,7 @@ class MembershipGame:
 
 
 def game(params: TrainingParams, name: str) -> MembershipGame:
-    """The models of a cell, and the evidence of an entry's adversaries: all but their noise."""
+    """The models of a cell, and the evidence of an entry's adversaries except the noise of each attack."""
     entry = params.membership[name]
     cell = params.private_training[entry.training]
     models = list(product(cell.steps, range(cell.seeds)))

@@ -59,7 +59,7 @@ def worst_cases(claims: pl.DataFrame) -> Table:
 
 
 def deniable(words: pl.DataFrame) -> Table:
-    """The frequency of a word's own output, and its number of different outputs; schema `DENIABILITY`."""
+    """The share of draws in which a word stays, and its number of different outputs; schema `DENIABILITY`."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | method: {method} | "
         "stays: {stays:.3f} | stays, of most: {stays_low:.3f} to {stays_high:.3f} | "
