@@ -1,4 +1,4 @@
-"""One thin module a DVC stage: parse, read, call, write."""
+"""One thin module per DVC stage: parse, read, call, write."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from types import TracebackType
 
 from epsilometer.core.component import PACKAGE
 
-# Stages may share the cores with others; threads that wait by spinning then take several times as long.
+# Stages may share the cores with others; threads that busy-wait then take several times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def bodies() -> dict[str, Path]:
-    """Returns the file of each stage's body, by the stage's name: those of the studies, and those that they share."""
+    """Returns the file of each stage's body, by the stage's name: those of the studies, and the common ones."""
     files = [*(PACKAGE / "studies").glob("*/stages/[!_]*.py"), *(PACKAGE / "pipeline/stages").glob("[!_]*.py")]
     return {file.stem: file for file in sorted(files)}
 
 
-RUNNER = "EPSILOMETER_RUNNER"  # the process that brings stages up to date, for those that it starts
+RUNNER = "EPSILOMETER_RUNNER"  # environment: the process that brings stages up to date, for the stages that it starts
 INTERRUPTED = "interrupted: what the finished stages made is kept; run the same again to go on from there"
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print one line instead of a stack for Ctrl-C while modules load; the runner prints it if there is one."""
+    """Print one line instead of a stack for Ctrl-C while modules load; if there is a runner, it prints the line."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     elif RUNNER not in os.environ:

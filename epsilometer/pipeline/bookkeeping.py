@@ -1,6 +1,6 @@
-"""What DVC notes for itself, read before DVC relies on it: what is damaged is named, removed, and made again by DVC.
+"""Check DVC's own files before DVC relies on them: damaged ones are named and removed, and DVC makes them again.
 
-All of it can be lost at the cost of time alone. DVC itself ends in a traceback, or restores outputs that nobody has.
+Losing any of them costs only time. DVC itself would end in a traceback, or restore outputs that nobody has.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from voluptuous import Invalid
 from epsilometer.pipeline.dvc_files import parsed
 
 Say = Callable[[str], None]
-_HASH = {"version", "checksum", "size", "hash_info"}  # a row of the memory of hashes
-_BEGUN = re.compile(r".*\.[\w-]{22}\.tmp")  # as DVC names a file until it is whole
-_CHANGES = (  # of all kinds, as they run triggers, whose text may be damaged as well
+_HASH = {"version", "checksum", "size", "hash_info"}  # the columns of DVC's table of hashes
+_BEGUN = re.compile(r".*\.[\w-]{22}\.tmp")  # the name that DVC gives to a file until it is complete
+_CHANGES = (  # one change of each kind: they run triggers, whose text may be damaged as well
     "INSERT INTO Cache(key, raw, store_time, access_time, size) VALUES ('', 1, 0, 0, 1)",
     "UPDATE Cache SET size = 2, value = '' WHERE key = ''",
     "DELETE FROM Cache WHERE key = ''",
@@ -39,7 +39,7 @@ _NO_DAMAGE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, s
 
 
 def remove_damaged_memory(site_cache: Path, say: Say) -> None:
-    """Remove DVC's memory of hashes and links where it cannot be read: before the project is opened, which reads it."""
+    """Remove unreadable caches of hashes and links, before DVC opens the project, which reads them."""
     for token in (site_cache / "repo").glob("*/"):
         if not all(_is_readable(file.parent) for file in token.rglob("cache.db")):
             say(f"{token}, what DVC remembers of files, is damaged; deleted, and all files are read again")
@@ -47,7 +47,7 @@ def remove_damaged_memory(site_cache: Path, say: Say) -> None:
 
 
 def remove_wrong_memory(repo: Repo, hashes: Mapping[str, str], say: Say) -> None:
-    """Remove DVC's memory of hashes where it differs from these, just computed from the bytes of files, by path."""
+    """Remove DVC's cache of hashes if it differs from these, just computed from the bytes of files, by path."""
     paths = [os.path.abspath(path) for path in hashes]
     remembered = repo.state.get_many(paths, LocalFileSystem(), {})
     by_path = {path: hash_info.value for path, _, hash_info in remembered if hash_info is not None}
@@ -57,7 +57,7 @@ def remove_wrong_memory(repo: Repo, hashes: Mapping[str, str], say: Say) -> None
 
 
 def remove_damaged_runs(repo: Repo, say: Say) -> None:
-    """Remove records of earlier runs that are not what their names say: DVC would restore outputs by them."""
+    """Remove records of earlier runs that do not match their names, because DVC would restore outputs from them."""
     for file in Path(repo.stage_cache.cache_dir).glob("??/*/*"):
         try:
             content = parsed(file.read_bytes())
@@ -67,14 +67,14 @@ def remove_damaged_runs(repo: Repo, say: Say) -> None:
         if not intact:
             say(f"{file}, DVC's record of an earlier run, is damaged; deleted")
             file.unlink()
-            with suppress(OSError):  # it has others
+            with suppress(OSError):  # the folder has other records
                 file.parent.rmdir()
 
 
 def remove_begun_copies(project: Path, folder: Path) -> None:
-    """Remove what DVC had begun to copy when the disk was full: it would count as part of a folder that is an output.
+    """Remove files that DVC had begun to copy when the disk was full: they would count as part of an output folder.
 
-    Not in a cache elsewhere, to which others may be copying.
+    A cache outside the project is left alone, because others may be copying to it.
     """
     for place in (folder / "data", folder / "reports", project / ".dvc/cache"):
         for file in place.rglob("*.tmp"):
@@ -83,7 +83,7 @@ def remove_begun_copies(project: Path, folder: Path) -> None:
 
 
 def remove_idle_marks(repo: Repo, say: Say) -> None:
-    """Remove DVC's list of busy files where it is damaged, or where all the processes in it have ended."""
+    """Remove DVC's list of busy files if it is damaged, or if all processes in it have ended."""
     file = Path(str(repo.tmp_dir), "rwlock")
     try:
         lists = SCHEMA(json.loads(file.read_bytes()))
@@ -99,7 +99,7 @@ def remove_idle_marks(repo: Repo, say: Say) -> None:
 
 
 def _runs(number: int, words: str) -> bool:
-    """Whether that process still runs; DVC would also wait for a zombie, and for one that has reused the number."""
+    """Return True if that process still runs; DVC would also wait for a zombie, or for a reused number."""
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(number)
         said = " ".join(process.cmdline())
@@ -108,7 +108,7 @@ def _runs(number: int, words: str) -> bool:
 
 
 def _is_readable(folder: Path) -> bool:
-    """Whether DVC can read and write the database in a folder, and use every row in it."""
+    """Return True if DVC can read and write the database in a folder, and use every row in it."""
     try:
         with closing(sqlite3.connect(folder / "cache.db")) as database:
             if database.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
@@ -117,13 +117,13 @@ def _is_readable(folder: Path) -> bool:
             for change in _CHANGES:
                 database.execute(change)
             database.rollback()
-        Cache(str(folder)).close()  # which writes its settings
+        Cache(str(folder)).close()  # this writes its settings
         return folder.name == "links" or all(isinstance(key, str) and _is_hash(value) for key, value in rows)
     except Timeout:
         return True
     except sqlite3.Error as error:
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_DAMAGE
-    except Exception:  # of any kind, by where the damage is
+    except Exception:  # its type depends on the place of the damage
         return False
 
 

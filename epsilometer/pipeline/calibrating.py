@@ -1,4 +1,4 @@
-"""At which nominal epsilon a loss meets a target: of texts, or of the cells of a project."""
+"""The nominal epsilon at which a loss meets a target: for texts, or for the cells of a project."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from epsilometer.studies.texts.calibrating.losses import (
 
 
 class Calibrations(Printed):
-    """The table of searches, which prints the epsilons, and why there are none."""
+    """The table of searches, which prints the epsilons, or the reasons for missing ones."""
 
     short = ("dataset", "mechanism", "target", "status", "epsilon", "low", "high", "reason")
 
@@ -48,17 +48,17 @@ def calibrate(
 ) -> pl.DataFrame:
     """Find the nominal epsilon at which each mechanism's loss meets a target, in nats.
 
-    source: the texts, or the folder of a project whose data sets an audit prepared. mechanisms: of texts one or more,
-    each as in `epsilometer.audit`, with `settings`; of a project names, all of them by default, which have their
-    settings, attacks and design from its params.yaml. datasets: of a project; all by default. While it searches the
-    project's folder is the current one.
-    Returns a row a mechanism and data set: dataset, mechanism, target, sees, status (`sampled.Calibrated`), epsilon
-    (where the loss is expected to meet the target; null where no epsilon does), low and high (it lies between them at
-    confidence 1 - alpha; of an exact loss surely), trials (rewrites spent), by (hits, or posteriors where the law of
-    the mechanism is known: they believe that law, and need fewer rewrites; or the exact measure), attacks (whose loss
-    was searched: rows of other attacks do not compare; null where the loss is none of theirs), reason (why there is no
-    epsilon, or what to think of it; else null). The table prints eight columns and holds all: `table.columns`.
-    Raises UserError for names and values that are not allowed, before anything is rewritten.
+    source: the texts, or the folder of a project whose data sets an audit prepared. mechanisms: for texts one or more,
+    each as in `epsilometer.audit`, with `settings`; for a project names, by default all, with the settings, attacks and
+    design of its params.yaml. datasets: of a project; by default all. During the search the project's folder is the
+    current one. Returns a row per mechanism and data set: dataset, mechanism, target, sees, status
+    (`sampled.Calibrated`), epsilon (where the loss is expected to meet the target; null if no epsilon does), low and
+    high (epsilon lies between them at confidence 1 - alpha; for an exact loss surely), trials (rewrites spent), by
+    (hits, or posteriors if the law of the mechanism is known: they trust that law, and need fewer rewrites; or the
+    exact measure), attacks (those whose loss was searched: rows with different attacks do not compare; null for a loss
+    without attacks), reason (for a missing epsilon, or a remark on it; else null). The table prints eight columns and
+    holds all: `table.columns`. Raises UserError for names and values that are not allowed, before anything is
+    rewritten.
     """
     named = [mechanisms] if isinstance(mechanisms, str) or not isinstance(mechanisms, Sequence) else mechanisms
     if isinstance(source, (str, Path)):
@@ -85,13 +85,13 @@ def calibrate_cells(
     datasets: Sequence[str] = (),
     watch: Callable[[str], Watch] = lambda label: unwatched,
 ) -> Iterator[dict[str, Any]]:
-    """A row a cell of the parameter file, of these mechanisms and data sets; all without names.
+    """Yield a row per cell of the parameter file, for these mechanisms and data sets; without names, for all.
 
-    Needs the data sets as the audit prepared them. What was counted is kept in data/calibrating. watch: by label, what
-    is called while a cell is searched. Raises UserError for unknown names, before anything is rewritten.
+    Needs the data sets as the audit prepared them. Counts are kept in data/calibrating. watch: by label, a callback
+    during the search of a cell. Raises UserError for unknown names, before anything is rewritten.
     """
     search.goal(target)
-    search.aim(target)  # which refuses what cannot be aimed at
+    search.aim(target)  # refuses an invalid target
     cells: Mapping[str, Cell] = params.cells
     if search.measure == ATTRIBUTE:
         cells = {name: cell for name, cell in params.anonymity.items() if cell.part == "test"}

@@ -1,4 +1,4 @@
-"""Check an audit before it runs: each component is built, each local file of texts is read."""
+"""Check an audit before it runs: build each component, and read each local file of texts."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from epsilometer.studies.anonymity import checking as anonymity
 from epsilometer.studies.leaderboard import building as leaderboard
 from epsilometer.studies.texts.adversaries import attacks
 
-_WHOLE = 1000  # texts of a generator; of one that has more,
-_SAMPLE = 200  # so many are checked, which takes a tenth of a second
-_TEXT = 1000  # least bytes that a text takes, its embedding included
+_WHOLE = 1000  # texts of a generator that are all checked; of a larger one,
+_SAMPLE = 200  # texts that are checked, which takes a tenth of a second
+_TEXT = 1000  # least bytes of memory per text, with its embedding
 
 
 class AbsentError(UserError):
-    """Files are missing that no download brings; downloads: what the hub would bring, or brought."""
+    """Raised for missing files that no download brings; downloads: all repositories of the audit, present or not."""
 
     def __init__(self, absent: Sequence[str], downloads: Sequence[Download]) -> None:
         super().__init__("\n".join(absent))
@@ -41,10 +41,10 @@ class AbsentError(UserError):
 
 
 def check(params: Params) -> list[Download]:
-    """What the audit reads from the hub, with what of it is here; of models it loads those that MIA-N asks alone.
+    """Check the audit and return its downloads with their local state; loads only the models that MIA-N asks.
 
-    Raises UserError for anything that cannot be built or is invalid; and, when all else is right, AbsentError for
-    missing files.
+    Raises UserError for anything that cannot be built or is invalid; and, if all else is valid, AbsentError for missing
+    files.
     """
     _check_writable(params)
     _check_memory(params)
@@ -59,7 +59,7 @@ def check(params: Params) -> list[Download]:
         if not setting.endswith(".training.model") and not Path(params.path(path)).exists()
     ]
     for name, dataset in params.datasets.items():
-        if Path(params.path(dataset.source)).exists():  # of what is on the hub it is only said which it is
+        if Path(params.path(dataset.source)).exists():  # a source on the hub is only listed
             _check_dataset(params, name, dataset)
     _check_resources(params)
     for cell in (*params.cells.values(), *params.downstream.values(), *params.anonymity.values()):
@@ -76,7 +76,7 @@ def check(params: Params) -> list[Download]:
             anonymity.check_auxiliaries(params, cell, built, place)
     _check_attacks(params)
     if params.membership or params.reconstruction:
-        from epsilometer.studies.training import checking as training  # what it trains with loads slowly
+        from epsilometer.studies.training import checking as training  # its libraries load slowly
 
         training.check(params)
     every = downloads(params)
@@ -86,7 +86,7 @@ def check(params: Params) -> list[Download]:
 
 
 def _check_attacks(params: Params) -> None:
-    """Build each attack, which must be content with whose texts it sees."""
+    """Build each attack, and let it refuse data sets whose texts it must not see."""
     for attack in attacks(params).values():
         if isinstance(attack, Checked):
             for dataset in params.datasets.values():
@@ -94,7 +94,7 @@ def _check_attacks(params: Params) -> None:
 
 
 def _check_resources(params: Params) -> None:
-    """Refuse a resource that neither lies there nor is made by a stage."""
+    """Refuse a resource that does not exist and that no stage makes."""
     outputs = [
         *(f"data/prepared/{name}.parquet" for name in params.datasets),
         *(f"data/vectors/{name}.npz" for name in params.words.sources),
@@ -116,7 +116,7 @@ def _check_resources(params: Params) -> None:
 
 
 def _check_memory(params: Params) -> None:
-    """Refuse numbers of trials and of generated texts that do not fit into the memory that is free."""
+    """Refuse numbers of trials and of generated texts that do not fit into the free memory."""
     needs = [("trials.count", params.trials.count, _trial(params.trials.candidates))]
     needs += [
         (f"ablations.{name}.trials", cell.trials, _trial(max((params.trials.candidates, *cell.candidates))))
@@ -139,14 +139,14 @@ def _check_memory(params: Params) -> None:
 
 
 def _trial(candidates: int) -> int:
-    """The least bytes that a trial takes: its candidates, its target's slot, its number, its claim, a guess."""
+    """The least bytes of memory per trial: its candidates, its target's slot, its number, its claim, a guess."""
     return 4 * candidates + 20
 
 
 def _check_links(params: Params) -> None:
-    """Refuse a link that leads out of the project, as a relative path out of it is refused.
+    """Refuse a link that leads out of the project, as relative paths out of it are refused.
 
-    What comes with the package counts as the project's: `pipeline.starting` links it.
+    The package's own files count as the project's, because `pipeline.starting` links them.
     """
     project = Path(params.root).resolve()
     outside = [EMBEDDED.parent.resolve(), *(Path(params.path(folder)).resolve() for folder in params.outside)]
@@ -161,7 +161,7 @@ def _check_links(params: Params) -> None:
 
 
 def _check_writable(params: Params) -> None:
-    """Refuse a folder that results, or DVC's record of them, cannot be written to."""
+    """Refuse a folder where results, or DVC's record of them, cannot be written."""
     folders = [folder for folder in Path("data").glob("*/") if folder.name != "embedded"]
     for folder in (Path("data"), *folders, Path("reports"), Path(params.root, ".dvc")):
         place = next(part for part in (folder, *folder.parents) if part.exists())
@@ -176,16 +176,16 @@ def _check_writable(params: Params) -> None:
 
 
 def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
-    """Refuse a source without the named columns or split, or with too few texts. A pin is not followed.
+    """Refuse a source without the named columns or split, or with too few texts. Does not follow a pin.
 
-    Of a generator of many texts, a sample is checked.
+    For a generator of many texts, checks a sample.
     """
     source = params.path(dataset.source)
     if source.endswith(".json") and not annotated.holds(Path(source)):
         return
     sampled = source.endswith(".py") and dataset.count is not None and dataset.count > _WHOLE
     table = corpus(params, name, _SAMPLE if sampled else None).table
-    if sampled and (table["split"] == dataset.use).sum() < params.trials.candidates:  # which the whole may have
+    if sampled and (table["split"] == dataset.use).sum() < params.trials.candidates:  # the whole may have them
         sampled, table = False, corpus(params, name).table
     splits = table["split"]
     if dataset.use not in splits:

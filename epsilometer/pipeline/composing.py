@@ -1,10 +1,10 @@
-"""dvc.yaml: the stages that a parameter file needs, of those that the studies have.
+"""dvc.yaml: the stages of the studies that a parameter file needs.
 
-A study's stages stand in `studies/*/stages.yaml`, as DVC writes them, with two keys of our own: `when`, the sections of
-params.yaml of which one must have entries (by default that of `foreach`), and `components`, which stage `code` reads.
-Where `foreach` is a bare name, the entries are that property of `Params`, such as a training at every level, and they
-are spelled out. So is a model that a setting names, such as `${embedding.model}`, which is a dependency where it is a
-folder of a user's own.
+A study's stages are in `studies/*/stages.yaml`, in DVC's format with two additional keys: `when`, the sections of
+params.yaml of which one must have entries (by default the one under `foreach`), and `components`, which stage `code`
+reads. If `foreach` is a bare name, the entries come from that property of `Params`, such as a training at every level,
+and are spelled out. A model that a setting names, such as `${embedding.model}`, is also spelled out; it is a dependency
+if it is a user's own folder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ABOUT = """# The stages that params.yaml needs, written by `epsilometer compose
 _HEAD = f"{_ABOUT}stages:\n"
 _OURS = ("when", "components")
 _WIDTH = 118
-_INDENT = 2  # of the names of stages
+_INDENT = 2  # of the names of stages, in columns
 _OUR_COMMAND = "epsilometer stage "
 _ENTRY = re.compile(r"\$\{item\.(\w+)\}")
 _SETTING = re.compile(r"(.*\})\.\w+")  # of an entry
@@ -46,13 +46,13 @@ _EMBEDDED = "data/embedded"
 
 @cache
 def fragments() -> dict[str, dict[str, Any]]:
-    """Returns every stage that there is, by name, with the keys that DVC does not know."""
+    """Returns every existing stage, by name, with the keys that DVC does not know."""
     files = [_SHARED, *sorted((PACKAGE / "studies").glob("*/stages.yaml"))]
     return {name: stage for file in files for name, stage in yaml_text.load(file.read_bytes()).items()}
 
 
 def stages(params: Params, folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Returns the stages that the parameters of a run's folder need, by name, as its dvc.yaml has them."""
+    """Returns the stages that the parameters of a run's folder need, by name, as in its dvc.yaml."""
     settings = params.model_dump(mode="json")
     needed = {name: _spelled(stage, params) for name, stage in fragments().items()}
     needed = {name: stage for name, stage in needed.items() if _wanted(stage, settings)}
@@ -70,10 +70,9 @@ def compose(params: Params, folder: Path = Path()) -> str:
 
 
 def write(params: Params, folder: Path = Path()) -> bool:
-    """Write dvc.yaml into a folder unless it has these bytes; returns whether it was written.
+    """Write dvc.yaml into a folder unless it has these bytes; returns True if it was written.
 
-    Stages of a user's own come after those that params.yaml needs, as they were; other keys stay on their side of
-    `stages`.
+    A user's own stages follow those that params.yaml needs, unchanged; other keys stay on their side of `stages`.
     """
     file = folder / FILE
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
@@ -86,9 +85,9 @@ def write(params: Params, folder: Path = Path()) -> bool:
 
 
 def check(params: Params) -> None:
-    """Raises UserError where dvc.yaml lacks a stage that params.yaml needs, has an idle one, or one that is another.
+    """Raises UserError if dvc.yaml lacks a stage that params.yaml needs, or has an unneeded or different one.
 
-    Stages of a user's own may stand beside them.
+    A user's own stages are allowed.
     """
     needed, there = stages(params), dvc_files.stages()
     ours = {name: stage for name, stage in there.items() if name in fragments()}
@@ -105,7 +104,7 @@ def check(params: Params) -> None:
 
 
 def _of_users(text: str) -> tuple[list[str], list[str]]:
-    """What a user has put into dvc.yaml: keys before `stages`; and stages, with keys that follow on `stages`."""
+    """A user's own parts of dvc.yaml: the keys before `stages`; and own stages, with the keys after `stages`."""
     try:
         root, written = yaml.compose(text, Loader=yaml.SafeLoader), yaml_text.load(text) or {}
     except (yaml.YAMLError, UserError) as error:
@@ -126,13 +125,13 @@ def _of_users(text: str) -> tuple[list[str], list[str]]:
 
 
 def _is_own(name: str, stage: Any) -> bool:
-    """Whether a stage is a user's; those of other versions are not."""
+    """Return True if a stage is a user's; stages of other versions of this package are not."""
     command = stage.get("do", stage).get("cmd") if isinstance(stage, Mapping) else None
     return name not in fragments() and not str(command).startswith(_OUR_COMMAND)
 
 
 def _blocks(text: str, node: yaml.MappingNode, values: Mapping[str, Any], column: int) -> Iterator[tuple[str, str]]:
-    """Each key of a mapping with its text, and the comment above it; written anew where it is not of this layout."""
+    """Each key of a mapping with its text and the comment above it; a key in another layout is written again."""
     lines, comment = text.splitlines(), " " * column + "#"
     starts = {key.value: key.start_mark for key, _ in node.value}
     last = node.end_mark.line if node.end_mark.index < len(text) else len(lines)
@@ -150,7 +149,7 @@ def _blocks(text: str, node: yaml.MappingNode, values: Mapping[str, Any], column
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what stands twice twice."""
+    """Writes repeated values in full, without aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -164,7 +163,7 @@ def _spelled(stage: Mapping[str, Any], params: Params) -> Mapping[str, Any]:
 
 
 def _with_models(stage: Mapping[str, Any], settings: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
-    """The stage with the models that settings name spelled out; of them the folders that are not embedded."""
+    """The stage with the models that settings name spelled out; among its dependencies, only folders not embedded."""
     body, deps = stage.get("do", stage), []
     for dep in body.get("deps", ()):
         if (named := _MODEL.fullmatch(dep)) is None:
@@ -188,7 +187,7 @@ def _wanted(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
 def _written(
     stage: Mapping[str, Any], outs: list[str], stated: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The stage as DVC reads it, without dependencies that no stage makes, and settings that are empty or left out."""
+    """The stage in DVC's format, without dependencies that no stage makes, and settings that are empty or missing."""
     body, entries = stage.get("do", stage), dvc_files.entries(stage, settings) or {}
     params = (_of_entries(key, entries, stated) for key in body.get("params", ()))
     lists = {
@@ -202,7 +201,7 @@ def _written(
 
 
 def _of_entries(key: str, entries: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
-    """A setting of every entry, or the section that has it where an entry leaves it to its default."""
+    """A setting of every entry, or the section that contains it if an entry leaves it to its default."""
     if (section := _SETTING.fullmatch(key)) is None:
         return key
     filled = (_ENTRY.sub(partial(_value, entry), key).replace("${key}", name) for name, entry in entries.items())
@@ -232,7 +231,7 @@ def _fixed(path: str) -> str:
 
 
 def _places(stage: Mapping[str, Any]) -> Iterator[str]:
-    """The outs of a stage; those of entries that are spelled out one by one."""
+    """The outs of a stage; for entries that are spelled out, one per entry."""
     entries = stage.get("foreach")
     for out in _outs(stage):
         if isinstance(entries, Mapping):

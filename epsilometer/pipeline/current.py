@@ -1,4 +1,4 @@
-"""Whether what an audit's figures come from is up to date: settings, texts, code and what mechanisms read."""
+"""Check that an audit's figures are up to date: settings, texts, code and the resources of mechanisms."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from epsilometer.pipeline import composing, dvc_files
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.why import addresses, reasons
 
-_SHOWN = 3  # reasons, before the rest are counted
+_SHOWN = 3  # reasons shown; the rest are counted
 
 
 def records(params: Params) -> dict[str, Any]:
-    """What stages `code` and `resources` would write now, by file."""
+    """The records that stages `code` and `resources` would write now, by file."""
     from epsilometer.pipeline.stages import code, resources
 
     return {path.as_posix(): record for of in (code, resources) for path, record in of.records(params).items()}
 
 
 def check(params: Params, *, with_code: bool) -> None:
-    """Raises UserError where a stage that the figures of the current folder come from is to run again.
+    """Raises UserError if a stage behind the figures of the current folder must run again.
 
-    with_code: also where code, or what a mechanism reads, has changed since, and where dvc.yaml lacks a stage. Stages
-    that were run without DVC, in a folder without dvc.yaml, have left no record to compare with.
+    with_code: also if code or a mechanism's resources have changed, or if dvc.yaml lacks a stage. Stages that ran
+    without DVC, in a folder without dvc.yaml, have left no record to compare with.
     """
     if not composing.FILE.is_file():
         return
@@ -44,14 +44,14 @@ def check(params: Params, *, with_code: bool) -> None:
 
 
 def measured(params: Params) -> list[str]:
-    """The stages whose results a baseline has, by address; none where params.yaml names nothing that it could have."""
+    """The stages whose results a baseline has, by address; none if params.yaml names nothing for a baseline."""
     of_attributes = (f"anonymity@{name}" for name, cell in params.anonymity.items() if cell.part == "test")
     return [*(["estimate"] if params.cells else []), *of_attributes]
 
 
 def leading_to(targets: Iterable[str]) -> list[str]:
-    """These stages of dvc.yaml and all that they depend on, by address, in the order of dvc.yaml; not those that always
-    run.
+    """These stages of dvc.yaml and all stages that they depend on, by address, in the order of dvc.yaml, without
+    those that always run.
     """
     settings, stages = dvc_files.settings(), dvc_files.stages()
     every = addresses(None)
@@ -66,7 +66,7 @@ def leading_to(targets: Iterable[str]) -> list[str]:
 
 
 def _meet(deps: Iterable[str], outs: Iterable[str]) -> bool:
-    """Whether an out is a dependency, or lies in one or around one."""
+    """Return True if an out is a dependency, or lies in one or around one."""
     pairs = [(PurePosixPath(dep), PurePosixPath(out)) for dep in deps for out in outs]
     return any(dep.is_relative_to(out) or out.is_relative_to(dep) for dep, out in pairs)
 

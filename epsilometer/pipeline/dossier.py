@@ -1,4 +1,4 @@
-"""The dossier of a project's cell: whether its audit is finished, what it is about, and its three files."""
+"""The dossier of a project's cell: a check that its audit is finished, the hashes behind it, and its three files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER = Path("reports/dossier")
 def write(params: Params, cell: str, epsilon: float | None, folder: Path = FOLDER) -> list[Path]:
     """Write the dossier of a cell at a budget as HTML, PDF and JSON, and return their paths.
 
-    Raises UserError where the audit is not finished: a stage has not run, or what it read has changed since.
+    Raises UserError if the audit is not finished: a stage has not run, or its inputs have changed since.
     """
     _check_finished(params)
     facts = origin.facts(Path())
@@ -56,7 +56,7 @@ def _check_finished(params: Params) -> None:
 
 
 def _hashes(params: Params, cell: str) -> dict[str, str]:
-    """SHA-256 of what the decision is about, by name."""
+    """SHA-256 of the files that the decision depends on, by name."""
     dataset = params.cells[cell].dataset if cell in params.cells else ""
     files = {
         "texts": f"data/prepared/{dataset}.parquet",

@@ -1,4 +1,4 @@
-"""What an audit reads from the hub: every model and data set that its parameters name, its size, what of it is here."""
+"""The models and data sets of the hub that an audit's parameters name, with their sizes and local state."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from epsilometer.runtime.progress import say
 from epsilometer.studies.anonymity.params import FineTuning
 from epsilometer.studies.texts.adversaries import attacks
 
-# Bytes of data sets by their cards, before the hub was asked.
+# Bytes of data sets according to their cards, for use before the hub was asked.
 CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # the latter sample-10BT
 
 
 @dataclass(frozen=True)
 class Download:
-    """A repository, what of it is here, and whether that is all. size: bytes in all, None where not known.
+    """A repository and its local state; here: True if nothing is missing. size: total bytes, None if unknown.
 
-    about: whether the size is that of published parameters or a card, since the hub was not asked yet.
+    about: True if the size comes from published parameters or a card, because the hub was not asked yet.
     """
 
     repository: Repository
@@ -43,7 +43,7 @@ class Download:
 
 
 def downloads(params: Params) -> list[Download]:
-    """Everything that the parameters name on the hub, present or not. Loads no model and needs no network."""
+    """Every repository of the hub that the parameters name, present or not. Loads no model and needs no network."""
     listed = []
     for repository in repositories(params):
         state = hub.state(repository)
@@ -56,9 +56,9 @@ def downloads(params: Params) -> list[Download]:
 
 
 def fetch(params: Params) -> None:
-    """Download what is missing, one repository after the other.
+    """Download missing files, one repository after the other.
 
-    Raises UserError where some cannot be had, after all others, saying why for each.
+    Raises UserError for those that failed, after all others, with the reason for each.
     """
     problems = []
     for repository in repositories(params):
@@ -80,7 +80,7 @@ def repositories(params: Params) -> list[Repository]:
 
 
 def pins(params: Params) -> Iterator[data_sets.Pin]:
-    """The data sets of the hub that are audited, or that stages build on."""
+    """The data sets of the hub that are audited, or that stages build from."""
     corpora = [entry.corpus.source for _, entry in params.made_of_public()]
     for source in (*(dataset.source for dataset in params.datasets.values()), *corpora):
         path = Path(params.path(source))
@@ -89,7 +89,7 @@ def pins(params: Params) -> Iterator[data_sets.Pin]:
 
 
 def models_of_stages(params: Params) -> list[str]:
-    """The models that stages read or train on, as the hub calls them, or as folders."""
+    """The models that stages read or train, by their names on the hub, or as folders."""
     models = [params.embedding.model]
     for name, source in params.models.items():
         models += _pinned(params.path(source), f"models.{name}")
@@ -119,7 +119,7 @@ def _of_metrics(params: Params) -> list[str]:
 def _of_membership(params: Params) -> list[str]:
     if not params.membership:
         return []
-    from epsilometer.studies.training import members as membership  # what it trains with loads slowly
+    from epsilometer.studies.training import members as membership  # its libraries load slowly
 
     built = (membership.attacks(entry, f"membership.{name}") for name, entry in params.membership.items())
     models = [
@@ -129,7 +129,7 @@ def _of_membership(params: Params) -> list[str]:
 
 
 def _not_of_stages(params: Params, models: list[str]) -> list[str]:
-    """Without those that a stage makes, which may not be there yet."""
+    """The models except those that a stage makes, which may not exist yet."""
     return [model for model in models if model not in {f"data/models/{stage}" for stage in params.models}]
 
 

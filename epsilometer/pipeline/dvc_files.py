@@ -26,7 +26,7 @@ PATHS_OF_CODE = "data/code/paths.json"
 GONE = (
     "is gone: was another commit checked out while the audit ran? What is finished is kept; run again when it is back"
 )
-_TEXTS = 4  # remembered: dvc.lock, dvc.yaml, params.yaml, and one of them before an edit
+_TEXTS = 4  # cached texts: dvc.lock, dvc.yaml, params.yaml, and one of them before an edit
 
 
 def settings() -> dict[str, Any]:
@@ -35,12 +35,12 @@ def settings() -> dict[str, Any]:
 
 
 def stages(folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Returns the stages of the dvc.yaml in a folder as they are written there, by name."""
+    """Returns the stages of the dvc.yaml in a folder as written there, by name."""
     return dict(_load(folder / "dvc.yaml")["stages"])
 
 
 def entries(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns what a stage has one run each for, by key: a section of params.yaml, or as it is spelled out.
+    """Returns the entries of a stage, one run each, by key: a section of params.yaml, or spelled out.
 
     None for a stage of a single run.
     """
@@ -65,14 +65,14 @@ def outs(stage: str, settings: Mapping[str, Any]) -> list[str]:
 
 
 def outs_for_git(stage: str, settings: Mapping[str, Any]) -> list[str]:
-    """Returns the outs of a stage in dvc.yaml that are git's to keep, and not those of DVC's cache."""
+    """Returns the outs of a stage in dvc.yaml that git keeps instead of DVC's cache."""
     entry, filled = _entry(stage, settings)
     flagged = (out for out in entry.get("outs", []) if isinstance(out, Mapping))
     return [filled(path) for out in flagged for path, flags in out.items() if not flags.get("cache", True)]
 
 
 def _entry(stage: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[str], str]]:
-    """What dvc.yaml says of a stage, and what fills the places for values in it."""
+    """The definition of a stage in dvc.yaml, and a function that fills in its placeholders."""
     name, _, key = stage.partition("@")
     entry, scope = stages()[name], dict(settings)
     if (each := entries(entry, settings)) is not None:
@@ -86,7 +86,7 @@ def _entry(stage: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], Cal
 
 
 def lock(folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Returns the record of each stage in the dvc.lock of a folder, by name; empty where there is no such file."""
+    """Returns the record of each stage in the dvc.lock of a folder, by name; empty if there is no such file."""
     file = folder / "dvc.lock"
     return dict(_load(file).get("stages", {})) if file.is_file() else {}
 
@@ -94,7 +94,7 @@ def lock(folder: Path = Path()) -> dict[str, dict[str, Any]]:
 def recorded(kind: str, folder: Path = Path()) -> dict[str, str]:
     """Returns the hashes that the dvc.lock in a folder records for stages' `deps` or `outs`, by path.
 
-    Not of stages and entries that are no more, whose records DVC keeps: an out may lie where others now have theirs.
+    Without stages and entries that no longer exist, whose records DVC keeps: their outs may now belong to others.
     """
     settings = _load(folder / "params.yaml") if (folder / "params.yaml").is_file() else {}
     keys = {name: entries(stage, settings) for name, stage in stages(folder).items()}
@@ -108,14 +108,14 @@ def recorded(kind: str, folder: Path = Path()) -> dict[str, str]:
 
 
 def lookup(settings: Any, key: str) -> Any:
-    """Returns the value at a.b.c; None where there is none."""
+    """Returns the value at a.b.c; None if there is none."""
     for part in key.split("."):
         settings = settings.get(part) if isinstance(settings, dict) else None
     return settings
 
 
 def digest(path: str) -> str:
-    """Returns DVC's hash of a file or folder, from the bytes that are there now."""
+    """Returns DVC's hash of a file or folder, from its present bytes."""
     return digests(path)[path]
 
 
@@ -133,12 +133,12 @@ def digests(path: str) -> dict[str, str]:
 
 
 def listing(folder: str) -> dict[str, str]:
-    """Returns the hash of each file in a folder that counts for DVC, by its path from there."""
+    """Returns the hash of each file in a folder that DVC counts, by its path from there."""
     return {file.relative_to(folder).as_posix(): _md5(file) for file in files([folder])}
 
 
 def cached(md5: str) -> Any:
-    """Returns the record, or listing of a folder, that had this hash, from DVC's cache; None where it has none."""
+    """Returns the record or folder listing with this hash from DVC's cache; None if it has none."""
     file = _place(md5)
     return json.loads(file.read_bytes()) if file is not None and file.is_file() else None
 
@@ -150,9 +150,9 @@ def paths_of_code() -> dict[str, list[str]]:
 
 
 def keep_listing(folder: str, outs: Mapping[str, str]) -> None:
-    """Put into DVC's cache which of the recorded outs lie in a folder, as DVC does where a folder is one out.
+    """Put a listing of the recorded outs in a folder into DVC's cache, as DVC does for a folder that is one out.
 
-    dvc.lock records one hash for a folder that a stage reads; the listing lets `why` name the file that changed.
+    dvc.lock records one hash for a folder that a stage reads; the listing lets `why` name the changed file.
     """
     hashes: dict[str, str] = {}
     for path, md5 in outs.items():
@@ -166,7 +166,7 @@ def keep_listing(folder: str, outs: Mapping[str, str]) -> None:
 
 
 def files(paths: Iterable[str]) -> Iterator[Path]:
-    """The files at and below these paths that count for DVC."""
+    """The files at and below these paths that DVC counts."""
     for path in map(Path, paths):
         if not path.is_dir():
             yield path
@@ -178,9 +178,9 @@ def files(paths: Iterable[str]) -> Iterator[Path]:
 
 @contextmanager
 def dvc_pauses() -> Iterator[None]:
-    """Wait until no DVC of this project is writing: dvc.lock is written in place, so half of it might be read.
+    """Wait until no DVC of this project is writing: it writes dvc.lock in place, so a reader might see half of it.
 
-    The DVC that runs a stage releases its lock for as long as the stage runs.
+    The DVC that runs a stage releases its lock while the stage runs.
     """
     path = Path(os.environ.get("DVC_ROOT", "."), ".dvc/tmp/lock")
     if not path.is_file():
@@ -203,7 +203,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 @lru_cache(_TEXTS)
 def parsed(text: bytes) -> dict[str, Any]:
-    """Returns what a YAML text means, parsed once: to be read, not to be changed."""
+    """Returns the value of a YAML text, parsed once: callers must not change it."""
     return yaml_text.load(text) or {}
 
 

@@ -1,4 +1,4 @@
-"""How a run of DVC ends: by Ctrl-C or on a full disk with one line, where DVC would say others, or nothing for ever."""
+"""End a run of DVC by Ctrl-C or on a full disk with one line, where DVC would print others, or wait forever."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dvc.repo import Repo
 from epsilometer.core.errors import disk_trouble
 from epsilometer.pipeline.bookkeeping import remove_begun_copies
 
-KEPT = "then run again; what the finished stages made is kept"  # after what the disk's trouble is
+KEPT = "then run again; what the finished stages made is kept"  # follows the message on the disk
 _STOPPED = re.compile(r"exited with (130|-2)$")  # a stage ended by Ctrl-C, after `guard.entry` ran or before
 _PATIENCE = 10.0  # seconds that DVC may wait for space on a full disk
-_ROOM = 1 << 18  # bytes; with less than these free, a database cannot grow, and the disk counts as full
-_PAUSE = 0.2  # seconds between looks at it
+_ROOM = 1 << 18  # bytes: with less free space a database cannot grow, and the disk counts as full
+_PAUSE = 0.2  # seconds between checks of the disk
 
 
 class Ending(logging.Filter):
-    """Notes whether DVC, or a stage below it, was interrupted, and what the disk answered to DVC; suppresses DVC's own
-    message about either.
+    """Notes an interruption of DVC, or of a stage below it, and the disk's errors; suppresses DVC's own messages about
+    them.
     """
 
     interrupted = False
@@ -46,9 +46,9 @@ class Ending(logging.Filter):
 
 
 def watch_disk() -> None:
-    """End this process where the disk has been full for so long that DVC, which has no stage running, waits for space.
+    """End this process if the disk stays full while DVC, with no stage running, waits for space.
 
-    It tries for ever to note a file in its memory.
+    DVC would try forever to write to its cache of hashes.
     """
     full = 0.0
     while True:

@@ -1,13 +1,13 @@
-"""What the models of an audit are expected to take on the machine at hand: formulas, and what they assume.
+"""The expected memory and time of an audit's models on this machine: formulas, and their assumptions.
 
-memory      of a model's weights: its parameters times 4 bytes, or 2 in bfloat16. What a batch takes comes on top.
+memory      of a model's weights: its parameters times 4 bytes, or 2 in bfloat16. The memory of a batch is extra.
 operations  2 P n for n tokens through P parameters (Kaplan et al. 2020, "Scaling laws for neural language models",
             section 2.1): a product and a sum for each weight and token. A pass of training takes 3 times as many, or
             fewer, as frozen weights need no gradients of their own.
-time        operations over `SHARE` of the rate of a product of matrices, which is measured here and now.
+time        operations over `SHARE` of the rate of a matrix product, which is measured at run time.
 
-Assumed, and said so wherever a time is shown: the share, and how many tokens a text and a judge's prompt have. Reading
-from disk and beams are not in it, nor any training but that of a network under `private_training`.
+Assumed, and stated beside every time: the share, and the tokens of a text and of a judge's prompt. Reading from disk
+and beams are not included, nor any training except that of a network under `private_training`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from epsilometer.runtime.progress import span
 from epsilometer.studies.texts.adversaries import attacks
 from epsilometer.studies.training.params import HEAD
 
-SHARE = 0.3  # of the rate of a product of matrices; assumed
-TRAINED = 3  # times the operations of reading
-TEXT, PROMPT = 64, 512  # tokens of a text, read and written, and of a judge's question; assumed
+SHARE = 0.3  # of the rate of a matrix product; assumed
+TRAINED = 3  # times the operations of a forward pass
+TEXT, PROMPT = 64, 512  # tokens of a text, read and written, and of a judge's prompt; assumed
 ASSUMED = (
     f"assumed: {SHARE:.0%} of the measured rate, {TEXT} tokens a text where no length is set, {PROMPT} a judge's "
     "question; other training, beams and the batches' memory come on top"
 )
 
-# Parameters of published architectures, for models that are not here (a test counts them), and bytes of each in a file.
+# Parameters of published architectures, for models that are not on disk (tested), and bytes of each in a file.
 PUBLISHED = {
     "roberta-base": (124_697_433, 4),
     "google/flan-t5-base": (247_577_856, 4),
@@ -53,7 +53,7 @@ PUBLISHED = {
 
 @dataclass(frozen=True)
 class Expected:
-    """What one use of a model takes: its weights in bytes, of how many there are here (`memory`), and seconds."""
+    """The cost of one use of a model: its weights and the available memory (`memory`) in bytes, and seconds."""
 
     what: str
     model: str
@@ -72,7 +72,7 @@ class Expected:
 
 
 def expected(params: Params) -> list[Expected]:
-    """A row for each cell and attack whose model is known; none where parameters name no large model."""
+    """A row for each cell and attack whose model is known; none if the parameters name no large model."""
     uses = [use for use in _uses(params) if _parameters(use.model) is not None]
     if not uses:
         return []
@@ -83,7 +83,7 @@ def expected(params: Params) -> list[Expected]:
 
 
 def parameters(folder: Path) -> int:
-    """How many numbers the weights in a model's folder are, by the heads of its safetensors files."""
+    """The number of parameters of a model's folder, from the headers of its safetensors files."""
     total = 0
     for path in sorted(folder.glob("*.safetensors")):
         with path.open("rb") as file:
@@ -109,7 +109,7 @@ class _Use:
 
 @dataclass(frozen=True)
 class _Machine:
-    """A device's memory in bytes, its rate in operations a second, and the precisions that mean bfloat16 there."""
+    """A device's memory in bytes, its rate in operations per second, and the precisions that mean bfloat16 there."""
 
     device: str
     memory: int
@@ -126,7 +126,7 @@ class _Machine:
 
 
 def _rate(device: str, size: int) -> float:
-    """Operations a second of a product of matrices of this size; the fastest of some."""
+    """Operations per second of a matrix product of this size; the fastest of several runs."""
     import torch
 
     kind = torch.float32 if device == "cpu" else torch.bfloat16
@@ -140,7 +140,7 @@ def _rate(device: str, size: int) -> float:
 
 
 def _uses(params: Params) -> Iterator[_Use]:
-    """What texts run through a model for: cells, features, trainings of a network, and attacks on all rewrites."""
+    """The uses of models on texts: cells, features, trainings of a network, and attacks on all rewrites."""
     from epsilometer.project import cells
 
     sources: Mapping[str, str] = {f"data/models/{name}": params.path(source) for name, source in params.models.items()}
@@ -173,7 +173,7 @@ def _id(source: str) -> str:
 
 
 def _parameters(model: str) -> int | None:
-    """The parameters of a model that is here, or published; None for another, of which nothing is known."""
+    """The number of parameters of a model that is on disk or published; None for unknown models."""
     folder = Path(model) if Path(model).is_dir() else None
     if folder is None and model != locate.ENCODER:
         repository = locate.repository(model)

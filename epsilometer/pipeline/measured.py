@@ -1,4 +1,4 @@
-"""What the audit in a folder has measured, of every study that is compared from audit to audit."""
+"""The results of the audit in a folder, for every study that is compared between audits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
 
 
 def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path(".")) -> pl.DataFrame:
-    """What the history keeps of the audit in a folder: the estimates of `cells`, or attribute losses where it has none.
+    """The history's rows for the audit in a folder: the estimates of `cells`, or without cells attribute losses.
 
     measured: as `measure` returns it.
     """
@@ -44,9 +44,9 @@ def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path
 
 
 def measured_in(run: Path) -> dict[Row, Measured]:
-    """What the audit in a folder has measured. Raises UserError for one that is not that of its params.yaml.
+    """The results of the audit in a folder. Raises UserError if they do not match its params.yaml.
 
-    Its code may be another than today's: two versions of a mechanism are laid side by side.
+    Its code may differ from today's: two versions of a mechanism can be compared side by side.
     """
     with inside(run):
         params = read()
@@ -55,10 +55,10 @@ def measured_in(run: Path) -> dict[Row, Measured]:
 
 
 def accept(params: Params) -> Baseline:
-    """Make the audit in the current folder the baseline that re-audits are compared with; the page then shows it.
+    """Make the audit in the current folder the baseline for re-audits; the page then shows it.
 
-    Raises UserError for an audit that is not that of params.yaml and the code as they are now, and for one without
-    losses that a re-audit could compare.
+    Raises UserError for an audit that does not match the present params.yaml and code, and for one without losses that
+    a re-audit could compare.
     """
     if not current.measured(params):
         raise UserError(

@@ -1,7 +1,7 @@
-"""The DVC project around the current folder, opened with a site cache that is nobody else's and can be read.
+"""The DVC project around the current folder, opened with a private, readable site cache.
 
-Before that, the files that DVC reads throughout the project, also those of other runs in it, are looked at: DVC walks
-over whatever their aliases stand for.
+First checks all files that DVC reads in the project, also those of other runs in it: DVC expands whatever their aliases
+refer to.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from epsilometer.pipeline.bookkeeping import Say, remove_damaged_memory
 from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime.waiting import waiting_for
 
-_READ = (".dvc", "dvc.yaml", "dvc.lock", "params.yaml")  # what their names end with
+_READ = (".dvc", "dvc.yaml", "dvc.lock", "params.yaml")  # endings of their names
 
 
 def note(text: str) -> None:
-    """Say it on the standard error of this process."""
+    """Print a note on the standard error of this process."""
     print(f"note: {text}", file=sys.stderr, flush=True)
 
 
 def opened(say: Say = note) -> Repo:
-    """The project, whose lock waits for others. Raises UserError where another user can write its site cache, and for
-    YAML whose aliases stand for too much.
+    """The project, whose lock waits for others. Raises UserError if another user can write its site cache, and for YAML
+    whose aliases expand to too much.
 
-    say: what is told of a site cache that was damaged, and is made again.
+    say: prints a note on a damaged site cache, which is made again.
     """
     project = Path(Repo.find_root())
     _check_yaml(project)
@@ -43,7 +43,7 @@ def opened(say: Say = note) -> Repo:
 
 @contextmanager
 def locked(repo: Repo, say: Say = note) -> Iterator[None]:
-    """DVC's lock of the project, held; whoever waits for it is told for whom."""
+    """DVC's lock of the project, held for the block; a message names the process that it waits for."""
     with waiting_for(Path(str(repo.tmp_dir), "lock"), say):
         repo.lock.lock()
     try:
@@ -57,7 +57,7 @@ def _check_yaml(project: Path) -> None:
         folders[:] = [name for name in folders if not name.startswith(".")]
         for file in (Path(folder, name) for name in names if name.endswith(_READ)):
             try:
-                with suppress(yaml.YAMLError):  # of which DVC says what is wrong, and where
+                with suppress(yaml.YAMLError):  # DVC reports the fault and its place
                     check_aliases(file.read_bytes())
             except UserError as error:
                 raise UserError(f"{os.path.relpath(file)}: {error}") from None

@@ -1,4 +1,4 @@
-"""In which order stages are brought up to date, of those that may run at the same time."""
+"""The order in which stages are brought up to date, among those that may run at the same time."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from graphlib import TopologicalSorter
 from dvc.repo import Repo
 
 Needs = Mapping[str, Sequence[str]]
-"""the stages that each depends on, by address"""
+"""the dependencies of each stage, by address"""
 
 
 def dependencies(repo: Repo, targets: Iterable[str]) -> dict[str, list[str]]:
-    """The stages to bring up to date for these, and those that each depends on, from DVC's graph; its lock is held.
+    """The stages to bring up to date for these, with the dependencies of each, from DVC's graph; its lock is held.
 
-    Raises DvcException where a target is none, or a file cannot be read.
+    Raises DvcException for an unknown target, and for an unreadable file.
     """
-    graph = repo.index.graph  # an edge leads from a stage to what it depends on
+    graph = repo.index.graph  # an edge leads from a stage to its dependency
     wanted = {stage for target in targets for stage in repo.stage.collect(target, with_deps=True)}
     return {stage.addressing: [need.addressing for need in graph[stage]] for stage in graph if stage in wanted}
 
@@ -24,11 +24,12 @@ def dependencies(repo: Repo, targets: Iterable[str]) -> dict[str, list[str]]:
 def in_order(
     needs: Needs, at_once: int, start: Callable[[str], None], ended: Callable[[], tuple[str, bool]]
 ) -> tuple[list[str], list[str]]:
-    """Start each stage as soon as what it depends on is done, so many at a time; of several, that with the longest
-    chain of others behind it. Where one fails, those that depend on it are not run, and all others are.
+    """Start each stage as soon as its dependencies are done, at most `at_once` at a time; among several, first the
+    stage with the longest chain of others behind it. If one fails, the stages that depend on it do not run, all others
+    do.
 
-    start: begins a stage. ended: waits until one that was begun has ended; which, and whether it succeeded.
-    Returns the stages that failed, and those that were not run for that.
+    start: begins a stage. ended: waits until a started stage has ended; returns its address, and True if it succeeded.
+    Returns the stages that failed, and those that did not run because of that.
     """
     order = TopologicalSorter(needs)
     order.prepare()
@@ -45,7 +46,7 @@ def in_order(
             running.add(stage)
             start(stage)
         if not running:
-            break  # what is left depends on a stage that failed
+            break  # the remaining stages depend on one that failed
         stage, succeeded = ended()
         running.remove(stage)
         if succeeded:
@@ -56,7 +57,7 @@ def in_order(
 
 
 def missed(failed: Sequence[str], left: Sequence[str]) -> str:
-    """What did not come about, in words."""
+    """Name the stages that failed and those that did not run."""
     return f"failed: {', '.join(failed)}; not run for that: {', '.join(left) or 'none'}"
 
 

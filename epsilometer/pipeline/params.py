@@ -1,4 +1,4 @@
-"""The whole of params.yaml: what every study says of it, put together."""
+"""The whole of params.yaml: the parts of all studies, combined."""
 
 from __future__ import annotations
 

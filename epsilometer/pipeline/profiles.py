@@ -1,9 +1,9 @@
-"""The parameters of a profile as they stand in its run's folder.
+"""The parameters of a profile, as copied to its run's folder.
 
     python -m epsilometer.pipeline.profiles profiles/atis.yaml runs/atis/params.yaml
 
-A profile holds only what differs from the defaults. DVC has no defaults, so the copy also has the settings that the
-profile leaves out. The stages that it needs are written beside it. `root` leads from the copy to the project.
+A profile holds only settings that differ from the defaults. DVC has no defaults, so the copy also has the settings that
+the profile leaves out. The stages that it needs are written beside it. `root` leads from the copy to the project.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from epsilometer.pipeline.params import Params, read
 def copy(profile: Path, out: Path) -> None:
     """Write a profile's parameters, comments included, for a project in the current folder.
 
-    A file that holds them already is not touched. Raises UserError where there is no such profile, or it is invalid.
+    A file with the same parameters is not touched. Raises UserError for a missing or invalid profile.
     """
     if not profile.is_file():
         raise unknown("profile", profile.stem, sorted(path.stem for path in profile.parent.glob("*.yaml")))
@@ -36,17 +36,17 @@ def copy(profile: Path, out: Path) -> None:
     text = with_sections(text, absent, "What the profile leaves out:")
     if not (out.is_file() and out.read_text(encoding="utf-8") == text):
         atomic.write_text(text, out)
-    composing.write(read(out), out.parent)  # which spells out what the profile leaves to its default
+    composing.write(read(out), out.parent)  # spells out the settings that the profile leaves to defaults
 
 
 def unwritten(params: Params) -> dict[str, Any]:
-    """Returns the settings that a parameter file leaves to their defaults, without empty ones."""
+    """Returns the settings that a parameter file leaves to their defaults, except empty ones."""
     every = params.model_dump(mode="json", exclude=params.model_fields_set)
     return {name: value for name, value in every.items() if value not in ({}, [], None)}
 
 
 def with_sections(text: str, sections: Mapping[str, Any], heading: str) -> str:
-    """Returns the text of a parameter file with more sections at its end, under a heading."""
+    """Returns the text of a parameter file with additional sections at its end, under a heading."""
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sections.items()]
     return "\n".join([text.rstrip("\n"), "", f"# {heading}", *lines, ""])
 

@@ -1,4 +1,4 @@
-"""What each study shows, put together: the page, and the tables in Markdown."""
+"""The reports of all studies, combined: the page, and the tables in Markdown."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.report import section as training
 
-# In the page's order. A section whose tables are empty is None, and absent.
+# In the page's order. A section with empty tables is None, and absent.
 _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
     decision.section,
     survivors.section,
@@ -58,9 +58,9 @@ _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
 
 
 def sections(params: Params, texts: TextResults | None = None) -> list[Section]:
-    """The sections of every study that params.yaml names, and of no other. texts: results read before.
+    """The sections of every study that params.yaml names, and of no other. texts: results that were already read.
 
-    Raises UserError for a table that lacks a column, and for texts of a data set that is not marked public.
+    Raises UserError for a table without one of its columns, and for texts of a data set that is not marked public.
     """
     texts = texts or TextResults(params)
     anonymised: Results[AnonymityParams] = Results(params, texts.held)
@@ -74,7 +74,7 @@ def sections(params: Params, texts: TextResults | None = None) -> list[Section]:
 
 
 def body(params: Params, texts: TextResults | None = None) -> Body:
-    """What the page of a run shows. texts, errors: as of `sections`."""
+    """The body of a run's page. texts: as in `sections`."""
     texts = texts or TextResults(params)
     estimates, audited = texts.estimates, bool(params.cells)
     own, of_datasets = (datasets.settings(texts), datasets.rows(texts)) if audited else ({}, [])
@@ -93,7 +93,7 @@ def body(params: Params, texts: TextResults | None = None) -> Body:
 def write_tables(params: Params, out: Path | None = None, texts: TextResults | None = None) -> Path:
     """Write all tables of the run in the current folder as one Markdown file (`report.markdown.write`).
 
-    Beside it the pictures that belong to tables.
+    The pictures that belong to tables are written beside it.
     """
     audit, names = params.audit, studied(params)
     said = f"Data sets: {', '.join(names)}. alpha = {audit.alpha:g}, seed {audit.seed}, round {audit.round}."
@@ -110,7 +110,7 @@ def write_tables(params: Params, out: Path | None = None, texts: TextResults | N
 
 
 def studied(params: Params) -> list[str]:
-    """The data sets of which something is studied, in their order; params.yaml may have others, where it was cut."""
+    """The data sets that some study uses, in the order of params.yaml, which may have others."""
     names = {cell.dataset for _, cells in params.sections_of_cells() for cell in cells.values()}
     names |= {*params.leaderboard.datasets}
     names |= {params.features[training.features].dataset for training in params.private_training.values()}
@@ -119,7 +119,7 @@ def studied(params: Params) -> list[str]:
 
 
 def first_tables(params: Params) -> dict[str, list[dict[str, Any]]] | None:
-    """Returns the first table of each study of a run that audits no texts, by its heading; None where texts are."""
+    """Returns the first table of each study of a run that audits no texts, by its heading; None if it audits texts."""
     if params.cells:
         return None
     firsts = (next(table for table in section.tables if table.in_markdown) for section in sections(params))

@@ -1,8 +1,8 @@
-"""`dvc repro` for runs that nobody watches: one at a time, and never on damaged files.
+"""`dvc repro` for unattended runs: one at a time, and never on damaged files.
 
 usage: epsilometer repro [arguments of dvc repro]
 
-Waits while another run of this project is under way, repairs what a killed one left half written, names damaged files,
+Waits while another run of this project is active, repairs files that a killed run left incomplete, names damaged files,
 and lets DVC make those again. Ends with the process that started it.
 """
 
@@ -52,15 +52,15 @@ from epsilometer.runtime.scaling import THREADS
 from epsilometer.runtime.unfinished import abandoned
 from epsilometer.runtime.waiting import holder
 
-_NAMED = 5  # damaged files, before the rest are counted
-_PAUSE = 0.2  # seconds between looks whether another run has ended
+_NAMED = 5  # damaged files that are named; the rest are counted
+_PAUSE = 0.2  # seconds between checks if another run has ended
 
 
 @contextmanager
 def held(folder: Path, say: Say) -> Iterator[None]:
-    """Hold the project for a run: wait for another run's end, then repair what needs it, in the folder of a dvc.lock.
+    """Hold the project for a run: wait for another run's end, then repair, in the folder of a dvc.lock.
 
-    Inside a run that holds it already, this does nothing. However the process ends, the kernel releases the lock.
+    Inside a run that already holds it, this does nothing. However the process ends, the kernel releases the lock.
     """
     if RUNNER in os.environ:
         yield
@@ -68,24 +68,24 @@ def held(folder: Path, say: Say) -> Iterator[None]:
     repo = opened(say)
     path = Path(str(repo.tmp_dir), "epsilometer.lock")
     with repo, open(path, "a+", opener=partial(os.open, mode=0o600)) as lock:
-        path.chmod(0o600)  # one of an earlier version
+        path.chmod(0o600)  # a lock of an earlier version
         copies = Path(repo.dvc_dir, "cache")
-        if Path(repo.cache.local.path).is_relative_to(copies):  # and not one that is shared on purpose
+        if Path(repo.cache.local.path).is_relative_to(copies):  # not a cache that is shared on purpose
             copies.mkdir(exist_ok=True)
             copies.chmod(0o700)
         if not _taken(lock):
             lock.seek(0)
-            who, said = holder(path), lock.read().strip()  # the file's words are the last run's
+            who, said = holder(path), lock.read().strip()  # the file holds the words of the last run
             if who is None or said.startswith(f"{who}:"):
                 who = said
             say(f"another run of this project is under way ({who}); waiting for its end")
-            while not _taken(lock):  # a call that waits would not notice Ctrl-C that reaches another thread
+            while not _taken(lock):  # a blocking call would not notice Ctrl-C in another thread
                 time.sleep(_PAUSE)
         lock.truncate(0)
         lock.write(f"process {os.getpid()}: {' '.join(sys.argv)}")
         lock.flush()
         repair(repo, folder, say)
-        repo.close()  # its state is another's while the run goes on
+        repo.close()  # another process changes its state during the run
         os.environ[RUNNER] = str(os.getpid())
         try:
             yield
@@ -105,14 +105,15 @@ def _taken(lock: IO[str]) -> bool:
 
 
 def repair(repo: Repo, folder: Path, say: Say) -> None:
-    """Repair, between runs, what DVC does not repair itself.
+    """Repair, between runs, the files that DVC does not repair itself.
 
-    - dvc.lock is written in place; a half written one is moved aside, and stages are then restored from DVC's cache of
-      runs, of which damaged records are deleted. It is put in order.
-    - So is DVC's list of busy files; it is deleted where it is damaged, or where its processes have all ended.
-    - Files that a killed stage, or DVC, had begun to write are deleted.
-    - Files that have other bytes than dvc.lock records are named, and DVC's memory of hashes is emptied if there are
-      any, or if it is wrong, so that it reads all of them again.
+    - dvc.lock is written in place. An incomplete one is moved aside, and stages are then restored from DVC's run cache,
+      after its damaged records are deleted. A complete one is put in order.
+    - DVC's list of busy files is written in place, too. It is deleted if it is damaged, or if its processes have all
+      ended.
+    - Incomplete files of a killed stage, or of DVC, are deleted.
+    - Files whose bytes differ from dvc.lock are named. If there are any, or if DVC's cache of hashes is wrong, that
+      cache is emptied, so that DVC reads all files again.
     - Files in DVC's cache are read again, and deleted if damaged, before DVC relies on them.
     """
     with locked(repo, say):
@@ -142,15 +143,15 @@ def repair(repo: Repo, folder: Path, say: Say) -> None:
         for file in Path(repo.cache.local.path).glob("??/*"):
             if file.suffix == ".dir" and digest(str(file)) != file.parent.name + file.stem:
                 say(f"{os.path.relpath(file)}, a listing in DVC's cache, is damaged; deleted")
-                file.unlink()  # DVC would parse it before it looks at its hash
+                file.unlink()  # DVC would parse it before it checks its hash
                 continue
-            with suppress(PermissionError):  # another user's, of a shared cache
-                file.chmod(0o644)  # DVC reads what may have been written to,
-                os.utime(file)  # at another time than it remembers
+            with suppress(PermissionError):  # another user's file, in a shared cache
+                file.chmod(0o644)  # DVC reads again a file that may have been written to
+                os.utime(file)  # or whose time differs from its record
 
 
 def put_in_order(lock: Path) -> None:
-    """Sort the stages of a dvc.lock by name: DVC appends them as they end, so that git would show moves as changes."""
+    """Sort the stages of a dvc.lock by name: DVC appends them as they end, and git would show moves as changes."""
     text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
     block = re.search(r"^stages:\n((?:  .*\n)*)", text, re.MULTILINE)
     if block is None:
@@ -171,23 +172,23 @@ def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
 
 
 def _read(paths: Iterable[str]) -> dict[str, str]:
-    """DVC's hashes, from the bytes, of those of these files and folders that are there, and of the files in them."""
+    """DVC's hashes, from the bytes, of the existing ones of these files and folders, and of the files in them."""
     there = [path for path in paths if Path(path).exists()]
     with ThreadPoolExecutor() as pool:
         return {path: md5 for hashes in pool.map(digests, there) for path, md5 in hashes.items()}
 
 
 def main(arguments: Sequence[str]) -> None:
-    """The command line; exits as `dvc repro` does where that fails.
+    """The command line; exits as `dvc repro` does if that fails.
 
-    Stages that do not wait for one another run side by side, unless there are options of `dvc repro`.
+    Independent stages run side by side, unless there are options of `dvc repro`.
     """
-    gc.set_threshold(100_000)  # what DVC makes stays; looking for garbage among it took a tenth of the time
+    gc.set_threshold(100_000)  # DVC's objects stay; looking for garbage among them took a tenth of the time
     end_with_parent()
     try:
         with held(Path(), note):
             first = [str(Path(sys.executable).parent), os.environ.get("PATH")]
-            os.environ["PATH"] = os.pathsep.join(filter(None, first))  # its stages are run by this epsilometer
+            os.environ["PATH"] = os.pathsep.join(filter(None, first))  # its stages run by this epsilometer
             os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
             if any(word.startswith("-") for word in arguments) or (at_once := _at_once()) == 1:
                 code = _dvc(arguments)
@@ -197,7 +198,7 @@ def main(arguments: Sequence[str]) -> None:
             sys.exit(code)
     except (DvcException, UserError) as error:
         sys.exit(f"error: {error}")
-    except BrokenPipeError:  # nobody reads what is said; nor is the rest of it said, as Python would
+    except BrokenPipeError:  # nobody reads the output, so the rest is not printed, not even by Python
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except (OSError, sqlite3.Error) as error:
@@ -210,17 +211,17 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _dvc(arguments: Sequence[str]) -> int:
-    """Run `dvc repro` in this process. Returns its exit code; exits with one line where the disk is full.
+    """Run `dvc repro` in this process. Returns its exit code; exits with one line if the disk is full.
 
-    Raises KeyboardInterrupt where it, or a stage below it, was interrupted.
+    Raises KeyboardInterrupt if it, or a stage below it, was interrupted.
     """
     os.environ[RUNNER] = str(os.getpid())
     corrupted = logging.getLogger("dvc_data.hashfile.db")
-    corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
+    corrupted.setLevel(logging.DEBUG)  # where DVC names damaged files of its cache that it deletes
     logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # and no more at that level
     corrupted.addHandler(logging.StreamHandler())
     ending = Ending()
-    for handler in logging.getLogger("dvc").handlers:  # which its other loggers have as well
+    for handler in logging.getLogger("dvc").handlers:  # DVC's other loggers have the same handlers
         handler.addFilter(ending)
     threading.Thread(target=watch_disk, name="watch-disk", daemon=True).start()
     code = int(dvc(["--wait-for-lock", "repro", *arguments]))
@@ -232,7 +233,7 @@ def _dvc(arguments: Sequence[str]) -> int:
 
 
 def _side_by_side(targets: Sequence[str], at_once: int) -> int:
-    """Bring these stages up to date, all without any, and what they depend on. Returns the exit code."""
+    """Bring these stages (by default all) and their dependencies up to date. Returns the exit code."""
     threading.Thread(target=watch_disk, name="watch-disk", daemon=True).start()
     with Repo(_wait_for_lock=True) as repo:
         try:
@@ -242,7 +243,7 @@ def _side_by_side(targets: Sequence[str], at_once: int) -> int:
             needs = {}
         if len(needs) < 2:
             repo.close()
-            return _dvc(targets)  # which also says what is wrong with them
+            return _dvc(targets)  # it also reports what is wrong with them
         os.environ.setdefault(THREADS, str(max(1, cores() // at_once)))
         stages = {stage.addressing: stage for stage in repo.index.stages}
         return SideBySide(repo, stages, _single).run(needs, at_once)
@@ -255,8 +256,8 @@ def _single(stage: str) -> int:
 
 
 def _at_once() -> int:
-    """How many stages run at a time: as params.yaml says, or two, unless there is one core or stages share out their
-    own work.
+    """The number of stages that run at a time: that of params.yaml, else two, or one if there is one core or stages
+    divide their own work.
     """
     runtime = lookup(settings(), "runtime") if Path("params.yaml").is_file() else {}
     stages, workers, ray = (lookup(runtime, name) for name in ("stages", "workers", "ray"))

@@ -1,7 +1,7 @@
-"""Stages side by side, each run by a DVC in a process of its own. DVC alone decides what is stale.
+"""Stages side by side, each run by a DVC in a process of its own. Only DVC decides what is stale.
 
-Such a process is a copy of this one, which has loaded DVC. What it and its stage say comes line by line, with the
-stage's name before it.
+Such a process is a copy of this one, which has loaded DVC. Its output and its stage's appear line by line, after the
+stage's name.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from epsilometer.pipeline.opening import locked
 from epsilometer.pipeline.ordering import Needs, in_order, missed
 from epsilometer.runtime.ending import INTERRUPTED
 
-_LAST_LINES = 10  # which a failure repeats at the end
+_LAST_LINES = 10  # lines that a failure repeats at the end
 _MOST = 1 << 16  # bytes read at a time
-_GRACE = 2.0  # seconds more than a stage may take to end by Ctrl-C
-_ADVICE = "Use `dvc push`"  # of DVC, after each stage; there is nowhere to
+_GRACE = 2.0  # extra seconds for a stage to end by Ctrl-C
+_ADVICE = "Use `dvc push`"  # of DVC, after each stage; there is no remote to push to
 
 
 class _Running:
-    """A stage's process, its streams, and what it said last."""
+    """A stage's process, its streams, and its last lines."""
 
     def __init__(self, stage: str, bring_up_to_date: Callable[[str], int]) -> None:
         self.stage = stage
@@ -43,10 +43,10 @@ class _Running:
         for _, write in pipes.values():
             os.close(write)
         self.streams = {pipes[1][0]: sys.stdout, pipes[2][0]: sys.stderr}
-        self._begun = dict.fromkeys(self.streams, b"")  # lines that are not whole yet
+        self._begun = dict.fromkeys(self.streams, b"")  # incomplete lines
 
     def relay(self, descriptor: int) -> None:
-        """Show the lines that have come on one of its streams."""
+        """Show the lines that have arrived on one of its streams."""
         text = os.read(descriptor, _MOST)
         *lines, self._begun[descriptor] = (self._begun[descriptor] + text).split(b"\n")
         for line in lines:
@@ -55,7 +55,7 @@ class _Running:
             self._close(descriptor)
 
     def end(self) -> None:
-        """Show what is left, once the process has ended; something that it has left running may hold its streams."""
+        """Show the remaining lines after the process has ended; a child that it left running may hold its streams."""
         for descriptor in [*self.streams]:
             os.set_blocking(descriptor, False)
             with suppress(BlockingIOError):
@@ -77,9 +77,9 @@ class _Running:
 
 
 class SideBySide:
-    """The stages of a project, brought up to date in processes of their own.
+    """The stages of a project, brought up to date in separate processes.
 
-    bring_up_to_date: what such a process does for its stage; its exit code.
+    bring_up_to_date: runs in such a process for its stage, and returns the exit code.
     """
 
     def __init__(self, repo: Repo, stages: Mapping[str, Stage], bring_up_to_date: Callable[[str], int]) -> None:
@@ -89,9 +89,9 @@ class SideBySide:
         self._failed: list[_Running] = []
 
     def run(self, needs: Needs, at_once: int) -> int:
-        """Bring stages up to date; those that failed are said at the end, with the last lines of each.
+        """Bring stages up to date; failed ones are listed at the end, with the last lines of each.
 
-        Returns the exit code, of DVC where one failed. Raises KeyboardInterrupt where this process or a stage was
+        Returns the exit code, that of DVC if one failed. Raises KeyboardInterrupt if this process or a stage was
         interrupted, once no stage runs any more.
         """
         try:
@@ -110,13 +110,13 @@ class SideBySide:
         return self._failed[0].process.exitcode or 0 if self._failed else 0
 
     def _start(self, stage: str) -> None:
-        """Begin a stage that DVC would run."""
+        """Begin a stage if DVC would run it."""
         try:
             with locked(self._repo):
                 stale = self._stages[stage].changed()
         except DvcException:
-            stale = True  # the process says why
-        self._repo.close()  # no connection to DVC's memory may be open in two processes
+            stale = True  # the process reports why
+        self._repo.close()  # two processes must not share an open connection to DVC's cache
         if stale:
             self._running.append(_Running(stage, self._bring_up_to_date))
         else:
@@ -134,7 +134,7 @@ class SideBySide:
         return self._unchanged.pop(), True
 
     def _wait(self, seconds: float | None = None) -> _Running | None:
-        """Show what comes next. Returns what has ended, if any."""
+        """Show the next output. Returns the process that has ended, if any."""
         keys = [key for child in self._running for key in (*child.streams, child.process.sentinel)]
         ready = {key for key in wait(keys, seconds) if isinstance(key, int)}
         for child in self._running:
@@ -148,7 +148,7 @@ class SideBySide:
         return None
 
     def _wait_for_all(self) -> None:
-        """Wait until those that still run have ended by the Ctrl-C that ended this process, if it has reached them."""
+        """Wait until the remaining stages have ended by the Ctrl-C that ended this process, if it has reached them."""
         until = time.monotonic() + limits.EXIT_SECONDS.value + _GRACE
         while self._running and (left := until - time.monotonic()) > 0:
             self._wait(left)

@@ -1,9 +1,9 @@
-"""A project of one's own, on an installed epsilometer: what `epsilometer init` writes, and what upgrades renew in it.
+"""Your own project, on an installed epsilometer: the files that `epsilometer init` writes and upgrades renew.
 
     python -m epsilometer.pipeline.starting
 
-renews, in the project in the current folder, what is the package's: the stages (dvc.yaml), the link to the weights
-(data/embedded), and settings that dvc.yaml reads and params.yaml lacks. Records of code then say what is to run again.
+renews the package's parts of the project in the current folder: the stages (dvc.yaml), the link to the weights
+(data/embedded), and settings that dvc.yaml reads and params.yaml lacks. Records of code then show what must run again.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from epsilometer.project.site_cache import keep_private
 TEMPLATE = PACKAGE / "pipeline/template"
 _HIDDEN = {"dvc", "dvc-site", "dvcignore", "gitignore"}  # names of the template that have a dot in a project
 _WEIGHTS = Path("data/embedded")
-_ROWS = 2000  # of a user's file, unless they ask for more: embedding a million takes hours
+_ROWS = 2000  # of a user's file, by default: embedding a million takes hours
 
-# What stages make of a mechanism's default resource, by the name of the function that returns it.
+# The outputs of stages for a mechanism's default resource, by the name of the function that returns it.
 _RESOURCES = {
     "vectors": "data/vectors/minilm.npz",
     "lists": "data/lists.npz",
@@ -51,7 +51,7 @@ _SOME_EPSILONS = [1, 10, 100]
 
 
 class _Audited(NamedTuple):
-    """A mechanism to audit: its name, its entry in params.yaml, and the file to copy of one's own."""
+    """A mechanism to audit: its name, its entry in params.yaml, and your own file to copy."""
 
     name: str
     entry: dict[str, Any]
@@ -59,12 +59,12 @@ class _Audited(NamedTuple):
 
 
 def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None:
-    """Write a project into a folder: git and DVC, stages, parameters, an example mechanism and attack, their test.
+    """Write a project into a folder: git and DVC, stages, parameters, an example mechanism and attack, and their test.
 
-    texts: a file or folder of texts, which is copied to data/texts, where neither git nor another user looks; generated
-    reviews by default. column: of the texts. mechanism: a shipped one, or a .py file, which is copied with the files
-    beside it that it imports. Raises UserError, before anything is written, for a folder that is not empty or belongs
-    to another user, and for texts or a mechanism that cannot be read.
+    texts: a file or folder of texts, which is copied to data/texts, where neither git nor another user looks; by
+    default generated reviews. column: of the texts. mechanism: a shipped one, or a .py file, which is copied with the
+    files beside it that it imports. Raises UserError, before anything is written, for a folder that is not empty or
+    belongs to another user, and for texts or a mechanism that cannot be read.
     """
     _check_new(folder)
     if shutil.which("git") is None:
@@ -99,7 +99,7 @@ def _check_new(folder: Path) -> None:
 
 
 def renew(folder: Path) -> None:
-    """Bring what is the package's in a project up to the package that runs; nothing is touched that is up to date."""
+    """Bring the package's parts of a project up to the running package; files that are up to date are not touched."""
     file = folder / "params.yaml"
     if absent := unwritten(params.read(file)):
         atomic.write_text(with_sections(file.read_text(encoding="utf-8"), absent, "At their defaults:"), file)
@@ -114,7 +114,7 @@ def renew(folder: Path) -> None:
 
 
 def _set_up(folder: Path) -> None:
-    """Make a folder a repository of git and of DVC, with all but the data ready for the first commit."""
+    """Make a folder a repository of git and of DVC, with everything but the data ready for the first commit."""
     keep_private(folder)
     for command in (["git", "init", "--quiet"], ["git", "add", "--all"]):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
@@ -123,7 +123,7 @@ def _set_up(folder: Path) -> None:
 
 
 def _audited(mechanism: str) -> _Audited:
-    """Raises UserError where a mechanism does not exist, or needs a resource that no stage here makes."""
+    """The mechanism to audit. Raises UserError if it does not exist, or needs a resource that no stage here makes."""
     definition = find("mechanisms", mechanism, "rewrite")
     entry: dict[str, Any] = {"mechanism": mechanism}
     own = Path(mechanism) if mechanism.endswith(".py") else None
@@ -148,8 +148,8 @@ def _audited(mechanism: str) -> _Audited:
 
 
 def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
-    """The entry of the texts in params.yaml. Raises UserError where they cannot be read, or are fewer than two."""
-    read_by_stages = {"use": "train", "match": "none"}  # DVC asks that these be spelt out
+    """The entry of the texts in params.yaml. Raises UserError for unreadable texts, or fewer than two."""
+    read_by_stages = {"use": "train", "match": "none"}  # DVC requires explicit values for these
     if texts is None:
         return {"source": "texts/reviews.py", "part": "reviews", "count": 400, **read_by_stages, "public": True}
     if not texts.exists():
@@ -165,7 +165,7 @@ def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
 
 
 def _values(dataset: dict[str, Any], audited: _Audited) -> dict[str, str]:
-    """What the template of params.yaml leaves open."""
+    """The values for the placeholders of the template of params.yaml."""
     control = audited.name == "identity"
     model = Path(audited.entry.get("resource", "")).name
     used = {model: f"{_WEIGHTS}/models/{model}"} if model.startswith("minilm-") else {}
@@ -181,12 +181,12 @@ def _values(dataset: dict[str, Any], audited: _Audited) -> dict[str, str]:
 
 
 def _flow(value: Any) -> str:
-    """One line of YAML."""
+    """A value as one line of YAML."""
     return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True).strip()
 
 
 def _wanted(file: Path, texts: Path | None, audited: _Audited) -> bool:
-    """Whether a project gets a file of the template: examples give way to what the user brings."""
+    """Return True if a project gets a file of the template: the user's own files replace examples."""
     kind = file.relative_to(TEMPLATE).parts[0]
     unwanted = {"params.yaml"}
     unwanted |= {"texts"} if texts is not None else set()

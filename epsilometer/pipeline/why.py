@@ -1,4 +1,4 @@
-"""What changed since a stage last ran: which file, package, setting or input, a line each."""
+"""The changes since a stage last ran: a line per file, package, setting or input."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _Paths = Mapping[str, list[str]]
 def reasons(
     stage: str, records: Mapping[str, Any] | None = None, digest: Callable[[str], str] = dvc_files.digest
 ) -> list[str]:
-    """Returns how a stage (`rewrite@queries-tem`) differs from its record in dvc.lock; nothing for one up to date.
+    """Returns the differences of a stage (`rewrite@queries-tem`) from its record in dvc.lock; none if it is up to date.
 
-    records: those of stages `code` and `resources` by file, where they are not yet written. Earlier records are read
-    from DVC's cache. digest: DVC's hash of a path; one that remembers serves to ask for many stages.
+    records: those of stages `code` and `resources` by file, if they are not yet written. Earlier records are read from
+    DVC's cache. digest: DVC's hash of a path; pass a caching one to ask for many stages.
     """
     last = dvc_files.lock().get(stage)
     if last is None:
@@ -38,7 +38,7 @@ def inputs(
     records: Mapping[str, Any] | None = None,
     digest: Callable[[str], str] = dvc_files.digest,
 ) -> list[str]:
-    """Returns how a stage's inputs differ from this entry of dvc.lock; nothing for one that always runs."""
+    """Returns the differences of a stage's inputs from this entry of dvc.lock; none for a stage that always runs."""
     if dvc_files.stages()[stage.partition("@")[0]].get("always_changed"):
         return []
     settings = dvc_files.settings()
@@ -59,7 +59,7 @@ def inputs(
 
 
 def addresses(stage: str | None) -> list[str]:
-    """Returns the stages of dvc.yaml by address: all, those of one name, or the one. Raises UserError for none."""
+    """Returns stages of dvc.yaml by address: all, those of one name, or a single one. Raises UserError for none."""
     settings = dvc_files.settings()
     every: dict[str, list[str]] = {}
     for name, body in dvc_files.stages().items():
@@ -96,7 +96,7 @@ def _differences(key: str, old: Any, new: Any) -> Iterator[str]:
 
 
 def _changed(path: str, md5: str) -> list[str]:
-    """The changes within a record or among the files of a folder; of any other input only that it changed."""
+    """The changes within a record or among the files of a folder; for any other input, only that it changed."""
     if path.startswith("data/code/") or _is_resources(path):
         return _changed_record(path, md5, json.loads(Path(path).read_bytes()))
     if md5.endswith(".dir") and Path(path).is_dir() and (entries := dvc_files.cached(md5)) is not None:
@@ -110,12 +110,12 @@ def _changed_record(path: str, md5: str, now: Mapping[str, Any], paths: _Paths |
         return _changed_code(path, md5, now, dvc_files.paths_of_code() if paths is None else paths)
     old = dvc_files.cached(md5) or {}
     changed = [f"input {name} has changed" for name, _ in _pairs(old.get("files", {}), now["files"])]
-    # Changed settings of a cell are listed separately; an excerpt is all that a stage has of an entry.
+    # Changed settings of a cell are listed separately; an excerpt is all that a stage reads of an entry.
     return [*changed, *_differences(now["of"], old.get("cell"), now["cell"])] if "of" in now else changed
 
 
 def _changed_folder(folder: str, before: Mapping[str, str]) -> list[str]:
-    """How a folder's files changed. before: their hashes, by path within the folder."""
+    """The changes of a folder's files. before: their hashes, by path within the folder."""
     reasons = []
     for name, (old, now) in _pairs(before, dvc_files.listing(folder)):
         path = f"{folder}/{name}"
@@ -123,7 +123,7 @@ def _changed_folder(folder: str, before: Mapping[str, str]) -> list[str]:
             reasons.append(f"input {path} is {'new' if old is None else 'missing'}")
             continue
         reasons += _changed(path, old)
-        # The settings of a stage that reads all cells name none of them.
+        # The settings of a stage that reads all cells do not name any cell.
         if _is_resources(path) and (record := dvc_files.cached(old)) is not None:
             cell = ".".join(Path(path).with_suffix("").parts[2:])
             reasons += _differences(cell, record.get("cell"), json.loads(Path(path).read_bytes())["cell"])
@@ -131,12 +131,12 @@ def _changed_folder(folder: str, before: Mapping[str, str]) -> list[str]:
 
 
 def _is_resources(path: str) -> bool:
-    """Whether this is a record of what a cell is and reads."""
+    """Return True if this is a record of a cell and its resources."""
     return path.startswith("data/resources/") and path.endswith(".json")
 
 
 def _changed_code(path: str, md5: str, now: Mapping[str, Any], paths: _Paths) -> list[str]:
-    """Changes of a record of code. The old record names no files, so removed ones are counted."""
+    """Changes of a record of code. The old record names no files, so removed files are counted."""
     if (old := dvc_files.cached(md5)) is None:
         return [f"code {path} has changed (what it was is no longer in DVC's cache)"]
     before, after = set(old["files"].values()), set(now["files"].values())
@@ -159,7 +159,7 @@ def _named(keys: Iterable[str], paths: _Paths) -> list[str]:
 
 
 def _pairs(old: Mapping[str, str], now: Mapping[str, str]) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
-    """The entries that differ, by name: before and now."""
+    """The entries that differ, by name: the values before and now."""
     for name in sorted({*old, *now}):
         if old.get(name) != now.get(name):
             yield name, (old.get(name), now.get(name))

@@ -9,9 +9,9 @@ from epsilometer.project.sections import Cell
 
 
 def build(params: ProjectParams, entry: Cell) -> Mechanism:
-    """An entry's mechanism, told whether the texts of its data set are public.
+    """Build an entry's mechanism and tell it if the texts of its data set are public.
 
-    Raises UserError where it takes a privacy budget and the entry names none, and where it must not see these texts.
+    Raises UserError for a missing privacy budget, and for a mechanism that must not see these texts.
     """
     place = f"mechanisms.{entry.mechanism}"
     built = build_mechanism(str(params.code(entry)), entry.settings, entry.resource, f"{place}.settings")

@@ -1,6 +1,6 @@
 """The code that made a result: the first-party files that its Python files reach by imports, and package versions.
 
-A record is read off the syntax; nothing is executed. What cannot change a result is left out (`NEUTRAL`), so that an
+A record is read from the syntax; nothing is executed. Code that cannot change a result is left out (`NEUTRAL`), so an
 edit of the progress bar makes nothing stale.
 """
 
@@ -23,24 +23,24 @@ from epsilometer.core.imports import TOP, direct, searched, syntax, uses
 from epsilometer.models import devices
 
 Record = dict[str, Any]
-"""`files`: hash of a file's syntax (of data, of its path and content), by a key that counts what it imports, too;
-`imports`: hash of the graph of imports; `packages`: version by name; `device`: what the code computes on,
-where it asks for that. No path of a module is in it."""
+"""`files`: hash of a file's syntax (of data: of its path and content), by a key that also counts its imports;
+`imports`: hash of the graph of imports; `packages`: version by name; `device`: the device that the code computes on,
+if it asks for one. It contains no path of a module."""
 
-# How work is run, shown and guarded. That results have the same bytes whatever happens here is tested by
+# Code that runs, shows and guards work. Tests check that it never changes the bytes of results:
 # tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
 NEUTRAL = ("runtime", "pipeline/guard")
 
 packages: dict[str, Mapping[str, list[str]]] = {}
 """The distributions that each top-level module comes from, by `installed`. Asking all of them takes some 0.3 s."""
 
-_NAMING = ("METADATA", "PKG-INFO", "RECORD", "top_level.txt")  # files of a distribution that say which modules it has
+_NAMING = ("METADATA", "PKG-INFO", "RECORD", "top_level.txt")  # files of a distribution that name its modules
 
 _DIGITS = 16  # of a hash, in hexadecimal: 64 bits, far from collisions among a project's files
 
 
 def record(files: Iterable[Path], project: Path) -> Record:
-    """Returns the record of some Python files and of all that their imports reach (`Reading.code`)."""
+    """Returns the record of some Python files and of everything that their imports reach (`Reading.code`)."""
     return Reading(project).code(files).record
 
 
@@ -50,10 +50,10 @@ class Code:
 
     record: Record
     paths: dict[str, list[str]]
-    """Paths by key in `files` of the record. The record holds none, so that a module can move."""
+    """Paths by key in `files` of the record. The record itself has none, so a module can move."""
 
     def by_path(self) -> Record:
-        """The record with the hash of each file by its path, in which the imports do not count."""
+        """The record with the hash of each file by its path; imports do not count in it."""
         files = {path: self.record["files"][key] for key, paths in self.paths.items() for path in paths}
         return {"files": dict(sorted(files.items()))} | {
             kind: of for kind, of in self.record.items() if kind not in ("files", "imports")
@@ -63,11 +63,11 @@ class Code:
 @dataclass(frozen=True)
 class _File:
     own: str
-    """Hash of what the file says itself; empty for one without code, such as most `__init__.py`."""
+    """Hash of the file's own code; empty for a file without code, such as most `__init__.py`."""
     key: str
-    """Hash of that, of what the files say that it imports, and of templates and grammars beside it."""
+    """Hash of that, of the own code of its imports, and of templates and grammars beside it."""
     uses: list[tuple[str, str, Path]]
-    """The imports of this project's code, by name in the file and in the module, in an order that no path decides."""
+    """The imports of this project's code, by name in the file and in the module, in an order independent of paths."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class _Reached:
 
 
 class Reading:
-    """Reads the code of a project as it is now, each file once."""
+    """Reads the present code of a project, each file once."""
 
     def __init__(self, project: Path) -> None:
         self._project = project
@@ -90,12 +90,12 @@ class Reading:
         self._folders: dict[Path, dict[Path, str]] = {}
 
     def code(self, files: Iterable[Path], data: Iterable[Path] = ()) -> Code:
-        """Returns the code of some Python files and of all that their imports reach, with files of data.
+        """Returns the code of some Python files and of everything that their imports reach, with files of data.
 
-        Imports inside functions count, those for type checking alone do not. Modules are looked for beside the file
-        that was given (as `component.module` has Python do), then in the project, then where this package lies; the
-        rest are packages. Templates and grammars that lie beside a module of this package count as its code. Raises
-        UserError where a file is missing or is not Python.
+        Imports inside functions count, those only for type checking do not. Modules are looked for beside the given
+        file (as Python does for `component.module`), then in the project, then where this package lies; the rest are
+        packages. Templates and grammars beside a module of this package count as its code. Raises UserError for a file
+        that is missing or is not Python.
         """
         roots = {_called(file.resolve(), self._project): self._follow(file.resolve()) for file in files}
         every = {path: hashes for root in roots.values() for path, hashes in root.files.items()}
@@ -112,8 +112,8 @@ class Reading:
         return Code(made_of | ({"device": devices.described()} if Path(devices.__file__) in every else {}), paths)
 
     def _follow(self, root: Path) -> _Reached:
-        """Follows the imports of a file, and numbers files as they are reached: two graphs are equal if no name or
-        hash differs, wherever the files lie.
+        """Follows the imports of a file, and numbers files in the order they are reached: two graphs are equal if all
+        names and hashes are equal, whatever the paths of the files.
         """
         if root in self._reached:
             return self._reached[root]
@@ -147,9 +147,9 @@ class Reading:
         return self._files[path, places]
 
     def _own(self, path: Path, places: tuple[Path, ...]) -> str:
-        """The hash of what a file says itself: of its tree, and of each import without the path of a module of ours.
+        """The hash of a file's own code: of its tree, and of each import without the path of a module of ours.
 
-        Empty where it says nothing and nothing lies beside it.
+        Empty if it has no code and nothing lies beside it.
         """
         if (path, places) not in self._owns:
             tree, imports = syntax(path)
@@ -165,10 +165,10 @@ class Reading:
 
 
 def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iterable[Path], project: Path) -> str:
-    """Returns a name for all that rewrites depend on, so that a run continues another's work only if nothing changed.
+    """Returns a name for everything that rewrites depend on, so that a run continues only the same work.
 
-    settings: anything that JSON can hold; code: Python files, which count with all that they reach; data: files and
-    folders, by path, size and time of change, Python files among them as code.
+    settings: anything that JSON can hold; code: Python files, which count with everything they reach; data: files and
+    folders, by path, size and time of change; Python files among them count as code.
     """
     files = sorted(file for path in data for file in (path, *path.rglob("*")) if file.is_file())
     python = [*code, *(file for file in files if file.suffix == ".py")]
@@ -182,7 +182,7 @@ def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iter
 
 
 def paths(codes: Iterable[Code]) -> dict[str, list[str]]:
-    """Returns the paths of the files of several records by key."""
+    """Returns the paths of the files of several records, by key."""
     every: dict[str, set[str]] = {}
     for each in codes:
         for key, named in each.paths.items():
@@ -199,7 +199,7 @@ def hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
 
 
 def versions(modules: Iterable[str]) -> dict[str, str]:
-    """Returns the versions of the packages that top-level modules come from; `absent` where there is none."""
+    """Returns the versions of the packages that top-level modules come from; `absent` for a missing package."""
     others = sorted(set(modules) - sys.stdlib_module_names)
     names = sorted({name for module in others for name in _distributions().get(module, ["?" + module])})
     return {name.removeprefix("?"): "absent" if name[0] == "?" else _version(name) for name in names}
@@ -207,14 +207,14 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
 
 @cache
 def _packages(file: Path) -> list[Path]:
-    """The `__init__.py` of the packages that a module of this package is in, which Python runs before it."""
+    """The `__init__.py` of the packages that contain a module of this package, which Python runs before it."""
     folders = [folder for folder in file.parents if folder.is_relative_to(PACKAGE) and folder != PACKAGE]
     inits = [folder / "__init__.py" for folder in folders]
     return [init for init in inits if init.is_file() and init != file]
 
 
 def _read_beside(folder: Path) -> dict[Path, str]:
-    """Templates and grammars in a folder of this package, by content and name; none in any other folder.
+    """Hashes of templates and grammars in a folder of this package; none in any other folder.
 
     Modules read them by name.
     """
@@ -230,7 +230,7 @@ def _counts(file: Path) -> bool:
 
 
 def _called(file: Path, project: Path) -> str:
-    """The name of a file in settings: of one of this package its stem, of a user's its path."""
+    """The name of a file in settings: the stem for one of this package, the path for a user's."""
     return file.stem if file.is_relative_to(PACKAGE) else _shown(file, project)
 
 
@@ -240,7 +240,7 @@ def _digest(*texts: str) -> str:
 
 @cache
 def _shown(path: Path, project: Path) -> str:
-    """The path from the project's folder, or from this package's; the name alone of a file elsewhere."""
+    """The path relative to the project's folder, or to this package's; only the name for a file elsewhere."""
     for folder in (project, PACKAGE.parent):
         if path.is_relative_to(folder):
             return path.relative_to(folder).as_posix()
@@ -262,7 +262,7 @@ def _distributions() -> Mapping[str, list[str]]:
 
 
 def installed() -> str:
-    """Returns a hash of what is installed: of the files that name a distribution's modules, size and time of change."""
+    """Returns a hash of the installation: of the files that name a distribution's modules, size and time of change."""
     traces = []
     for folder in sys.path:
         with suppress(OSError):

@@ -6,13 +6,13 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-_OURS = ("baseline", "sources", "reports", "dvc.lock", "runs")  # what an audit itself writes
+_OURS = ("baseline", "sources", "reports", "dvc.lock", "runs")  # files that an audit itself writes
 
 
 class Commit(NamedTuple):
     """A git commit.
 
-    id: the full hash, empty outside of git; edited: whether other files than an audit's own differ from it.
+    id: the full hash, empty outside of git; edited: True if files other than an audit's own differ from it.
     """
 
     id: str
@@ -20,14 +20,14 @@ class Commit(NamedTuple):
 
     @property
     def short(self) -> str:
-        """`0444c5301f81`, with a "+" where files differ from it; empty outside of git."""
+        """`0444c5301f81`, with a "+" if files differ from it; empty outside of git."""
         return self.id[:12] + ("+" if self.edited else "")
 
 
 def commit(folder: Path) -> Commit:
     """The commit of a folder.
 
-    A file that git does not know counts as an edit, as it may be the mechanism that was audited.
+    An untracked file counts as an edit, because it may be the audited mechanism.
     """
     ours = [f":(top,exclude,glob)**/{name}{rest}" for name in _OURS for rest in ("", "/**")]
     try:

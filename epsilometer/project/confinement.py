@@ -1,4 +1,4 @@
-"""Names and paths in params.yaml: names become files and stages, and relative paths stay within the project."""
+"""Names and paths in params.yaml: names become files and stages, and relative paths must stay within the project."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from epsilometer.core.errors import UserError
 
 NAME = re.compile(r"\w[\w.-]{0,99}")  # of files and of stages
-_COMPONENTS = "attacks"  # whose keys are names or paths of components, and name no file
+_COMPONENTS = "attacks"  # its keys are names or paths of components, not of files
 
 
 def check_names(sections: Iterable[tuple[str, Any]]) -> None:
-    """Raises UserError for a name that no file can have, or with a dot, at which DVC would look for a setting within.
+    """Raises UserError for a name that no file can have, or one with a dot, where DVC would look for a nested setting.
 
-    sections: by name, of which some hold entries by name.
+    sections: by name; some of them hold entries by name.
     """
     for kind, entries in sections:
         for name in entries if isinstance(entries, Mapping) and kind != _COMPONENTS else ():
@@ -41,7 +41,7 @@ def check_data(paths: Iterable[tuple[str, str]], outside: Sequence[str]) -> None
 
 
 def check_inside(paths: Iterable[tuple[str, str]], root: str = ".") -> None:
-    """Raises UserError for a relative path that leads out of the project, whose folder is `root` from the path's."""
+    """Raises UserError for a relative path out of the project. root: the project's folder from the path's."""
     up = PurePath(os.path.normpath(root)).parts.count("..")
     for setting, path in paths:
         if _leaves(path, up):
@@ -49,7 +49,7 @@ def check_inside(paths: Iterable[tuple[str, str]], root: str = ".") -> None:
 
 
 def _leaves(path: str, up: int = 0) -> bool:
-    """Whether a relative path leads out of the project from a folder that lies `up` folders deep in it."""
+    """Return True if a relative path leads out of the project from a folder that lies `up` folders deep in it."""
     return not os.path.isabs(path) and PurePath(os.path.normpath(path)).parts[: up + 1].count("..") > up
 
 

@@ -17,11 +17,11 @@ from epsilometer.project.params import ProjectParams
 
 
 def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus:
-    """The prepared corpus of a data set; count: texts of a generator, those of its entry by default.
+    """The prepared corpus of a data set; count: texts of a generator, by default those of its entry.
 
-    Where the entry has `group` or `resplit`, the table has the grouping columns and `GROUP`, the number of each row's
-    group (`corpora.parts`); of pairs it has both sides. Raises UserError for what cannot be read, and for a pair that
-    lacks a side.
+    If the entry has `group` or `resplit`, the table has the grouping columns and `GROUP`, the number of each row's
+    group (`corpora.parts`); pairs have both sides. Raises UserError for unreadable texts, and for a pair without one of
+    its sides.
     """
     dataset = params.datasets[name]
     columns = tuple(dict.fromkeys((*dataset.labels, *dataset.group, *dataset.sides)))
@@ -55,7 +55,7 @@ def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus
 
 
 def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:
-    """The table with its public part as a split. Raises UserError for one of its own, and where a part is empty."""
+    """The table with its public part as a split. Raises UserError if it has such a split already or a part is empty."""
     if PUBLIC in table["split"]:
         raise UserError(f"{place}: the data set has a split {PUBLIC!r} of its own; leave {place.split('.')[-1]} out")
     public = pl.Series(hashed(table) < share)
@@ -68,14 +68,14 @@ def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:
 
 
 def _merged(table: pl.DataFrame, label: str, merged: Mapping[str, Sequence[str]], place: str) -> pl.DataFrame:
-    """The table with the label's classes by their new names, null for a class without. Raises as `_of_classes`."""
+    """The table with the label's classes by their new names, null for the others. Raises as `_of_classes`."""
     table = _of_classes(table, label, [part for parts in merged.values() for part in parts], place)
     names = {part: name for name, parts in merged.items() for part in parts}
     return table.with_columns(pl.col(label).replace_strict(names, default=None, return_dtype=pl.String))
 
 
 def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: str) -> pl.DataFrame:
-    """The table with the label null where it is another class. Raises UserError for a label or a class that is none."""
+    """The table with the label null for other classes. Raises UserError for an unknown label or class."""
     if label not in table.columns:
         raise unknown(f"label in {place}", label, table.columns)
     for name in classes:

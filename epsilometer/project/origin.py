@@ -1,8 +1,8 @@
-"""By which commit, when and on which machine a stage made results that git keeps.
+"""The commit, date and machine of a stage's results that git keeps.
 
-DVC records what a stage read and made. Of results that took hours it is asked later, on another machine, by which
-commit they were measured, and where. The runner of stages writes that for outs that DVC does not cache (`cache: false`
-in dvc.yaml); it counts for as long as they have the bytes that they had then.
+DVC records what a stage read and made. For results that took hours, somebody may ask later, on another machine, for the
+commit and machine they come from. The runner of stages writes that for outs that DVC does not cache (`cache: false` in
+dvc.yaml); it is valid while they have the same bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FOLDER = Path("data/origins")
 class Origin:
     """commit: as `Commit.short`; date: when the stage ended, UTC; hardware: processor, cores and memory.
 
-    seconds: of processor time that the stage took, its processes together.
+    seconds: processor time of the stage, over all its processes.
     """
 
     commit: str
@@ -35,13 +35,13 @@ class Origin:
 
 
 def write(stage: str, outs: Iterable[str]) -> None:
-    """Note that a stage (`leaderboard_cells@snips-tem-1`) has just made these files, in this process."""
+    """Record that a stage (`leaderboard_cells@snips-tem-1`) has just made these files, in this process."""
     now = Origin(commit(Path()).short, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", hardware(), spent())
     write_json(asdict(now) | {"outs": {out: _digest(out) for out in outs}}, _path(stage))
 
 
 def read(stage: str) -> Origin | None:
-    """Where the outs of a stage in the current folder come from; None where that is not recorded."""
+    """The origin of the outs of a stage in the current folder; None if it is not recorded."""
     if not _path(stage).is_file():
         return None
     record = read_json(_path(stage))

@@ -1,7 +1,7 @@
-"""params.yaml, typed: what every study needs of it, and how it is read. Everything is checked before a model loads.
+"""params.yaml, typed: the sections that every study needs, and its reader. Everything is checked before models load.
 
-A study's own sections are in a class of its own (`studies/*/params.py`), which a stage of that study reads, so that it
-does not depend on what other studies may be told. `pipeline.params` puts these classes together.
+A study's own sections are in a class of its own (`studies/*/params.py`), which the stages of that study read, so they
+do not depend on the settings of other studies. `pipeline.params` combines these classes.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ NO_PROJECT = (
 
 
 class ProjectParams(Section):
-    """What every study needs.
+    """The settings that every study needs.
 
-    Paths of sources and mechanisms are relative to the project, resources to the run's folder. A relative path stays
-    within the project.
+    Paths of sources and mechanisms are relative to the project, resources to the run's folder. A relative path must
+    stay within the project.
 
     A study's class adds its sections, and extends `check` and the three lists of paths with those of its entries.
     """
@@ -79,7 +79,7 @@ class ProjectParams(Section):
         return self
 
     def check(self) -> None:
-        """Raises UserError for an entry that names what does not exist."""
+        """Raises UserError for an entry that names something that does not exist."""
         for name, entry in self.mechanisms.items():
             references.check_entry(entry, f"mechanisms.{name}")
 
@@ -99,7 +99,7 @@ class ProjectParams(Section):
             yield from confinement.strings({"resource": cell.resource, "settings": cell.settings}, place)
 
     def cells_by_place(self) -> Iterator[tuple[str, MechanismEntry]]:
-        """Every entry that is a mechanism, or one on a data set, with its place in params.yaml."""
+        """Every entry that is a mechanism, or a mechanism on a data set, with its place in params.yaml."""
         for section, entries in self:
             for name, entry in entries.items() if isinstance(entries, Mapping) else ():
                 if isinstance(entry, MechanismEntry):
@@ -112,7 +112,7 @@ class ProjectParams(Section):
                 yield section, entries
 
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """The name of a record, the entry that it is of, as a.b, and what some stages depend on of it: nothing here."""
+        """The name of a record, its entry as a.b, and the settings of it that some stages depend on; none here."""
         return iter(())
 
     def path(self, of: str) -> str:
@@ -128,10 +128,11 @@ P = TypeVar("P", bound=ProjectParams)
 
 
 def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False) -> P:
-    """Read and validate what a class holds of a parameter file; this process then computes on its device.
+    """Read and validate the part of a parameter file that a class holds; this process then computes on its device.
 
-    whole: that the class holds all of it: a key that it does not know is an error. Otherwise such keys are passed over;
-    stage `code`, which always runs, has read the whole. Raises UserError naming the field, the rule and the value.
+    whole: True if the class holds the whole file, so that an unknown key is an error. Otherwise unknown keys are
+    ignored; stage `code`, which always runs, has read the whole file. Raises UserError naming the field, the rule and
+    the value.
     """
     check_readable(path)
     try:
@@ -164,10 +165,10 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that a mapping has twice, of which YAML would silently take the last."""
+    """Refuses a key that occurs twice in a mapping, where YAML would silently take the last."""
 
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # a name or None, which its stubs deny
-        """The node as written, before `<<` is merged: an own key may stand in place of a merged one."""
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # a name or None, although its stubs deny None
+        """The node as written, before `<<` is merged: an own key may override a merged one."""
         node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key, _ in node.value:
@@ -182,7 +183,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _nearest(kind: type[ProjectParams], error: ValidationError) -> str | None:
-    """For a key that does not exist: the nearest one that does."""
+    """For an unknown key: the nearest existing one."""
     for item in error.errors():
         if item["type"] == "extra_forbidden":
             *place, key = item["loc"]

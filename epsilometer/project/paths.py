@@ -1,4 +1,4 @@
-"""The files that stages hand to each other, relative to the run's folder."""
+"""The files that stages pass to each other, relative to the run's folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Reader = Callable[[str, tables.Schema], pl.DataFrame]
 
 
 def prepared(dataset: str, read: Reader = tables.read) -> pl.DataFrame:
-    """All prepared texts of a data set, of all splits. read: reads a table of a schema."""
+    """All prepared texts of a data set, from all splits. read: reads a table of a schema."""
     return read(f"data/prepared/{dataset}.parquet", PREPARED)
 
 

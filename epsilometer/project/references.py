@@ -1,4 +1,4 @@
-"""What any entry of params.yaml names: mechanisms, data sets, labels and models, all of which must exist."""
+"""The references in params.yaml: mechanisms, data sets, labels and models that entries name, which must exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epsilometer.core.guarantees import check_epsilons
 from epsilometer.project.confinement import NAME
 from epsilometer.project.sections import Cell, Dataset, MechanismEntry
 
-# Shown with a mistake in such an entry.
+# Shown with an error in such an entry.
 EXAMPLE = """an entry of your own looks like this:
 mechanisms:
   mine: &mine {mechanism: mine, file: mine.py, epsilons: [1, 10]}
@@ -20,7 +20,7 @@ cells:
 
 
 def check_entry(entry: MechanismEntry, place: str) -> None:
-    """Raises UserError for epsilons out of range, a path for a name, and a name for a path."""
+    """Raises UserError for epsilons out of range, for a path in place of a name, and for a name in place of a path."""
     if entry.epsilons is not None:
         check_epsilons(entry.epsilons, f"{place}.epsilons")
     if not NAME.fullmatch(entry.mechanism) or entry.mechanism.endswith(".py"):
@@ -36,7 +36,7 @@ def check_entry(entry: MechanismEntry, place: str) -> None:
 
 
 def check_cell(datasets: Mapping[str, Dataset], cell: Cell, kind: str, name: str) -> None:
-    """Raises UserError as `check_entry` does, and for a cell of an unknown data set or under another name."""
+    """Raises UserError as `check_entry` does, and for a cell of an unknown data set or under a wrong name."""
     check_entry(cell, f"{kind}.{name}")
     check_dataset(datasets, cell.dataset, f"{kind}.{name}")
     if name != f"{cell.dataset}-{cell.mechanism}":

@@ -1,8 +1,8 @@
-"""The syntax of files, and the packages that modules come from, remembered from one run of stage `code` to the next.
+"""A cache of the syntax of files, and of the packages that modules come from, between runs of stage `code`.
 
-The stage runs in every audit, also where nothing has changed, and reading the syntax of all that it reaches is most of
-its work. What is remembered is of equal bytes (`core.imports.read`) and of an equal state of what is installed
-(`project.code.packages`), so that it cannot say anything else than reading again.
+The stage runs in every audit, even if nothing has changed, and most of its work is reading the syntax of all code that
+it reaches. Entries are keyed by equal bytes (`core.imports.read`) and an equal state of the installation
+(`project.code.packages`), so the cache gives the same result as reading again.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from epsilometer.core.syntax import Import, Syntax
 from epsilometer.project import code
 from epsilometer.runtime.progress import note
 
-_NAME = ".dvc/tmp/epsilometer.imports"  # DVC's folder for what a machine may forget
+_NAME = ".dvc/tmp/epsilometer.imports"  # DVC's folder for files that a machine may forget
 
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """Use what earlier processes have read, and leave what this one has; nothing where there is no DVC project.
+    """Use the entries of earlier processes, and leave those of this one; does nothing outside a DVC project.
 
-    A damaged file is named and written anew; one by another version of Python or of what reads imports is passed over.
+    Names and replaces a damaged file; ignores one by another version of Python or of the reader of imports.
     """
     file = Path(os.environ.get("DVC_ROOT", "."), _NAME)
     if not file.parent.is_dir():
@@ -44,7 +44,7 @@ def remembered() -> Iterator[None]:
 
 
 def _recall(file: Path) -> None:
-    """Take over what a file says, unless it is damaged or another version wrote it."""
+    """Load the entries of a file, unless it is damaged or another version wrote it."""
     head, _, text = file.read_bytes().partition(b"\n")
     reader, _, written = head.decode("ascii", "replace").partition(" ")
     if written != _digest(text):
@@ -59,7 +59,7 @@ def _recall(file: Path) -> None:
 
 
 def _reader() -> str:
-    """Names what reads syntax: this version of it, on this Python."""
+    """The identity of the reader of syntax: this version of it, on this Python."""
     return _digest(Path(str(syntax.__file__)).read_bytes() + b"\0" + sys.version.encode())
 
 

@@ -37,20 +37,20 @@ def _filled(value: Any) -> Any:
     return {name: settings or {} for name, settings in value.items()} if isinstance(value, dict) else value
 
 
-PLAIN = BeforeValidator(number)  # refuses a boolean, which pydantic takes for 1
+PLAIN = BeforeValidator(number)  # refuses a boolean, which pydantic accepts as 1
 Number = Annotated[float, PLAIN]
-Class = Annotated[str, BeforeValidator(str)]  # of a label, be it a number in the file
+Class = Annotated[str, BeforeValidator(str)]  # of a label, even if the file has a number
 Seed = Annotated[int, AfterValidator(_seed)]
-# Components by name, each with its settings; one without any may be written as a bare key.
+# Components by name, each with its settings; one without settings may be a bare key.
 Named = Annotated[Mapping[str, Mapping[str, Any]], BeforeValidator(_filled)]
 Match = Literal["words", "none"]
 Precision = Literal["float32", "bfloat16", "auto"]
 
 
 class Section(BaseModel):
-    """A part of params.yaml: frozen; unknown keys, and numbers that are none or infinite, refused."""
+    """A part of params.yaml: frozen; it refuses unknown keys, NaN and infinite numbers."""
 
-    # Built with the whole or at first use; building each part alone took a third of the time to load them all.
+    # Built with the whole or at first use; building each part separately took a third of the time to load them all.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
 
 
@@ -195,7 +195,7 @@ class Dataset(Section):
     @field_validator("group", mode="before")
     @classmethod
     def _columns(cls, value: Any) -> Any:
-        """One column may be written as its bare name."""
+        """A single column may be written as its bare name."""
         return (value,) if isinstance(value, str) else value
 
 
@@ -219,7 +219,7 @@ class MechanismEntry(Section):
 
     @property
     def budgets(self) -> tuple[float, ...]:
-        """The epsilons; NO_BUDGET alone where there are none."""
+        """The epsilons; only NO_BUDGET if there are none."""
         return (NO_BUDGET,) if self.epsilons is None else self.epsilons
 
 

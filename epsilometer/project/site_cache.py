@@ -1,9 +1,9 @@
-"""DVC's site cache, what it remembers of hashes and links, in a folder of the project that nobody else can enter.
+"""DVC's site cache, its memory of hashes and links, in a folder of the project that nobody else can enter.
 
 DVC's own default lies under /var/tmp, in folders that every user of the machine may write. DVC deletes files that are
-named in it, and unpickles what lies there, so whoever writes it can have code run. `.dvc/config` names a folder of the
-project; but DVC takes that path from wherever it is called, and makes what is missing writable by everybody. So
-`.dvc/config.local` names the same folder by its whole path.
+named in it and unpickles its contents, so whoever can write it can have code run. `.dvc/config` names a folder of the
+project, but DVC resolves that path from the folder of the call, and makes missing folders writable by everybody. So
+`.dvc/config.local` names the same folder by its full path.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _NAMED = re.compile(r"^\s*site_cache_dir\s*=\s*(.*?)\s*$", re.MULTILINE)
 
 
 def keep_private(project: Path) -> Path:
-    """Have DVC keep its site cache in the project's own folder, of mode 0700, unless the user names another.
+    """Make DVC keep its site cache in the project's own folder, with mode 0700, unless the user names another.
 
-    Returns the folder that DVC uses. Raises UserError where that belongs to another user, or where somebody may write
-    it who may not write the project.
+    Returns the folder that DVC uses. Raises UserError if it belongs to another user, or if somebody can write it who
+    cannot write the project.
     """
     _close_locks(project)
     own = project.resolve() / NAME
@@ -45,7 +45,7 @@ def keep_private(project: Path) -> Path:
     folders = [folder, folder / "repo"]  # DVC makes both writable by everybody
     for place in folders:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder == own and not (ignored := own / "repo/.gitignore").exists():  # a project from before this folder
+    if folder == own and not (ignored := own / "repo/.gitignore").exists():  # a project that predates this folder
         write_text("*\n", ignored)
     for place in (*folders, *folders[1].iterdir()):
         _check(place, project)
@@ -56,16 +56,16 @@ def keep_private(project: Path) -> Path:
 
 
 def _close_locks(project: Path) -> None:
-    """Let nobody else into the folder of DVC's locks: whoever can read a file can lock it, and stop every run."""
+    """Close the folder of DVC's locks to others: whoever can read a file can lock it, and stop every run."""
     folder = project / ".dvc/tmp"
-    with suppress(OSError):  # no .dvc, or one that nobody may write: DVC says so
+    with suppress(OSError):  # no .dvc, or one that nobody may write: DVC reports it
         folder.mkdir(mode=0o700, exist_ok=True)
     if folder.exists() and folder.stat().st_uid == os.geteuid():
         folder.chmod(0o700)
 
 
 def _check(folder: Path, project: Path) -> None:
-    """Raises UserError where somebody who can have nothing run in the project can write this folder."""
+    """Raises UserError if this folder is writable by somebody who cannot have code run in the project."""
     there, around = folder.stat(), project.stat()
     remedy = f"delete it (DVC makes it again), or name a folder of yours in {VARIABLE}"
     if there.st_uid not in (os.geteuid(), 0, around.st_uid):
@@ -78,5 +78,5 @@ def _check(folder: Path, project: Path) -> None:
         )
 
 
-if __name__ == "__main__":  # set-up, so that `dvc` typed by hand is safe in every folder of the project from then on
+if __name__ == "__main__":  # set-up, so that a manual `dvc` is safe in every folder of the project
     keep_private(Path())

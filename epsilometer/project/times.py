@@ -1,7 +1,7 @@
-"""How much processor time each stage took when it last ran in the current folder.
+"""The processor time of each stage in its last run in the current folder.
 
-DVC keeps no such record, and a stage whose outs came from its cache took none here. Beside the results, not among them:
-times differ where results are the same.
+DVC keeps no such record, and a stage whose outs came from its cache took no time here. The record lies beside the
+results, not among them, because times differ between equal results.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ FOLDER = Path("data/times")
 
 
 def spent() -> float:
-    """Seconds of processor time of this process and of those that it has waited for."""
+    """Seconds of processor time of this process and of the children that it has waited for."""
     time = os.times()
     return round(time.user + time.system + time.children_user + time.children_system, 1)
 
 
 def write(stage: str) -> None:
-    """Note how long a stage (`rewrite@queries-tem`), which has just ended in this process, took."""
+    """Record the processor time of a stage (`rewrite@queries-tem`) that has just ended in this process."""
     write_json({"stage": stage, "seconds": spent()}, FOLDER / f"{stage.replace('@', '/', 1)}.json")
 
 
 def read() -> dict[str, float]:
-    """Seconds by stage, of those that ran here, in the order of their names."""
+    """Seconds by stage, for stages that ran here, in the order of their names."""
     records = [read_json(path) for path in FOLDER.rglob("*.json")]
     return dict(sorted((str(record["stage"]), float(record["seconds"])) for record in records))

@@ -1,8 +1,8 @@
-"""The accepted baseline: what an audit is compared with, kept in tracked files that people can read.
+"""The accepted baseline, with which audits are compared, in tracked files that people can read.
 
 `baseline/estimates.csv` has the numbers; `baseline/hits.csv` has, for each of its rows, the trials in which the
-adversary was right (a bit a trial, in base64: what a paired test needs); `baseline/about.json` says what was measured,
-how and from what, and has the SHA-256 of the other two.
+adversary was right (one bit per trial, in base64), for paired tests; `baseline/about.json` records the measurement, its
+settings and sources, and has the SHA-256 of the other two.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ FOLDER = Path("baseline")
 ACCEPT = "`epsilometer accept`"
 
 _EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
-# Files without the last were written without attribute losses. Losses are at delta 0, in files of earlier versions at
-# the delta of the claim, which is the column; those without it were written with delta 0.
+# Files without the last column were written without attribute losses. Losses are at delta 0, or in files of earlier
+# versions at the delta of the claim, given in the column; files without the column used delta 0.
 _ESTIMATES = [*_EARLIER, "delta", "candidates"]
 _WRITTEN = [_ESTIMATES[:count] for count in range(len(_EARLIER), len(_ESTIMATES) + 1)]
 _DECIMALS = 6  # of a nat: losses as written
@@ -45,19 +45,19 @@ _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits
 class Baseline:
     """An accepted audit.
 
-    about: date, commit, round; `audit` (what must agree for a comparison) and `sources` (`sources.current`).
+    about: date, commit, round; `audit` (the settings that must agree) and `sources` (`sources.current`).
     """
 
     about: dict[str, Any]
     measured: dict[Row, Measured]
 
     def check(self, now: Mapping[str, Any]) -> None:
-        """Raise UserError where an audit differs in alpha, the number of candidates, attacks or how trials are drawn.
+        """Raise UserError for an audit with another alpha, number of candidates, attacks or drawing of trials.
 
-        What a baseline of an earlier version does not say, the encoder and splits, is not compared.
+        The encoder and splits, which baselines of an earlier version lack, are then not compared.
 
-        now: those of the audit. The number of trials may differ, as Fisher's test takes any two. Candidates that are
-        drawn otherwise are easier or harder to tell apart, whatever the mechanism does.
+        now: the settings of the audit. The number of trials may differ, since Fisher's test takes any two. Candidates
+        that are drawn differently are easier or harder to tell apart, for any mechanism.
         """
         before = self.about["audit"]
         for key, rule in (("alpha", "alpha"), ("candidates", "k candidates"), ("attacks", "attacks")):
@@ -74,9 +74,9 @@ class Baseline:
 def accept(
     measured: Mapping[Row, Measured], sources: Mapping[str, Record], about: Mapping[str, Any], folder: Path = Path(".")
 ) -> Baseline:
-    """Make what was measured in a folder's audit its baseline. about: its commit, round and `audit`.
+    """Make the results of a folder's audit its baseline. about: its commit, round and `audit`.
 
-    Raises UserError, before anything is written, for what `read` would refuse.
+    Raises UserError, before writing anything, for results that `read` would refuse.
     """
     stamp = {"accepted": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
     numbers, hits = [], []
@@ -106,7 +106,7 @@ def accept(
 def read(folder: Path = Path(".")) -> Baseline:
     """The accepted baseline of a folder.
 
-    Raises UserError where there is none, and where its files are damaged or contradict each other.
+    Raises UserError if there is none, or if its files are damaged or contradict each other.
     """
     place = folder / FOLDER
     if not (place / "about.json").is_file():
@@ -124,7 +124,7 @@ def read(folder: Path = Path(".")) -> Baseline:
 
 
 def _parsed(about: Mapping[str, Any], texts: Mapping[str, str]) -> dict[Row, Measured]:
-    """What the texts of the files say; one of `_DAMAGES` where they contradict each other or are of two baselines.
+    """Parse the texts of the files; raises one of `_DAMAGES` if they contradict each other or are of two baselines.
 
     Baselines of earlier versions have no hashes of their files.
     """
@@ -152,7 +152,7 @@ def _unlike(rule: str, before: Any, now: Any) -> UserError:
 
 
 def _trials(about: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """How the trials of each data set were drawn; baselines of earlier versions have that among their sources alone."""
+    """The settings by which trials were drawn, by data set; earlier versions have them only among the sources."""
     if "trials" in about["audit"]:
         return dict(about["audit"]["trials"])
     sources = {name: source.get("settings", {}) for name, source in about["sources"].items()}
@@ -180,7 +180,7 @@ def _csv(header: list[str], rows: list[list[Any]]) -> str:
 
 
 def _rows(name: str, texts: Mapping[str, str], *headers: list[str]) -> list[dict[str, str]]:
-    """The rows of a file with columns of one of these versions, the latest last."""
+    """The rows of a file with the columns of one of these versions, the latest last."""
     first, *lines = csv.reader(io.StringIO(texts[name]), strict=True)
     if first not in headers:
         raise ValueError(f"{name} must have the columns {', '.join(headers[-1])}")
@@ -195,7 +195,7 @@ def _row(row: dict[str, str]) -> Row:
 
 
 def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, Any]) -> Measured:
-    """A row of both files; ValueError where they contradict each other."""
+    """A row of both files; raises ValueError if they contradict each other."""
     trials, successes = int(numbers["trials"]), int(numbers["successes"])
     packed = np.frombuffer(base64.b64decode(hits["hits"], validate=True), np.uint8)
     bits = np.unpackbits(packed).astype(bool)

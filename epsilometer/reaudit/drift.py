@@ -1,15 +1,15 @@
-"""Whether an audit differs from the accepted baseline: exact tests, corrected for how many are made.
+"""Test an audit for differences from the accepted baseline: exact tests, corrected for their number.
 
-Where the trials are those of the baseline, McNemar's exact test (`comparison`), which supposes only that a trial is
-as likely to be guessed as before, whether the noise is fresh or shared. Where they are not, Fisher's exact test of two
+If the trials are those of the baseline, the test is McNemar's exact test (`comparison`), which assumes only that a
+trial is as likely to be guessed as before, with fresh or shared noise. Otherwise it is Fisher's exact test of two
 samples. The rows of an audit share its level by Holm's step-down correction (Holm 1979), which holds under any
 dependence between them. The audits of a year share alpha by a spending function (`level`): a year without a change
 raises a false alarm with probability at most alpha, however many audits it has. Losses are in nats.
 
-A row is *not testable* where no outcome could have said that its loss has grown: where, given the baseline's hits, even
-guesses that are all right now have a p-value above what Holm asks of the rows that remain. Rows whose number of trials
-alone rules out any finding cost the others nothing (Tarone 1990, `claims.verdicts.divisor`). Those that the baseline's
-hits rule out still count: which they are is chance, and to leave them out would raise the error.
+A row is *not testable* if no outcome could have shown that its loss has grown: if, given the baseline's hits, even
+guesses that are all right now have a p-value above the threshold that Holm sets for the remaining rows. Rows whose
+number of trials alone rules out any finding cost the others nothing (Tarone 1990, `claims.verdicts.divisor`). Rows that
+the baseline's hits rule out still count: chance selects them, so leaving them out would raise the error.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from epsilometer.core.guarantees import at_budget
 
 WORSE, BETTER, UNCHANGED, NEW, GONE = "worse", "better", "no evidence of change", "new", "gone"
 PAIRED, TWO_SAMPLES = "McNemar's exact test on the same trials", "Fisher's exact test on other trials"
-SCHEDULED = 52  # audits of a year that share one half of alpha evenly; those beyond share the other half
+SCHEDULED = 52  # audits of a year that share one half of alpha evenly; any further audits share the other half
 
 _COUNTED = [WORSE, BETTER, NEW, GONE, NOT_TESTABLE, UNCHANGED]  # in the order of a message
-_NAMED = 10  # rows or changes in one message before the rest is counted
+_NAMED = 10  # most rows or changes named in one message; the rest is counted
 
 
 class Row(NamedTuple):
-    """A row of an audit's estimates: what one loss is of."""
+    """A row of an audit's estimates: the identity of one loss."""
 
     dataset: str
     mechanism: str
@@ -53,8 +53,8 @@ class Row(NamedTuple):
 class Measured:
     """A row of an audit, as measured.
 
-    hits: [trials], whether the adversary named the source; trial_set: hash of the candidate sets and targets;
-    rewrites: hash of what was attacked.
+    hits: [trials], True if the adversary named the source; trial_set: hash of the candidate sets and targets; rewrites:
+    hash of the attacked rewrites.
     """
 
     hits: NDArray[np.bool_]
@@ -65,10 +65,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Drift:
-    """before, now: None where a row is new or gone.
+    """A row's change since the baseline. before, now: None if the row is new or gone.
 
-    p_value: two-sided, corrected for the number of rows; None where so few trials could have shown no change at all.
-    identical: the same rewrites with the same hits, so that nothing could differ.
+    p_value: two-sided, corrected for the number of rows; None if too few trials could have shown any change. identical:
+    the same rewrites with the same hits, so that nothing could differ.
     """
 
     row: Row
@@ -83,7 +83,7 @@ class Drift:
         """The row, the old and the new loss with their intervals, and the evidence."""
         if self.before is None or self.now is None:
             return f"{self.row}: {self.verdict}, {_interval(self.before or self.now)}"
-        assert self.p_value is not None  # as of every row that is reported singly
+        assert self.p_value is not None  # true of every row that is reported on its own
         return (
             f"{self.row}: {self.verdict}, {_interval(self.before)} before, {_interval(self.now)} now; "
             f"p = {self.p_value:.2g} by {self.test}"
@@ -100,9 +100,10 @@ def level(alpha: float, earlier: int) -> float:
 
 
 def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: float) -> list[Drift]:
-    """The verdict on every row of the baseline or of the audit, the gravest first.
+    """The verdict on every row of the baseline or of the audit, the most serious first.
 
-    level: of this audit, as `level` gives it. Raises UserError for guesses among different numbers of candidates, whose
+    level: of this audit, as `level` returns it. Raises UserError for guesses among different numbers of candidates,
+    whose
     successes cannot be compared.
     """
     shared = sorted(before.keys() & now.keys())
@@ -128,7 +129,7 @@ def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: fl
 
 
 def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unknown: Sequence[str] = ()) -> str:
-    """The outcome in words: the verdicts, the rows behind them, what changed and what could not be looked up."""
+    """The result in words: the verdicts, the rows behind them, the changes and the failed look-ups."""
     groups = {verdict: [drift for drift in drifts if drift.verdict == verdict] for verdict in _COUNTED}
     counts = [f"{verdict}: {len(group)}" for verdict, group in groups.items() if group]
     tested, old = len(_tested(drifts)), sum(drift.before is not None for drift in drifts)
@@ -158,7 +159,7 @@ def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unkno
 
 
 def blind_spots(drifts: Sequence[Drift]) -> list[str]:
-    """Sentences on what the audit cannot say, each with its remedy; a re-audit with any of them does not pass."""
+    """Sentences on what the audit leaves unknown, each with its remedy; a re-audit with any of them does not pass."""
     gone, untestable = (sum(drift.verdict == verdict for drift in drifts) for verdict in (GONE, NOT_TESTABLE))
     sentences = []
     if gone:
@@ -175,8 +176,8 @@ def blind_spots(drifts: Sequence[Drift]) -> list[str]:
 class _Test(NamedTuple):
     """A test of one row, with its two-sided p-value.
 
-    all_right: p if all guesses were right now, given the baseline's; least: the smallest of any outcome of so many
-    trials, before and now.
+    all_right: p if all guesses were right now, given the baseline's; least: the smallest p of any outcome of these
+    numbers of trials, before and now.
     """
 
     name: str
@@ -193,7 +194,7 @@ def _test(row: Row, before: Measured, now: Measured) -> _Test:
             "accept a new baseline (epsilometer accept)"
         )
     if before.trial_set == now.trial_set and old.trials == other.trials:
-        misses = old.trials - old.successes  # which are the trials in which the two can differ, if all are right now
+        misses = old.trials - old.successes  # the trials in which the two can differ, if all are right now
         least = (min(1.0, 2.0 ** (1 - differing)) for differing in (misses, old.trials))
         return _Test(PAIRED, compare(before.hits, now.hits).p_value, *least)
     counts = ((old.successes, other.successes), (old.successes, other.trials), (0, other.trials))
@@ -204,7 +205,7 @@ def _test(row: Row, before: Measured, now: Measured) -> _Test:
 
 
 def _corrected(tests: Sequence[_Test], level: float) -> list[float | None]:
-    """Holm's p-value of each test; None for those that no outcome of so many trials could have decided."""
+    """Holm's p-value of each test; None for tests that no outcome of their number of trials could have decided."""
     largest = level / divisor([test.least for test in tests], level)
     corrected = iter(holm([test.p for test in tests if test.least <= largest]))
     return [next(corrected) if test.least <= largest else None for test in tests]
@@ -215,7 +216,7 @@ def _tested(drifts: Sequence[Drift]) -> list[Drift]:
 
 
 def _interval(estimate: Estimate | None) -> str:
-    assert estimate is not None  # a drift has one of two
+    assert estimate is not None  # a drift has at least one of the two
     upper = f"{estimate.upper:.2f}" if math.isfinite(estimate.upper) else f"above {estimate.ceiling:.2f}"
     return (
         f"loss {estimate.point:.2f} ({estimate.loss:.2f} to {upper})"

@@ -1,4 +1,4 @@
-"""A short hash of a file, by which two audits are known to have the same texts or rewrites."""
+"""A short hash of a file, which shows that two audits have the same texts or rewrites."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ DIGITS = 16  # in hexadecimal: 64 bits, far from collisions among a project's ro
 
 
 def short_hash(path: Path, more: str = "") -> str:
-    """Returns the hash of a file's bytes, and of a text after them."""
+    """Returns the hash of a file's bytes, followed by a text."""
     return hashlib.sha256(path.read_bytes() + more.encode()).hexdigest()[:DIGITS]

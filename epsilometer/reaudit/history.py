@@ -1,8 +1,8 @@
-"""Every audit's losses, a line an audit, cell, epsilon and attack, in a tracked file to which lines are only added.
+"""Every audit's losses, a line per audit, cell, epsilon and attack, in a tracked file that only grows.
 
-An audit is identified by its date (UTC, to the second). Lines stand in the order of audits and of their dates: where
-the clock is behind the last audit, as after it was set back, the date is the second after that audit's. Otherwise a
-clock of an earlier year would find that year's share of alpha unspent.
+An audit is identified by its date (UTC, to the second). Lines are in the order of audits and of their dates: if the
+clock is behind the last audit, because it was set back, the date is one second after that audit's. Otherwise a clock of
+an earlier year would find that year's share of alpha unspent.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def read(path: Path | str = FILE) -> pl.DataFrame:
-    """The history, schema `HISTORY`; no rows where there is no file.
+    """The history, schema `HISTORY`; without rows if there is no file.
 
-    Raises UserError naming the first line that is not one of a history.
+    Raises UserError naming the first line that is not a line of a history.
     """
     path, rows = Path(path), []
     if not path.is_file():
@@ -68,7 +68,7 @@ def read(path: Path | str = FILE) -> pl.DataFrame:
 
 
 def next_date(history: pl.DataFrame) -> str:
-    """The date of an audit that is added now: of the clock, or a second after the latest audit where that is later."""
+    """The date of an audit that is added now: the clock's, or one second after the latest audit if that is later."""
     now = datetime.now(UTC).strftime(_DATE)
     if not len(history) or now > (latest := max(history["date"])):
         return now
@@ -86,7 +86,7 @@ def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = 
 
 
 def ends_with(history: pl.DataFrame, estimates: pl.DataFrame, round: int) -> bool:
-    """Whether the last audit of the history is this one. estimates: as `append` takes them."""
+    """Return True if the last audit of the history is this one. estimates: as for `append`."""
     last = history.filter(pl.col("date") == history["date"].last(), round=round) if len(history) else history
     numbers = [*ROW, "trials", "loss", "point", "upper"]
     return last.select(numbers).equals(
@@ -100,17 +100,17 @@ def audits(history: pl.DataFrame) -> list[str]:
 
 
 def audits_in(history: pl.DataFrame, year: int) -> int:
-    """How many audits a year has had."""
+    """The number of audits in a year."""
     return sum(date.startswith(f"{year:04}-") for date in audits(history))
 
 
 def courses(history: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row for each row of the estimates (of one attack where there is no column `attack`): how many audits it was
-    in, its first and last plug-in loss, and its course as a line of bars.
+    """A row per row of the estimates (per row of one attack, without a column `attack`): its number of audits, its
+    first and last plug-in loss, and its course as a line of bars.
     """
     rows, names = [], [name for name in ROW if name in history.columns]
     for values, part in history.group_by(names, maintain_order=True):
-        points = [min(p, c) for p, c in part.select("point", "ceiling").iter_rows()]  # nothing above it can be shown
+        points = [min(p, c) for p, c in part.select("point", "ceiling").iter_rows()]  # trials show nothing above it
         rows.append(
             dict(zip(names, values, strict=True))
             | {"audits": len(part), "first": points[0], "last": points[-1], "course": bars(points)}
@@ -119,7 +119,7 @@ def courses(history: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def bars(values: Sequence[float]) -> str:
-    """A bar a value, the tallest for the largest; the scale begins at 0, so that noise does not look like a trend."""
+    """A bar per value, the tallest for the largest; the scale begins at 0, so that noise does not look like a trend."""
     top = max(values, default=0)
     return "".join(
         _BARS[min(len(_BARS) - 1, int(len(_BARS) * value / top))] if top > 0 else _BARS[0] for value in values
@@ -128,7 +128,7 @@ def bars(values: Sequence[float]) -> str:
 
 def _value(text: str, name: str, dtype: object) -> object:
     if name == "epsilon" and not text:
-        return None  # of a mechanism without a privacy budget
+        return None  # for a mechanism without a privacy budget
     if dtype == pl.Int64:
         return int(text)
     if dtype == pl.Float64:

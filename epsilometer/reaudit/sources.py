@@ -1,8 +1,8 @@
-"""Where an audit's results come from, recorded, so that a change has a name: files, packages, settings, revisions.
+"""The recorded sources of an audit's results, so that a change has a name: files, packages, settings, revisions.
 
-One small tracked file a source (`sources/<name>.json`) says what it was at the last re-audit. What a change makes
-stale, DVC sees by itself (`epsilometer.project.code`). A pinned revision is changed by its user alone (clip
-bounds were measured on it): a newer one on the hub is reported, not used.
+One small tracked file per source (`sources/<name>.json`) holds its state at the last re-audit. DVC itself sees which
+results a change makes stale (`epsilometer.project.code`). Only the user changes a pinned revision (clip bounds were
+measured on it): a newer one on the hub is reported, not used.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from epsilometer.core.errors import UserError
 FOLDER = Path("sources")
 SECONDS = 10.0  # before the hub counts as unreachable
 
-_KINDS = {"files", "packages", "device", "settings", "hub"}  # of what a record may have
+_KINDS = {"files", "packages", "device", "settings", "hub"}  # the possible parts of a record
 _CELL = "cell-"  # begins the name of a cell's source
 
 Record = dict[str, Any]
-"""What a source is: `files` (hash by path), `packages` (version by name), `settings`, and where it is on the hub `hub`:
-`type`, `id`, the `revision` that is used and the `latest` known. Only what applies."""
+"""A source: `files` (hash by path), `packages` (version by name), `settings`, and `hub`, its place on the hub:
+`type`, `id`, the `revision` in use and the `latest` known. Parts that do not apply are missing."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Something that results come from: a data set, a mechanism, an attack, a model."""
+    """A source of results: a data set, a mechanism, an attack, a model."""
 
     name: str
     record: Record
@@ -40,7 +40,8 @@ def served(
 ) -> tuple[list[Source], list[str]]:
     """The sources with the latest revision of those on the hub, and the names of those that could not be reached.
 
-    The latter keep the revision last known. latest: the newest revision of a record's `hub`; the default asks the hub.
+    A source that was not reached keeps its last known revision. latest: the newest revision of a record's `hub`; the
+    default asks the hub.
     """
     ask, answered, unknown = latest or latest_revision, [], []
     for source in sources:
@@ -49,7 +50,7 @@ def served(
             stated = recorded.get(source.name, {}).get("hub", {})
             try:
                 revision: str | None = ask(place)
-            except Exception as error:  # whatever the hub's client raises: no network, a time-out, no such id
+            except Exception as error:  # any error of the hub's client: no network, a time-out, no such id
                 unknown.append(f"{source.name}: {place['type']} {place['id']} ({type(error).__name__})")
                 revision = stated.get("latest") if stated.get("id") == place["id"] else None
             source = Source(source.name, source.record | {"hub": place | {"latest": revision}})
@@ -58,7 +59,7 @@ def served(
 
 
 def latest_revision(place: Record, endpoint: str | None = None) -> str:
-    """The hub's newest commit of a model or data set; raises what the hub's client raises."""
+    """The hub's newest commit of a model or data set; raises the errors of the hub's client."""
     from huggingface_hub import HfApi
 
     api = HfApi(endpoint)
@@ -81,9 +82,9 @@ def newer(sources: Iterable[Source]) -> list[str]:
 
 
 def changes(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str]:
-    """Sentences on what has changed; a change that several sources share is named once.
+    """Sentences on the changes; a change that several sources share is named once.
 
-    Earlier versions recorded the settings of a mechanism's first cell with the mechanism, and no others.
+    Earlier versions recorded only the settings of a mechanism's first cell, with the mechanism.
     """
     sharing: dict[str, list[str]] = {}
     earlier = not any(name.startswith(_CELL) for name in before)
@@ -106,7 +107,7 @@ def records(sources: Iterable[Source]) -> dict[str, Record]:
 
 
 def read(folder: Path = Path(".")) -> dict[str, Record]:
-    """The records of the last re-audit, without JSON of a user's own; raises UserError for a damaged file."""
+    """The records of the last re-audit, without a user's own JSON files; raises UserError for a damaged file."""
     recorded: dict[str, Record] = {}
     for path in sorted((folder / FOLDER).glob("*.json")):
         try:
@@ -119,7 +120,7 @@ def read(folder: Path = Path(".")) -> dict[str, Record]:
 
 
 def write(sources: Sequence[Source], folder: Path = Path(".")) -> None:
-    """Record the sources, and forget those that are no more; unchanged files keep their bytes."""
+    """Record the sources, and drop those that no longer exist; unchanged files keep their bytes."""
     for source in sources:
         tables.write_json(source.record, folder / FOLDER / f"{source.name}.json")
     for name in read(folder).keys() - records(sources).keys():

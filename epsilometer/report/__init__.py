@@ -1,1 +1,1 @@
-"""The page of an audit, its figures, and its numbers for other programs."""
+"""The page of an audit, its figures, and its numbers in formats for other programs."""

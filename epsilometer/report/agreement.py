@@ -1,23 +1,23 @@
-"""Whether what a table shows agrees with what a paper claims, by a rule that could have come out otherwise.
+"""Test if a table agrees with a claim of a paper, by a rule that could have come out otherwise.
 
-The rules, of a cell of a table and a number, a word or another cell:
+Each rule compares a cell of a table with a number, a word or another cell:
 
-- ABOVE, BELOW: agrees where its interval lies surely above (below) the other's, disagrees where surely not.
-- NEAR x BY y: agrees where no number of its interval is more than y from any of x, which may have an interval of its
-  own, disagrees where every one is. An interval that is too wide to agree is *not testable here* unless it disagrees.
-- IS, IS NOT: a verdict that another test has reached, in its words.
+- ABOVE, BELOW: agrees if its interval lies surely above (below) the other's, disagrees if surely not.
+- NEAR x BY y: agrees if no number of its interval is more than y from any of x, which may have an interval of its own;
+  disagrees if every number is. An interval that is too wide to agree is *not testable here* unless it disagrees.
+- IS, IS NOT: a verdict of another test, in its words.
 
 A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlaps are undecided, and
-so is a test without a message; of one that nothing could have turned the answer is *not testable here*.
+so is a test without a message; the answer of a test that nothing could have reversed is *not testable here*.
 
-`OF n` after a cell or a number says that it is a share of n texts, or a mean over n batches of what lies between 0 and
-1: without an interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. A
-macro F1 is neither, and has none by it. All is *not testable here* where not every verdict was within reach: where no
-share of n texts would have agreed, or none disagreed.
+`OF n` after a cell or a number says that it is a share of n texts, or a mean over n batches of values between 0 and 1.
+Without an interval of its own it has Clopper and Pearson's at 99 % of that share, which is wide for other means. A
+macro F1 is neither, so `OF n` gives it no interval. The result is *not testable here* unless every verdict was
+possible: some share of n texts agrees, and some share disagrees.
 
-A number without an interval needs a word: `± r` after the cell says how far it may be off by chance, where the page
-says why r (beside another cell, how far their difference may), `FACTOR f` by what factor, and `EXACT` that no chance is
-in it: a law, a bound, a count of all there is. `n TIMES` before the other multiplies it.
+A number without an interval needs a word: `± r` after the cell states how far it may be off by chance, where the page
+explains r (beside another cell, how far their difference may be off); `FACTOR f` states the factor; and `EXACT` states
+that chance plays no part: a law, a bound, a complete count. `n TIMES` before the other multiplies it.
 """
 
 from __future__ import annotations
@@ -53,11 +53,10 @@ def agreement(
 ) -> str:
     """Returns the verdict on a claim.
 
-    of, other_of: of how many texts the cell and the other are a share; off: how far a cell without an interval may be
-    off by chance, 0 of an exact one.
+    of, other_of: the numbers of texts of which the cell and the other are shares; off: how far a cell without an
+    interval may be off by chance, 0 for an exact one.
 
-    Raises UserError where a number or an interval is expected and none is there, and where a share is not between 0
-    and 1.
+    Raises UserError if a number or an interval is expected but missing, and for a share outside 0 to 1.
     """
     if cell == "not testable":
         return NOT_TESTABLE
@@ -93,7 +92,7 @@ def _compared(ends: tuple[float, float], rule: str, other: tuple[float, float], 
 
 
 def interval(cell: str, of: int | None = None) -> tuple[float, float]:
-    """Returns the ends of what a cell says; of: of how many texts it is a share."""
+    """Returns the ends of the interval in a cell; of: the number of texts of which it is a share."""
     numbers = [float(number.replace(",", "")) for number in re.findall(_NUMBER, cell)]
     if not numbers:
         raise UserError(f"{cell!r} has no number to compare with; name another cell, or compare with IS")
@@ -118,13 +117,13 @@ def off_by(cell: str, factor: float) -> str:
 
 
 def multiplied(cell: str, times: float) -> str:
-    """Returns the interval of so many times what a cell says."""
+    """Returns the interval of a cell, multiplied by `times`."""
     low, high = interval(cell)
     return f"at least {low * times:.6g}" if math.isinf(high) else f"{low * times:.6g} to {high * times:.6g}"
 
 
 def _of_share(share: float, of: int) -> tuple[float, float]:
-    """Returns the ends of Clopper and Pearson's interval."""
+    """Returns the ends of Clopper and Pearson's interval of a share."""
     if not 0 <= share <= 1:
         raise UserError(f"{share:g} is no share of {of} texts; leave OF out, or cite a share between 0 and 1")
     hits = share * of

@@ -13,22 +13,22 @@ from epsilometer.report.environment import render, show
 from epsilometer.report.section import NEXT, Section
 
 ROOM = 120  # words above the first section
-_HEADER = 15  # words that say where the page comes from, which are put in last (`origin.header`)
+_HEADER = 15  # words on the origin of the page, which are inserted last (`origin.header`)
 
 
 @dataclass(frozen=True)
 class Body:
-    """What the page shows, in its order. mechanisms: that are drawn or named; controls: those whose loss is known."""
+    """The contents of the page, in order. mechanisms: drawn or named on it; controls: those with a known loss."""
 
     title: str
     sections: Sequence[Section]
-    closing: Sequence[Section]  # after the history of audits, which is put in last (`page`)
+    closing: Sequence[Section]  # follows the history of audits, which is inserted last (`page`)
     mechanisms: Iterable[str]
     controls: Sequence[str]
 
 
 def build(body: Body, path: Path, folder: Path) -> None:
-    """Write the body, and each of its figures as SVG and PNG into a folder, which is created even for no figure."""
+    """Write the body, and each of its figures as SVG and PNG into a folder, which is created even without figures."""
     folder.mkdir(parents=True, exist_ok=True)
     styles = figures.styles([*body.mechanisms])
     shown = {
@@ -56,7 +56,7 @@ def build(body: Body, path: Path, folder: Path) -> None:
 def first_screen(body: Body) -> list[tuple[str, str]]:
     """The topics and sentences that the sections contribute, in their order.
 
-    Where there is no room for all, those at the end go first, and what to do next stays longest.
+    If there is not enough room, the last ones are left out first, and the next steps stay longest.
     """
     sections = [*body.sections, *body.closing]
     taken = _HEADER + len(" ".join([body.title, *(section.link for section in sections)]).split())

@@ -1,18 +1,18 @@
-"""Figures that a page cites from generated tables, filled from these by `epsilometer results`.
+"""Figures that a page cites from generated tables; `epsilometer results` fills them in.
 
-In Markdown a figure stands between two comments, of which the first names its file (from the page's folder), heading,
-row and column:
+In Markdown a figure is between two comments, the first of which names its file (from the page's folder), heading, row
+and column:
 
     <!-- figure: results/teda.md; Losses on queries; dp_mlm, 10; strongest -->2.41 to 3.25<!-- end -->
 
-A row is named by as many of its first cells as tell it from all others. Of a cell that holds several values, such as
+A row is named by as many of its first cells as distinguish it from all others. If a cell holds several values, such as
 `0.014: 0.991, 0.043: 0.786`, a fifth part names one: `; 0.043`.
 
-A **verdict** on a claim is filled by the same command, by a rule of `report.agreement` on such a figure:
+The same command fills in a **verdict** on a claim, by a rule of `report.agreement` on such a figure:
 
     <!-- verdict: results/teda.md; Losses on queries; dp_mlm, 10; strongest ABOVE 2 -->agrees<!-- end -->
 
-How many claims agree is counted by `report.tally`.
+`report.tally` counts the claims that agree.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VERDICT = re.compile(r"<!-- verdict: (.*?) -->(.*?)<!-- end -->", re.DOTALL)
 
 
 def fill(folder: Path) -> list[Path]:
-    """Fill the pages in a folder, and return those that changed. Raises UserError as `filled`."""
+    """Fill the pages in a folder, and return those that changed. Raises UserError as `filled` does."""
     changed = []
     for page in sorted(folder.glob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -43,10 +43,10 @@ def fill(folder: Path) -> list[Path]:
 
 
 def filled(text: str, page: Path) -> str:
-    """Returns the text of a page with every figure as its table has it now, the verdicts that follow, and their counts.
+    """Returns the text of a page with the present figures of its tables, the verdicts that follow, and their counts.
 
-    Raises UserError naming the page and the figure where there is no such file, heading, column or value, or not
-    exactly one such row; or a verdict in a counted table that is none.
+    Raises UserError naming the page and the figure for a missing file, heading, column or value, and unless exactly one
+    row matches; also for an unknown verdict in a counted table.
     """
     text = FIGURE.sub(lambda match: f"<!-- figure: {match[1]} -->{_value(match[1], page)}<!-- end -->", text)
     text = VERDICT.sub(lambda match: f"<!-- verdict: {match[1]} -->{_verdict(match[1], page)}<!-- end -->", text)
@@ -95,7 +95,7 @@ def _value(reference: str, page: Path) -> str:
 
 
 def _table(text: str, heading: str) -> tuple[list[str], list[list[str]]]:
-    """Returns head and rows of the first table under a heading; empty where there is none."""
+    """Returns head and rows of the first table under a heading; empty if there is none."""
     section = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
     lines = re.search(r"(?:^\|.*\n?)+", section[1], re.MULTILINE) if section else None
     if lines is None:

@@ -1,4 +1,4 @@
-"""The one Jinja environment: templates lie beside the functions that they belong to, and every text is escaped."""
+"""The only Jinja environment: templates lie beside the functions that use them, and every text is escaped."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from epsilometer.report.section import Section
 
 
 def render(template: Path, context: Mapping[str, Any]) -> Markup:
-    """Render a template of this package; a name that it uses and the context lacks is an error."""
+    """Render a template of this package; a name that the context lacks is an error."""
     return Markup(_ENVIRONMENT.get_template(template.relative_to(PACKAGE).as_posix()).render(context))
 
 
 def show(section: Section, styles: Mapping[str, Any] | None = None, controls: Sequence[str] = ()) -> Markup:
-    """A section as HTML. styles: how mechanisms are drawn; controls: those whose loss is known."""
+    """A section as HTML. styles: those of mechanisms; controls: the mechanisms with a known loss."""
     shared = {"section": section, "styles": styles or {}, "controls": controls}
     return render(PACKAGE / "report/section.html.j2", shared)
 
 
 def _marked(text: str) -> Markup:
-    """The text as HTML, what stands in backticks as code, and between two pairs of asterisks as strong."""
+    """The text as HTML, with text in backticks as code, and text between two pairs of asterisks as strong."""
     code = re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", code))
 

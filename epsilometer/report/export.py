@@ -21,7 +21,7 @@ ESTIMATED = "estimates"
 SHORT = (  # of the estimates
     "dataset", "mechanism", "epsilon", "attack", "success_rate", "loss", "upper", "delta_at_4_low", "overall",
 )  # fmt: skip
-# The other tables of results, and where they lie under data/; * is a cell. None holds a text of a data set.
+# The other tables of results, and their paths under data/; * is a cell. None holds a text of a data set.
 TABLES = {
     **{
         name: name
@@ -45,9 +45,9 @@ _BESIDE = (".curves", ".figures", ".rates", ".roc", ".texts", ".candidates")
 
 
 def read_table(run: Path, name: str) -> pl.DataFrame:
-    """A table of the audit in a folder: `estimates` (as `read`), or one of `TABLES`, of all cells.
+    """A table of the audit in a folder: `estimates` (as `read`), or one of `TABLES`, over all cells.
 
-    Raises UserError for another name, and for a table that the audit does not have.
+    Raises UserError for other names, and for a table that the audit does not have.
     """
     if name == ESTIMATED:
         return read(run)
@@ -66,37 +66,36 @@ def _files(run: Path, name: str) -> list[Path]:
 def read(run: Path) -> pl.DataFrame:
     """The estimates of the audit in a folder: schema `ESTIMATES`, and the verdicts of `verdicts.with_overall`.
 
-    An audit without the stages `claims` and `exact` is judged by its guesses alone.
+    An audit without the stages `claims` and `exact` is judged only by its guesses.
     """
     estimates = tables.read(run / "data/estimates.parquet", ESTIMATES)
     return with_overall(estimates, overall(estimates, read_claims(run), read_exact(run)))
 
 
 def read_claims(run: Path) -> pl.DataFrame:
-    """The worst cases of the audit in a folder: schema `CLAIMS`, without rows where there are none."""
+    """The worst cases of the audit in a folder: schema `CLAIMS`, without rows if there are none."""
     path = run / "data/claims.parquet"
     return tables.read(path, CLAIMS) if path.is_file() else pl.DataFrame(schema=dict(CLAIMS))
 
 
 def read_exact(run: Path) -> pl.DataFrame:
-    """The exact losses of the audit in a folder: schema `EXACT`, without rows where there are none."""
+    """The exact losses of the audit in a folder: schema `EXACT`, without rows if there are none."""
     files = [path for path in sorted((run / "data/exact").glob("*.parquet")) if path.suffixes[-2:-1] != [".curves"]]
     return pl.concat([pl.DataFrame(schema=dict(EXACT)), *(tables.read(path, EXACT) for path in files)])
 
 
 def write(table: pl.DataFrame, path: Path, suffix: str | None = None, columns: Sequence[str] | None = None) -> None:
-    """Write a table as `rendered`, in the format of this suffix, or of the path's."""
+    """Write a table as `rendered` does, in the format of this suffix, or of the path's."""
     if (suffix or path.suffix) not in FORMATS:
         raise UserError(f"a file to export to must end in {', '.join(FORMATS)}, got {path.name!r}")
     tables.write_text(rendered(table, suffix or path.suffix, columns), path)
 
 
 def rendered(table: pl.DataFrame, suffix: str, columns: Sequence[str] | None = None) -> str:
-    """Returns a table as CSV, JSON, Markdown or LaTeX (booktabs): the format that this suffix stands for.
+    """Returns a table as CSV, JSON, Markdown or LaTeX (booktabs), by suffix.
 
-    columns: all by default. Numbers have all their digits in CSV and JSON, where an infinite one is `inf` and
-    "Infinity"; in Markdown and LaTeX as `core.rounding.written`. What is missing is empty. Columns of lists are in JSON
-    alone.
+    columns: by default all. Numbers have all their digits in CSV and JSON, where infinity is `inf` and "Infinity"; in
+    Markdown and LaTeX they are as in `core.rounding.written`. Missing values are empty. Only JSON has columns of lists.
     """
     wanted = table.select(table.columns if columns is None else columns)
     if suffix == ".json":
@@ -107,10 +106,10 @@ def rendered(table: pl.DataFrame, suffix: str, columns: Sequence[str] | None = N
 
 def markup(table: pl.DataFrame, suffix: str = ".md", columns: Sequence[str] | None = None) -> str:
     """Returns these columns of a table, by default all, as Markdown (`.md`) or LaTeX (`.tex`)."""
-    from tabulate import tabulate  # of an extra, which CSV and JSON do without
+    from tabulate import tabulate  # from an extra, which CSV and JSON do not need
 
     shown = presented(table, table.columns if columns is None else columns)
-    pipe = "\\|" if suffix == ".md" else "|"  # tabulate leaves it as it is, and it would end a cell
+    pipe = "\\|" if suffix == ".md" else "|"  # tabulate does not escape it, and it would end a cell
     rows = [[value.replace("|", pipe) for value in row] for row in shown.iter_rows()]
     right = ["right" if table.schema[name].is_numeric() else "left" for name in shown.columns]
     markup = str(tabulate(rows, shown.columns, _MARKUP[suffix], colalign=right, disable_numparse=True)) + "\n"

@@ -1,4 +1,4 @@
-"""What all figures of the report share: styles, axes, pictures, and the drawing library. Losses are in nats."""
+"""The common parts of the report's figures: styles, axes, pictures, and the drawing library. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from altair.utils._importers import vl_version_for_vl_convert
 from epsilometer.core.atomic import whole, write_text
 
 Specification = dict[str, Any]
-"""A figure as self-contained Vega-Lite: what browsers draw, and what pictures are made from."""
+"""A figure as self-contained Vega-Lite, which browsers draw and pictures are made from."""
 
-_VEGA_LITE = vl_version_for_vl_convert()  # the version that the specifications of this altair are written in
+_VEGA_LITE = vl_version_for_vl_convert()  # the version that this altair writes
 
-# Distinct with normal and with red-green or blue-yellow blind sight, and dark enough on white (after Okabe and Ito
-# 2008 and Tol 2021); the shape says the same once more, for grey print.
+# Distinct with normal vision and with red-green or blue-yellow colour blindness, and dark enough on white (after Okabe
+# and Ito 2008 and Tol 2021); the shape repeats the distinction, for print without colour.
 COLOURS = (
     "#0072b2",
     "#d55e00",
@@ -48,8 +48,8 @@ SHAPES = (
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
 
 INK, MUTED, GRID = "#1d2733", "#5b6773", "#e3e7eb"
-CHECKED = False  # whether altair compares each part of a panel with its schema, which takes seconds: tests do
-_TOP = ("$schema", "config", "datasets")  # what a figure has once, and not in each panel
+CHECKED = False  # if altair checks each part of a panel against its schema, which takes seconds; tests do
+_TOP = ("$schema", "config", "datasets")  # parts of a figure that its panels do not repeat
 _NATS = (0, 0.5, 1, 2, 5, *(step * 10**power for power in range(1, 9) for step in (1, 3)))  # labels of a wide axis
 WIDTH = 1096  # of the page's figures, in pixels
 
@@ -75,7 +75,7 @@ CONFIG = {
 
 @dataclass(frozen=True)
 class Style:
-    """How a mechanism is drawn, everywhere: its colour, its marker (an SVG path within -1..1) and its dashes."""
+    """The style of a mechanism in all figures: its colour, its marker (an SVG path within -1..1) and its dashes."""
 
     colour: str
     shape: str
@@ -83,7 +83,7 @@ class Style:
 
 
 def styles(mechanisms: Iterable[str]) -> dict[str, Style]:
-    """One fixed style for each mechanism, in order of their names."""
+    """One fixed style for each mechanism, in the order of their names."""
     rounds = len(COLOURS)
     return {
         name: Style(
@@ -96,16 +96,16 @@ def styles(mechanisms: Iterable[str]) -> dict[str, Style]:
 
 
 def file_name(kind: str, dataset: str) -> str:
-    """Of a data set's figure of a kind, without what a file's name may not hold."""
+    """The name of a data set's figure of a kind, without characters that file names must not hold."""
     return f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', dataset)}"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the page, which scripts draw; a still picture stands in its place until then and without them.
+    """A figure of the page, drawn by scripts; a still picture replaces it until then and without scripts.
 
-    name: of its files and of its HTML element; words: for those who see no picture; saved: what the files show where
-    that is not what the page shows; heading and caption stand above it on the page.
+    name: of its files and of its HTML element; words: for readers who see no picture; saved: the content of the files
+    if it differs from the page's; heading and caption are above it on the page.
     """
 
     name: str
@@ -123,7 +123,7 @@ class Figure:
 
     @property
     def picture(self) -> str:
-        """The still picture as an address."""
+        """The still picture as a data URL."""
         return f"data:image/svg+xml;base64,{base64.b64encode(self.svg.encode()).decode()}"
 
     def save(self, folder: Path) -> None:
@@ -140,13 +140,13 @@ class Figure:
 
 
 def legend_labels(controls: Iterable[str]) -> str:
-    """The expression of a legend's labels: names, those of controls marked."""
+    """The expression of a legend's labels: names, with controls marked."""
     names = json.dumps(sorted(set(controls)), ensure_ascii=False)
     return f"indexof({names}, datum.label) < 0 ? datum.label : datum.label + ' (control)'"
 
 
 def by_name(style: dict[str, Style], names: list[str], controls: Sequence[str] = ()) -> tuple[alt.Color, alt.Shape]:
-    """Colour and shape of these mechanisms, with one legend that marks controls and that areas do not make pale."""
+    """Colour and shape of these mechanisms, with one legend that marks controls and that areas do not fade."""
     legend = alt.Legend(
         title=None, symbolOpacity=1, symbolStrokeWidth=0, labelLimit=0, labelExpr=legend_labels(controls)
     )
@@ -168,7 +168,7 @@ def epsilon_axis(epsilons: pl.Series) -> alt.X:
 
 
 def wide_axis(top: float) -> tuple[alt.Axis, alt.Scale]:
-    """Axis and scale for losses of any size, up to `top` nats: linear below some 1 nat, logarithmic above."""
+    """Axis and scale for losses of any size, up to `top` nats: linear below about 1 nat, logarithmic above."""
     return (
         alt.Axis(values=[tick for tick in _NATS if tick <= top], format=",.1~f"),
         alt.Scale(type="symlog", constant=1, domain=[0, top], nice=False),
@@ -176,7 +176,7 @@ def wide_axis(top: float) -> tuple[alt.Axis, alt.Scale]:
 
 
 def ends(values: pl.Series) -> tuple[float, float]:
-    """The least and the largest that is not null; 1 and 1 where all are, as no mechanism has a budget."""
+    """The smallest and the largest value that is not null; 1 and 1 if all are null, as no mechanism has a budget."""
     ordered = values.drop_nulls().sort()
     if ordered.is_empty():
         return 1.0, 1.0
@@ -184,22 +184,22 @@ def ends(values: pl.Series) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Powers of ten within the range, or 1-2-5 steps where it is narrow; at least one."""
+    """Powers of ten within the range, or 1-2-5 steps if it is narrow; at least one."""
     steps = (1,) if high / low >= 100 else (1, 2, 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [s * 10.0**p for p in powers for s in steps if low / 1.25 <= s * 10.0**p <= high * 1.25] or [low]
 
 
 def specify(chart: alt.HConcatChart | alt.VConcatChart | alt.ConcatChart, datasets: dict[str, Any]) -> Specification:
-    """A chart whose data are named, with the rows of each name, and the look of all figures."""
-    # The rows go in last: altair would copy and check them again for every layer.
+    """A chart with named data, completed by the rows of each name and the common look of figures."""
+    # The rows are added last: altair would copy and check them again for every layer.
     return {**chart.to_dict(), "datasets": datasets, "config": CONFIG}
 
 
 def joined(panels: Iterable[alt.LayerChart | alt.FacetChart], datasets: dict[str, Any], **around: Any) -> Specification:
-    """As `specify` gives it, panels beside each other. around: what a concatenation has beside its panels.
+    """Panels side by side, as `specify` returns a chart. around: the properties of a concatenation beside its panels.
 
-    Altair copies all that a panel has each time that it is put into something larger, which takes seconds.
+    Altair copies a whole panel each time that it becomes part of something larger, which takes seconds.
     """
     parts = [
         {name: part for name, part in panel.to_dict(validate=CHECKED).items() if name not in _TOP} for panel in panels
@@ -209,7 +209,7 @@ def joined(panels: Iterable[alt.LayerChart | alt.FacetChart], datasets: dict[str
 
 @cache
 def script() -> str:
-    """The JavaScript that draws specifications in a browser (Vega, Vega-Lite, vegaEmbed), without any network."""
+    """The JavaScript that draws specifications in a browser (Vega, Vega-Lite, vegaEmbed), without a network."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_VEGA_LITE)
 
 

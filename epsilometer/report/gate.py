@@ -37,7 +37,7 @@ from epsilometer.core.json_text import for_json
 from epsilometer.core.rounding import NOT_TESTABLE
 from epsilometer.report import sheet
 
-_ONCE = ("identifiers", "attribute", "linking")  # judged of a number of trials that is fixed beforehand
+_ONCE = ("identifiers", "attribute", "linking")  # judged on a number of trials that is fixed beforehand
 _UNLIMITED = "nothing limits it, since it was right in every trial of the baseline; give a largest loss (--max-loss)"
 _PRECISION = ("masked", "precision", "precision_low", "precision_high")
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -97,7 +97,7 @@ class Counts(BaseModel):
 
 
 class Result(BaseModel):
-    """What a gate decided. `schema` changes with every change that a reader would notice."""
+    """The decision of a gate. `schema` changes with every change that a reader would notice."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -125,7 +125,7 @@ class Result(BaseModel):
 
 @dataclass(frozen=True)
 class Decision:
-    """A verdict, and of what it is."""
+    """A verdict, with the mechanism and settings that it is about."""
 
     mechanism: str
     epsilon: float | None
@@ -135,7 +135,7 @@ class Decision:
 
     @classmethod
     def of(cls, subject: Subject, errors: Errors, verdict: Verdict) -> Decision:
-        """The decision on what was judged."""
+        """The decision on the audited subject."""
         return cls(subject.name, stored(subject.epsilon), subject.design.k, errors=errors, verdict=verdict)
 
     @property
@@ -150,11 +150,11 @@ class Decision:
         return f"{self.mechanism}{at_budget(self.epsilon)}"
 
     def missed(self, judged: Judged) -> float:
-        """The share of trials in which an attack's sure guesses may be wrong for `least_loss` to hold of its tail."""
+        """Largest share of wrong confident guesses in an attack's trials for which `least_loss` holds of its tail."""
         return most_missed(judged.misses, judged.trials, errors=self.errors)
 
     def least_loss(self, judged: Judged) -> float:
-        """The least loss that these trials would have told from the attack's limit; infinite if none."""
+        """The least loss that these trials would have separated from the attack's limit; infinite if none."""
         limit = judged.limit
         if limit is None or judged.measure == "linking" or by_law(judged):
             return math.inf
@@ -170,7 +170,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Failure:
-    """A gate that decided nothing, and why."""
+    """A gate that decided nothing, with the reason."""
 
     mechanism: str
     epsilon: float | None
@@ -184,7 +184,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Files:
-    """Where a gate is written, None for no file of that format; finding: the file at which SARIF shows a finding."""
+    """The output files of a gate, None for no file of that format; finding: the file at which SARIF shows a finding."""
 
     json: Path | None
     markdown: Path | None
@@ -208,7 +208,7 @@ class Files:
 
     @contextmanager
     def of(self, mechanism: str, epsilon: float | None) -> Iterator[None]:
-        """Files of an error for as long as nothing is decided, however that ends, so that no earlier run's are read."""
+        """Write error results first, so that a gate that ends early leaves no results of an earlier run."""
         self.write(Failure(mechanism, epsilon, "it ended before anything was decided"))
         try:
             yield
@@ -218,7 +218,7 @@ class Files:
 
 
 def lines(decision: Decision) -> list[str]:
-    """The verdict; a line a kind of limit, the deciding one first; how often it is wrong; then what it rests on."""
+    """The verdict; a line per kind of limit, the deciding one first; the error probability; then the assumptions."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
     deployed = verdict.scope.of == DEPLOYMENT
     within = "a deployment with these answers that keeps its limits" if deployed else "a mechanism within its limits"
@@ -241,17 +241,17 @@ def lines(decision: Decision) -> list[str]:
 
 
 def _headline(status: Status) -> str:
-    """PASSED, and on what; else the status."""
+    """PASSED with its basis; else the status."""
     return f"PASSED, {status}" if status.passes else status.upper()
 
 
 def beyond_joined(attributes: int) -> str:
-    """The sentence on what attackers of a number of joined attributes leave open."""
+    """The sentence on the attackers of joined attributes that the gate does not cover."""
     return f"an exclusive or of {attributes + 1} attributes is not covered"
 
 
 def _detectable(decision: Decision, first: Judged) -> str:
-    """Of a pass how often it is wrong; else, and of a tail, what would have been found by what decided."""
+    """The probability that a pass is wrong; else, and for a tail, the least figure that the test would have found."""
     if first.status.passes and first.measure != "delta_at_4":
         passing = "a deployment with these answers that" if decision.verdict.scope.of == DEPLOYMENT else "whatever"
         return f"{passing} exceeds the limit passes with probability {decision.errors.beta:g} at most"
@@ -287,7 +287,7 @@ def _detectable(decision: Decision, first: Judged) -> str:
 
 
 def result(outcome: Decision | Failure) -> Result:
-    """The same as data."""
+    """The decision as data."""
     if isinstance(outcome, Failure):
         return Result(
             mechanism=outcome.mechanism,
@@ -365,7 +365,7 @@ def _colour(status: Status) -> str:
 
 
 def html(outcome: Decision | Failure) -> str:
-    """A page for people: the verdict, what decided it, and a row for each limit."""
+    """A page for people: the verdict, what decided it, and a row per limit."""
     if isinstance(outcome, Failure):
         said = [sheet.Paragraph("ERROR: nothing was decided.", "bad"), sheet.Paragraph(outcome.error)]
         return sheet.page(f"Gate: {outcome.name}", said)
@@ -398,7 +398,7 @@ def html(outcome: Decision | Failure) -> str:
 
 
 def junit(outcome: Decision | Failure) -> str:
-    """JUnit XML: a test case an attack; open ones are skipped."""
+    """JUnit XML: a test case per attack; open ones are skipped."""
     if isinstance(outcome, Failure):
         suite = ElementTree.Element("testsuite", name="epsilometer gate", tests="1", failures="0", errors="1")
         case = ElementTree.SubElement(suite, "testcase", classname=outcome.name, name="gate")
@@ -424,13 +424,13 @@ def junit(outcome: Decision | Failure) -> str:
 
 
 def sarif(outcome: Decision | Failure, file: str) -> str:
-    """SARIF 2.1.0; file: where a finding is shown, such as the mechanism's file."""
+    """SARIF 2.1.0; file: the place where a finding is shown, such as the mechanism's file."""
     attacks = [] if isinstance(outcome, Failure) else outcome.verdict.attacks
     findings = [
         {
             "ruleId": f"epsilometer/{attack.attack}",
             "kind": "pass" if attack.status.passes else "fail" if attack.status is Status.BEYOND else "open",
-            "level": "error" if attack.status is Status.BEYOND else "none",  # SARIF allows no other beside these kinds
+            "level": "error" if attack.status is Status.BEYOND else "none",  # SARIF allows no other for these kinds
             "message": {"text": f"{outcome.name}: {attack.status}: {_seen(attack)}"},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": file}}}],
         }
@@ -446,12 +446,12 @@ def sarif(outcome: Decision | Failure, file: str) -> str:
 
 
 def _seen(judged: Judged) -> str:
-    """As `_did`; also why what kept its limit did not pass."""
+    """As `_did`, with the reason why an attack within its limit did not pass."""
     return _did(judged) + ("; open, since answers are missing" if judged.unanswered else "")
 
 
 def _did(judged: Judged) -> str:
-    """What an attack did, and what it may do. Its loss at the rate seen is a point, where `loss` is a lower bound."""
+    """The result of an attack, and its limit. Its loss at the rate seen is a point; `loss` is a lower bound."""
     if judged.limit is not None and judged.measure == "delta_at_4":
         return (
             f"{judged.attack}: beyond a threshold of its score it named the source in {judged.successes:,} of "
@@ -492,7 +492,7 @@ def _partly(judged: Judged) -> str:
 
 
 def by_law(judged: Judged) -> bool:
-    """Whether the stated law shows the limit kept, and no attacker was counted."""
+    """Return True if the stated law shows the limit kept, so that no attacker was counted."""
     return judged.unrefuted > 0
 
 
@@ -501,7 +501,7 @@ def _unrefuted(judged: Judged) -> str:
 
 
 def _source(judged: Judged) -> str:
-    """Where a limit comes from, and whether a stated law shows it kept."""
+    """The source of a limit, and the stated law if it shows the limit kept."""
     if judged.limit is None:
         return _UNLIMITED
     shown = f", kept by its stated law, {_unrefuted(judged)}" if by_law(judged) else ""
@@ -519,7 +519,7 @@ def _amount(judged: Judged, value: float) -> str:
 
 
 def allowed_nats(loss: float) -> str:
-    """A limit, small ones with two digits: `1.00 nats`, `0.001 nats`."""
+    """A limit in nats, with two digits if it is small: `1.00 nats`, `0.001 nats`."""
     return f"{loss:.2f} nats" if loss >= 0.01 else f"{loss:.2g} nats"
 
 
@@ -542,7 +542,7 @@ def _names(verdict: Verdict) -> str:
 
 
 def _by_kind(verdict: Verdict) -> list[list[Judged]]:
-    """The judged limits by kind: one group a measure, and one a kind of identifier."""
+    """The judged limits by kind: one group per measure, and one per kind of identifier."""
     kinds: dict[tuple[str, str], list[Judged]] = {}
     for judged in verdict.attacks:
         name = judged.attack.removesuffix(f", {judged.shape}") if judged.measure == "identifiers" else ""
@@ -551,7 +551,7 @@ def _by_kind(verdict: Verdict) -> list[list[Judged]]:
 
 
 def _kind(kind: Sequence[Judged], status: Status) -> str:
-    """One line of a kind: what decided, and what else came out so. status: of the verdict."""
+    """One line on a kind: the limit that decided, and others with the same status. status: of the verdict."""
     first, *others = kind
     alike = [] if first.status.passes else [other for other in others if other.status is first.status]
     return "; ".join(

@@ -1,6 +1,6 @@
 """The tables of a finished run as one Markdown file, for a repository that keeps its results. Losses are in nats.
 
-They are those of the page's sections, in the same order, but for those that the page alone has (`table.Table`).
+They are those of the page's sections, in the same order, except those only for the page (`table.Table`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from epsilometer.runtime.machine import hardware
 def write(params: ProjectParams, settings: str, shown: Iterable[Table], out: Path | None = None) -> Path:
     """Write the tables of the run in the current folder, by default to docs/results/PROFILE.md of its project.
 
-    settings: a sentence on what they were made with. Returns the file. Raises UserError where no run is finished here.
+    settings: a sentence on the settings behind them. Returns the file. Raises UserError if no finished run is here.
     """
     profile, seconds = origin.profile(Path()), project_times.read()
     parts = [

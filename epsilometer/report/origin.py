@@ -1,7 +1,7 @@
-"""Where a page comes from: its date, profile and commit, the run that made it, and what DVC recorded of its inputs.
+"""The origin of a page: its date, profile and commit, the run that made it, and DVC's record of its inputs.
 
-These may differ where the results are the same, so that nothing that DVC tracks holds them: they are put in when the
-page is written.
+These may differ between equal results, so nothing that DVC tracks holds them: they are inserted when the page is
+written.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from epsilometer.report.section import Section
 from epsilometer.report.table import Table
 from epsilometer.runtime.batches import halved
 
-RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of the flow run that a stage belongs to
+RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of a stage's flow run
 _NO_COMMIT = "without a git commit"
 
 
 def facts(folder: Path) -> dict[str, str]:
-    """The date, and the profile and commit of a folder, as of now; the device that its networks computed on."""
+    """The date, and the profile and commit of a folder, as of now; the device of its networks' computations."""
     at = commit(folder)
     edited = ", with uncommitted changes" if at.edited else ""
     return {
@@ -40,14 +40,14 @@ def facts(folder: Path) -> dict[str, str]:
 
 
 def header(facts: Mapping[str, str]) -> Markup:
-    """One line at the top of the page."""
+    """The origin in one line, at the top of the page."""
     return Markup("{date} · profile {profile} · {brief} · ").format(**facts)
 
 
 def section(facts: Mapping[str, str], run: Mapping[str, str | None] | None, lock: Path) -> Markup:
-    """The section that says all of it.
+    """The section with all facts on the origin.
 
-    run: name, id and url of the flow run; that of the environment's RUN by default. lock: the folder's dvc.lock.
+    run: name, id and url of the flow run; by default that of the environment's RUN. lock: the folder's dvc.lock.
     """
     run = run or json.loads(os.environ.get(RUN, "{}"))
     whole = {name: facts[name] for name in ("date", "profile", "commit")}
@@ -66,7 +66,7 @@ def _flow(run: Mapping[str, str | None]) -> Markup:
 
 
 def device(folder: Path) -> str:
-    """The devices that the records of a folder's code name, and where their memory ran out."""
+    """The devices in the records of a folder's code, and the stages where their memory ran out."""
     records = (json.loads(path.read_bytes()) for path in sorted((folder / "data" / "code").rglob("*.json")))
     named = {", ".join(record["device"].values()) for record in records if "device" in record}
     ran_out = [f"{stage} with rows halved {times}x for want of memory" for stage, times in halved(folder).items()]
@@ -74,13 +74,13 @@ def device(folder: Path) -> str:
 
 
 def profile(folder: Path) -> str:
-    """Which profile runs in a folder: that of runs/NAME; `default` elsewhere."""
+    """The profile of a folder: NAME for runs/NAME; `default` elsewhere."""
     place = folder.resolve()
     return place.name if place.parent.name == "runs" else "default"
 
 
 def hashes(lock: Path) -> dict[str, str]:
-    """Path and hash, as dvc.lock has them, of all that stages other than the report wrote."""
+    """Path and hash, from dvc.lock, of all outputs of stages other than the report."""
     stages: dict[str, Any] = yaml_text.load(lock.read_text(encoding="utf-8"))["stages"] if lock.is_file() else {}
     outs = [out for name, stage in stages.items() if name != "report" for out in stage.get("outs", [])]
     return {out["path"]: out[out["hash"]] for out in sorted(outs, key=lambda out: out["path"])}

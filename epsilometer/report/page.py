@@ -1,8 +1,8 @@
-"""The page that people open, and the one place that writes it.
+"""The page that people open; only this module writes it.
 
-The report's stage writes its body, which DVC tracks (`body.build`). What may differ where results are the same is put
-in here: where the page comes from, and the history of audits. A place for such a part is an HTML comment with a name
-and one that ends it; autoescape keeps texts from looking like either.
+The report's stage writes its body, which DVC tracks (`body.build`). Parts that may differ between equal results are
+inserted here: the origin of the page, and the history of audits. The place for such a part is an HTML comment with a
+name and one that ends it; autoescape prevents texts from looking like either.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _ANY = re.compile(r"(<!-- place: [a-z ]+ -->).*?(<!-- end of place -->)", re.DOT
 
 
 def write(folder: Path = Path(), run: Mapping[str, str | None] | None = None) -> None:
-    """Write the page of an audit's folder: its body, where it comes from as of now, and the history.
+    """Write the page of an audit's folder: its body, its origin as of now, and the history.
 
-    run: name, id and url of the flow run, as in the environment's `origin.RUN`, which it stands for.
+    run: name, id and url of the flow run, instead of the environment's `origin.RUN`.
     """
     text = (folder / BODY).read_text(encoding="utf-8")
     facts = origin.facts(folder)
@@ -39,9 +39,9 @@ def write(folder: Path = Path(), run: Mapping[str, str | None] | None = None) ->
 
 
 def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) -> None:
-    """Bring the page up to date: one of this body goes on saying where it came from, and has the history put in.
+    """Bring the page up to date: a page of the same body keeps its origin, and gets the present history.
 
-    Without a page and a body, which DVC may have taken out of its cache, there is nothing to do.
+    Without a page and a body, which DVC may have removed from its cache, it does nothing.
     """
     body, page = folder / BODY, folder / PAGE
     text = page.read_text(encoding="utf-8") if page.is_file() else None
@@ -52,7 +52,7 @@ def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) 
 
 
 def _with_history(text: str, folder: Path) -> str:
-    """The page with the history put in; untouched where that of the same bytes is there, as it takes long to draw."""
+    """The page with the history inserted; unchanged if it already has the same one, because drawing takes long."""
     mark = _mark(folder / history.FILE)
     if f"<!-- place: history -->{mark}" in text:
         return text
@@ -62,7 +62,7 @@ def _with_history(text: str, folder: Path) -> str:
 
 
 def _mark(file: Path) -> Markup:
-    """A comment that names, by hash, a history and the code that draws it."""
+    """A comment with hashes of a history and of the code that draws it."""
     code = (path for kind in ("*.py", "*.j2") for path in Path(__file__).parent.rglob(kind))
     digest = hashlib.blake2b(digest_size=8)
     for path in (*sorted(code), *([file] if file.is_file() else [])):
@@ -71,16 +71,16 @@ def _mark(file: Path) -> Markup:
 
 
 def put(text: str, name: str, content: str) -> str:
-    """The page with this content in the place of that name, instead of what is there; unchanged without the place."""
+    """The page with this content in the place of that name, replacing its present content; unchanged without it."""
     start = f"<!-- place: {name} -->"
     before, place, rest = text.partition(start)
     return f"{before}{start}{content}{_END}{rest.partition(_END)[2]}" if place else text
 
 
 def header() -> str:
-    """Where the page of the current folder says that it comes from: date, profile and commit, as HTML.
+    """The origin stated by the page of the current folder: date, profile and commit, as HTML.
 
-    Raises UserError where there is no page.
+    Raises UserError if there is no page.
     """
     if not PAGE.is_file():
         raise UserError(f"{PAGE} does not exist; `epsilometer repro` makes it")
@@ -88,5 +88,5 @@ def header() -> str:
 
 
 def emptied(text: str) -> str:
-    """The page with nothing in its places."""
+    """The page with empty places."""
     return _ANY.sub(r"\1\2", text)

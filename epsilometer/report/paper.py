@@ -1,7 +1,7 @@
-"""A page as PDF, by fpdf2, which needs no package of the system. Fonts are those that every reader has.
+"""A page as PDF, by fpdf2, which needs no system package. It uses the standard fonts of every PDF reader.
 
-They hold Latin letters alone, so that other signs, as in a name of a data set, are spelled by their code points; the
-page as HTML has them all.
+They have only Latin letters, so other characters, such as in a name of a data set, are spelled by their code points;
+the HTML page shows all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIGNS = str.maketrans({"≥": ">=", "≤": "<=", "–": "-", "—": "-", "’":
 
 
 def pdf(title: str, blocks: Iterable[Block]) -> bytes:
-    """The page on A4, with a fixed date in the file, so that equal pages are equal bytes."""
+    """The page on A4, with a fixed date in the file, so that equal pages have equal bytes."""
     from fpdf import FPDF
 
     paper = FPDF(format="A4")

@@ -1,7 +1,7 @@
-"""From audit to audit: what the strongest attack measured each time, as the history of audits has it.
+"""The losses of the strongest attack in each audit of the history.
 
-Put into the finished page, as DVC tracks neither; only where there are two audits or more that attacked texts. A line
-a budget.
+Inserted into the finished page, because DVC tracks neither; only if at least two audits attacked texts. A line per
+budget.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from epsilometer.report.table import NAMED, Table, records
 from epsilometer.report.wording import budget, loss_interval
 
 _COLUMNS = 3
-_SHOWN = 52  # audits: the latest
-_MOVED = 12  # rows of the table: the cells that moved most
+_SHOWN = 52  # the latest audits
+_MOVED = 12  # rows of the table: the cells with the largest changes
 _TOOLTIP = ["date", "commit", "round", "trials", "loss", "point", "upper"]
-_SHADES = ("#0b5394", "#d55e00", "#009e73", "#a05195", "#7a7a26", "#5f5f5f")  # a budget each, smallest first
+_SHADES = ("#0b5394", "#d55e00", "#009e73", "#a05195", "#7a7a26", "#5f5f5f")  # one per budget, the smallest first
 
 
 def link(past: pl.DataFrame) -> Markup:
-    """What stands in the page's table of contents. past: schema `history.HISTORY`."""
+    """The entry in the page's table of contents. past: schema `history.HISTORY`."""
     return Markup('<a href="#history">Earlier audits</a>') if len(history.audits(_best(past))) > 1 else Markup()
 
 
@@ -69,9 +69,9 @@ def _best(past: pl.DataFrame) -> pl.DataFrame:
 
 
 def figure(best: pl.DataFrame) -> dict[str, Any]:
-    """Loss against the date: a panel a mechanism and data set, a line a budget. best: of one attack.
+    """Loss against the date: a panel per mechanism and data set, a line per budget. best: of one attack.
 
-    Line and dots: `point`; bars: `loss` to `upper`, cut at the ceiling.
+    Line and dots: `point`; bars: `loss` to `upper`, clipped at the ceiling.
     """
     import altair as alt
 
@@ -79,7 +79,7 @@ def figure(best: pl.DataFrame) -> dict[str, Any]:
     from epsilometer.report.rows import within_ceiling
 
     width = (WIDTH - 40) // _COLUMNS - 60
-    top = 1.25 * max(best["ceiling"])  # the title stands inside
+    top = 1.25 * max(best["ceiling"])  # the title is inside
     datasets: dict[str, list[dict[str, Any]]] = {}
 
     def panel(dataset: str, mechanism: str) -> alt.LayerChart | alt.FacetChart:

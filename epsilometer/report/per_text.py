@@ -1,4 +1,4 @@
-"""How often each text was recognised, as JSON lines and as a page. Neither shows a text unless that is asked for."""
+"""The number of times that each text was recognised, as JSON lines and as a page. Texts are shown only on request."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _LONGEST = 300  # characters of a text on the page
 
 
 def check(path: Path) -> None:
-    """Refuse a file of another form."""
+    """Refuse a file of another format."""
     if path.suffix not in SUFFIXES:
         raise UserError(f"--out writes {' or '.join(SUFFIXES)}, got {path.name}; name a file of one of these forms")
 
 
 def of_verdict(verdict: Verdict, texts: Sequence[str], epsilon: float | None) -> pl.DataFrame:
-    """A gate's outcomes by text, with the columns of `BY_TEXT`. texts: all, in the order of their numbers."""
+    """A gate's results by text, with the columns of `BY_TEXT`. texts: all, in the order of their numbers."""
     number = {text: i for i, text in enumerate(texts)}
     counts: dict[tuple[int, str], list[int]] = {}
     for judged in verdict.attacks:
@@ -39,9 +39,9 @@ def of_verdict(verdict: Verdict, texts: Sequence[str], epsilon: float | None) ->
 
 
 def write(by_text: pl.DataFrame, files: Sequence[Path], name: str, texts: Sequence[str] | None = None) -> None:
-    """Write the rows to each file, which its owner alone may read.
+    """Write the rows to each file, readable only by its owner.
 
-    name: of what was audited; texts: all of them, or None to show none.
+    name: of the audited mechanism; texts: all of them, or None to show none.
     """
     for path in files:
         content = lines(by_text, texts) if path.suffix == ".jsonl" else html(by_text, name, texts)
@@ -49,7 +49,7 @@ def write(by_text: pl.DataFrame, files: Sequence[Path], name: str, texts: Sequen
 
 
 def lines(by_text: pl.DataFrame, texts: Sequence[str] | None = None) -> str:
-    """A JSON object a row."""
+    """A JSON object per row."""
     rows = by_text.to_dicts()
     if texts is not None:
         rows = [row | {"content": texts[row["text"]]} for row in rows]
@@ -57,7 +57,7 @@ def lines(by_text: pl.DataFrame, texts: Sequence[str] | None = None) -> str:
 
 
 def html(by_text: pl.DataFrame, name: str, texts: Sequence[str] | None = None) -> str:
-    """A row a text, the most recognised first, with how often each attack was right."""
+    """A page with a row per text, the most recognised first, with how often each attack was right."""
     columns = by_text.select("epsilon", "attack").unique(maintain_order=True).rows()
     cells = {(row["text"], row["epsilon"], row["attack"]): row for row in by_text.iter_rows(named=True)}
     best = by_text.group_by("text").agg(share=(pl.col("right") / pl.col("trials")).max(), right=pl.col("right").sum())

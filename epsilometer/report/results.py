@@ -1,4 +1,4 @@
-"""The results in a project's folder as sections of a report read them: its parameters, and each file once."""
+"""The results in a project's folder, as sections of a report read them: parameters, and each file once."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ P = TypeVar("P", bound=ProjectParams)
 
 @dataclass(frozen=True)
 class Results(Generic[P]):
-    """The results in the current folder. held: what has been read, by path; studies share it."""
+    """The results in the current folder. held: the files already read, by path; studies share them."""
 
     params: P
     held: dict[str, Any] = field(default_factory=dict)
 
     def table(self, path: Path | str, schema: Schema) -> pl.DataFrame:
-        """The table in a file; raises UserError where there is none, or a column is missing."""
+        """The table in a file; raises UserError if it or one of its columns is missing."""
         if str(path) not in self.held:
             self.held[str(path)] = tables.read(path, schema)
         table: pl.DataFrame = self.held[str(path)]
         return table
 
     def has(self, path: Path | str) -> bool:
-        """Whether there is such a file."""
+        """Return True if the file exists."""
         return str(path) in self.held or Path(path).is_file()
 
     def tables(self, paths: Iterable[Path | str], schema: Schema) -> pl.DataFrame:
-        """The tables in these files as one; without rows where there are no files."""
+        """The tables in these files in one; without rows if there are no files."""
         return pl.concat([pl.DataFrame(schema=dict(schema)), *(self.table(path, schema) for path in paths)])
 
     @property
     def estimates(self) -> pl.DataFrame:
-        """Schema `ESTIMATES`, sorted, without rows where no cell is audited; `point` and `upper` may be infinite."""
+        """Schema `ESTIMATES`, sorted, without rows if no cell is audited; `point` and `upper` may be infinite."""
         if not getattr(self.params, "cells", None):
             return pl.DataFrame(schema=dict(ESTIMATES))
         return self.table("data/estimates.parquet", ESTIMATES).sort("dataset", "attack", "mechanism", "epsilon")
 
     def record(self, path: Path | str) -> Any:
-        """What a JSON file holds."""
+        """The content of a JSON file."""
         if str(path) not in self.held:
             self.held[str(path)] = json.loads(Path(path).read_text(encoding="utf-8"))
         return self.held[str(path)]

@@ -17,15 +17,15 @@ from epsilometer.core.rounding import DOWN, NEAREST, UP, rounded
 from epsilometer.report.wording import unbounded
 
 CELL = ["dataset", "mechanism", "epsilon"]
-OPTIMAL = "likelihood"  # the attack that no other can beat; it needs the mechanism's law
-REACH = 10_000_000  # trials that nobody runs more of
-TAIL_ALLOWED = 0.01  # delta at 4 nats up to which mechanisms are ranked: an average loss can be won by publishing some
+OPTIMAL = "likelihood"  # the optimal attack; it needs the mechanism's law
+REACH = 10_000_000  # most trials that anybody runs
+TAIL_ALLOWED = 0.01  # largest delta at 4 nats of ranked mechanisms: publishing some texts wins at equal average loss
 
 
 def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
-    """A row a data set, mechanism and epsilon: the strongest attack on what is released, and its numbers.
+    """A row per data set, mechanism and epsilon: the strongest attack on what is released, and its numbers.
 
-    optimal: False where the optimal adversary is not among those attacks, but among those on other mechanisms.
+    optimal: False if the optimal adversary attacked other mechanisms but not this one.
     """
     optimal = pl.col("released") & (pl.col("attack") == OPTIMAL)
     met = (
@@ -39,10 +39,10 @@ def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_equal_length(exact: pl.DataFrame) -> pl.DataFrame:
-    """A row a cell of the exact losses: over pairs of equal length, or over all where there are none of these.
+    """A row per cell of the exact losses: over pairs of equal length, or over all pairs if there are none of these.
 
-    These are the figures by which mechanisms are compared: different lengths are told apart surely where the output
-    shows them.
+    These figures serve to compare mechanisms: texts of different lengths are told apart with certainty if the output
+    shows the length.
     """
     first = exact.sort(*CELL, pl.col("pairs") != EQUAL)
     return first.unique(CELL, keep="first", maintain_order=True)
@@ -55,22 +55,22 @@ def exactly(row: Mapping[str, Any]) -> str:
     shown = unbounded(row["average"])
     if math.isinf(row["average"]) or row["error"] < 0.005:
         return shown
-    away = abs(row["average"] - rounded(row["average"], 2, NEAREST))  # the interval shown holds the whole interval
+    away = abs(row["average"] - rounded(row["average"], 2, NEAREST))  # the interval shown contains the whole interval
     return f"{shown} ± {rounded(row['error'] + away, 2, UP):,.2f}"
 
 
 def followed(exact: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
-    """The exact losses without those of cells whose rewrites depart from the law: they are not the code's."""
+    """The exact losses without those of cells whose rewrites depart from the law: they do not describe the code."""
     departed = estimates.filter("departs").select(CELL).unique()
     return exact.join(departed, on=CELL, how="anti", nulls_equal=True, maintain_order="left")
 
 
 def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
-    """A row a data set, mechanism and epsilon: between what delta at 4 nats lies, `tail_low` and `tail`.
+    """A row per data set, mechanism and epsilon: the bounds on delta at 4 nats, `tail_low` and `tail`.
 
-    By the law of what is released, over all pairs of the texts by which mechanisms are compared; `tail` alone by that
-    of latents, which bounds the text's; `tail_low` alone by attacks, over all trials, which is all that is left where
-    rewrites depart from the law. Null where nothing is known or testable.
+    Both by the law of what is released, over all pairs of the texts by which mechanisms are compared; only `tail` by
+    the law of latents, which bounds the text's; only `tail_low` by attacks, over all trials, if there is no law or
+    rewrites depart from it. Null if unknown or not testable.
     """
     law = by_equal_length(followed(exact, estimates)).select(
         *CELL, "released", low="all_delta_at_4_low", tail="all_delta_at_4"
@@ -81,13 +81,13 @@ def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
 
 
 def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl.DataFrame:
-    """As `strongest`, with the losses by which mechanisms are compared; exact: whether that is the exact average.
+    """As `strongest`, with the losses by which mechanisms are compared; exact: True if that is the exact average.
 
-    Where exact losses of a data set are known over pairs of equal length, all losses are over such pairs. Of what a law
-    says about what is released, `point` is the exact average over the pairs compared, `loss` and `upper` the ends over
-    all pairs, by which it is decided; elsewhere all three are those of the trials whose candidates have equally many
-    words. A law that the rewrites depart from counts for nothing. Beside them `tail_low` and `tail` (`tails`).
-    alpha: of the audit.
+    If exact losses of a data set are known over pairs of equal length, all losses are over such pairs. For a law of
+    what is released, `point` is the exact average over the pairs compared, and `loss` and `upper` are the bounds over
+    all pairs, which decisions use; elsewhere all three are those of the trials whose candidates have equally many
+    words. A law that the rewrites depart from is ignored. The rows also have `tail_low` and `tail` (`tails`). alpha: of
+    the audit.
     """
     exact = followed(exact, estimates)
     laws = {tuple(row[name] for name in CELL): row for row in by_equal_length(exact.filter("released")).to_dicts()}
@@ -124,9 +124,9 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
 def unbeaten(
     point: Mapping[str, Any], others: Iterable[Mapping[str, Any]], of: Sequence[str], worth: str, loss: str
 ) -> bool:
-    """Whether a point is on the Pareto front: no other one is worth as much at as small a loss, and better in either.
+    """Return True for a point on the Pareto front: no other is at least as good in worth and loss, and better in one.
 
-    of: the columns in which those that are compared agree; worth, loss: the columns of these.
+    of: the columns in which compared points agree; worth, loss: the columns with these values.
     """
     return not any(
         all(other[name] == point[name] for name in of)
@@ -138,12 +138,12 @@ def unbeaten(
 
 
 def within_ceiling(estimates: pl.DataFrame) -> pl.DataFrame:
-    """The estimates with loss, point and upper cut at the ceiling: nothing above it can be shown or compared."""
+    """The estimates with loss, point and upper clipped at the ceiling: nothing above it can be shown or compared."""
     return estimates.with_columns(pl.min_horizontal(c, "ceiling").alias(c) for c in ("loss", "point", "upper"))
 
 
 def unread(outputs: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
-    """For each data set and mechanism that hardly takes in its texts: `80.0% of the words unknown`."""
+    """For each data set and mechanism that hardly reads its texts: `80.0% of the words unknown`."""
     cells = outputs.sort("mechanism", "dataset").unique(["dataset", "mechanism"], keep="first", maintain_order=True)
     shares = {
         (row["dataset"], row["mechanism"]): much(row["unknown_words"], row["cut_texts"]) for row in cells.to_dicts()

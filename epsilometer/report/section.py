@@ -1,4 +1,4 @@
-"""What a section hands to the page and to the Markdown file of a run."""
+"""A section of a run's report, for the page and the Markdown file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # drawing takes a second to import, and not every section has
     from epsilometer.report.figures import Figure
 
 
-NEXT = "Next"  # the topic of what to do next, which stays on the first screen longest
+NEXT = "Next"  # the topic of the next steps, which stays on the first screen longest
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,14 @@ class Section:
     """A section of the page.
 
     id: of its HTML element.
-    link: what the page's table of contents calls it.
+    link: its name in the page's table of contents.
     heading: its title.
-    words: paragraphs; what stands in backticks is code, between two pairs of asterisks strong.
+    words: paragraphs; text in backticks is code, between two pairs of asterisks strong.
     blocks: tables and figures in their order.
-    first_screen: topics with a sentence each, which stand at the top of the page as far as there is room.
-    alarm: whether the first screen must look like one.
-    legend: whether the mechanisms stand above the blocks, to be brought out in all figures.
-    folded: whether the page shows its title alone until a reader opens it: evidence.
+    first_screen: topics with a sentence each, shown at the top of the page as far as there is room.
+    alarm: if the first screen must look like an alarm.
+    legend: if the mechanisms are listed above the blocks, to be highlighted in all figures.
+    folded: if the page shows only its title until a reader opens it: evidence.
     """
 
     id: str
@@ -47,5 +47,5 @@ class Section:
 
     @property
     def figures(self) -> list[Figure]:
-        """Its figures, each of which is saved as files as well."""
+        """Its figures, each of which is also saved as files."""
         return [block for block in self.blocks if block.kind == "figure"]  # type: ignore[misc]

@@ -1,6 +1,6 @@
-"""A page that stands alone: headings, sentences and tables in one file without scripts, which prints on paper.
+"""A self-contained page: headings, sentences and tables in one file without scripts, which prints on paper.
 
-What is put in is escaped here; templates of the report need packages that a gate does not.
+It escapes its contents itself; templates of the report need packages that a gate does not.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ td { overflow-wrap: break-word; }
 
 @dataclass(frozen=True)
 class Heading:
-    """A section begins."""
+    """The heading of a section."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """kind: lead, note, good, bad or open; plain where it is empty."""
+    """kind: lead, note, good, bad or open; plain if empty."""
 
     text: str
     kind: str = ""
@@ -52,7 +52,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table. kinds: of the first cell of each row, as of a paragraph. widths: of the columns on paper, in parts."""
+    """A table. kinds: of the first cell of each row, as for a paragraph. widths: of the columns on paper, in parts."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[object]]

@@ -1,8 +1,8 @@
-"""Two audits side by side: which losses moved, by how much, and whether by more than chance. Losses are in nats.
+"""Two audits side by side: the losses that moved, by how much, and if by more than chance. Losses are in nats.
 
-Whether a loss moved is a test of hits (`reaudit.drift`): McNemar's exact test where both audits have the same trials,
-Fisher's exact test of two samples where they have not, corrected for the number of rows (Holm 1979). Two audits that do
-not differ have a row that moved with probability at most `LEVEL`.
+A loss moved if a test of hits says so (`reaudit.drift`): McNemar's exact test if both audits have the same trials, else
+Fisher's exact test of two samples, corrected for the number of rows (Holm 1979). If two audits do not differ, some row
+has moved with probability at most `LEVEL`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import polars as pl
 
 from epsilometer.reaudit.drift import Measured, Row, judge
 
-LEVEL = 0.01  # of all rows together
-ROW = list(Row._fields)  # names an estimate
+LEVEL = 0.01  # over all rows together
+ROW = list(Row._fields)  # identifies an estimate
 EXACT_ROW = ["dataset", "mechanism", "epsilon", "pairs"]
 _ENDS = ["average_low", "average_high"]
 _EXACT = ["compared", "average", *_ENDS, "worst", "relative_epsilon", "delta_at_claim", "delta_at_4", "verdict"]
@@ -28,7 +28,7 @@ _MOVED = {"dataset": pl.String, "mechanism": pl.String, "epsilon": pl.Float64, "
 def moved(before: Mapping[Row, Measured], now: Mapping[Row, Measured]) -> pl.DataFrame:
     """The rows that two audits share: `ROW`, p_value (corrected) and moved (a verdict of `drift`).
 
-    Without rows of different numbers of candidates. p_value is null where no hits of so few trials could show a change.
+    Without rows of different numbers of candidates. p_value is null if too few trials could have shown a change.
     """
     alike = {row for row in before.keys() & now.keys() if _candidates(before[row]) == _candidates(now[row])}
     drifts = judge({row: before[row] for row in alike}, {row: now[row] for row in alike}, LEVEL)
@@ -37,11 +37,11 @@ def moved(before: Mapping[Row, Measured], now: Mapping[Row, Measured]) -> pl.Dat
 
 
 def compare(first: pl.DataFrame, other: pl.DataFrame, tested: pl.DataFrame) -> pl.DataFrame:
-    """Two audits side by side, a row an estimate that either has; what the other lacks is null.
+    """Two audits side by side, a row per estimate that either has; null for values that the other lacks.
 
-    Columns of the first end in `_1`, of the second in `_2`. tested: as `moved` gives it, whose columns are added; rows
-    in the order of its p-values. change: the second plug-in value less the first (null where either is infinite or
-    absent).
+    Columns of the first end in `_1`, of the second in `_2`. tested: as `moved` returns it; its columns are added, and
+    rows are in the order of its p-values. change: the second plug-in value minus the first (null if either is infinite
+    or absent).
     """
     both = _side_by_side(first, other, ROW, _COMPARED)
     change = pl.col("point_2") - pl.col("point_1")
@@ -50,9 +50,9 @@ def compare(first: pl.DataFrame, other: pl.DataFrame, tested: pl.DataFrame) -> p
 
 
 def compare_exact(first: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
-    """The exact losses of two audits side by side, as `compare`; they have an error, and no confidence.
+    """The exact losses of two audits side by side, as `compare`; they have an error, but no confidence.
 
-    change: the second average less the first; apart: whether they differ by more than their errors.
+    change: the second average minus the first; apart: True if they differ by more than their errors.
     """
     both = _side_by_side(first, other, EXACT_ROW, _EXACT)
     change = pl.col("average_2") - pl.col("average_1")

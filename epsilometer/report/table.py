@@ -1,10 +1,10 @@
-"""A table of a section: written once, shown on the page and in the Markdown file of a run.
+"""A table of a section: defined once, shown on the page and in the Markdown file of a run.
 
-What stands in a row is said by its columns, a heading and a format each, in a line:
+One line defines its columns, with a heading and a format each:
 
     "mechanism: {mechanism} | epsilon: {epsilon:budget} | right: {right:,} of {guesses:,}"
 
-A format is one of Python's or of `FORMATS`; a cell in which a value is missing is a dash.
+A format is one of Python's or of `FORMATS`; a cell with a missing value is a dash.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
 NONE = "–"
 NAMED = "data set: {dataset} | mechanism: {mechanism} | epsilon: {epsilon:budget}"
 _NUMBER = re.compile(r"[≤≥<~+−-]? ?[\d∞–]|above \d|exact: |at (least|most) \d|not testable$|ceiling$|every time$|$")
-_WIDE = 28  # letters from which on a cell is words, which wrap
-_ASIDE = 40  # letters of a number with what is said beside it, at most
-_LESS = re.compile(r" (\(|± |to |of )")  # where what is said beside a number begins
+_WIDE = 28  # letters from which on a cell counts as words, which wrap
+_ASIDE = 40  # most letters of a number and its remark
+_LESS = re.compile(r" (\(|± |to |of )")  # the beginning of a number's remark
 
 
 @dataclass(frozen=True)
 class Table:
     """A heading, a caption of one or two sentences, and rows.
 
-    rows: records, each of which says by the heading of a column what stands there (`records`); what a row lacks is
-    empty. A column `mechanism` shows how that is drawn, and a row with a violated claim stands out.
-    folded: until a reader opens it. page_only: not in the Markdown file; off_page: in that alone. texts: it holds texts
-    of public data sets, which are wide, and in no Markdown file; a part that is marked up is `Markup`. picture: the
-    name of a figure of its section that the Markdown file shows above it. stacked: on a phone a row's cells stand below
-    its first, so that none is out of sight.
+    rows: records with the text of a cell under the heading of its column (`records`); missing cells are empty. A column
+    `mechanism` shows the mechanism's style, and a row with a violated claim is highlighted. folded: until a reader
+    opens it. page_only: not in the Markdown file; off_page: only there. texts: it holds texts of public data sets,
+    which are wide, and in no Markdown file; a part with markup is `Markup`. picture: the name of a figure of its
+    section that the Markdown file shows above it. stacked: on a phone a row's cells are below its first, so that all
+    are visible.
     """
 
     heading: str
@@ -72,7 +72,7 @@ class Table:
 
     @property
     def in_markdown(self) -> bool:
-        """Whether the Markdown file has it; a table without rows is left out, and so is any text of a data set."""
+        """Return True if the Markdown file has it; tables without rows are left out, and so are texts of a data set."""
         return bool(self.rows) and not (self.page_only or self.texts)
 
     def markdown(self) -> str:
@@ -82,7 +82,7 @@ class Table:
         return "\n\n".join(filter(None, (f"## {self.heading}", self.caption, image, frame)))
 
     def html(self) -> dict[str, Any]:
-        """What `section.html.j2` shows: heads with their classes, and rows with theirs and their cells."""
+        """The context of `section.html.j2`: heads with their classes, and rows with their classes and cells."""
         cells = {name: [_text(name, row.get(name)) for row in self.rows] for name in self.columns}
         heads = [(_head(name), _class(shown)) for name, shown in cells.items()]
         styles = [style for _, style in heads]
@@ -96,13 +96,13 @@ class Table:
 
 
 def records(rows: pl.DataFrame | Iterable[Mapping[str, Any]], columns: str) -> list[dict[str, str]]:
-    """A record a row, by the headings and formats of these columns."""
+    """A record per row, by the headings and formats of these columns."""
     every = rows.iter_rows(named=True) if isinstance(rows, pl.DataFrame) else rows
     return [record(row, columns) for row in every]
 
 
 def record(row: Mapping[str, Any], columns: str) -> dict[str, str]:
-    """What stands in these columns of a row."""
+    """The text of these columns of a row, by heading."""
     cells = {}
     for column in columns.split(" | "):
         heading, _, before = column[: column.index("{")].rpartition(": ")
@@ -141,7 +141,7 @@ def _class(shown: Sequence[str]) -> str:
 
 
 def _cell(text: str, style: str) -> Markup:
-    """The cell, where what is said beside a number is muted; a violated claim is marked without its colour, too."""
+    """The cell, with a number's remark muted; a violated claim also has a mark besides its colour."""
     if isinstance(text, Markup):
         return text
     if text == VIOLATED:
@@ -153,7 +153,7 @@ def _cell(text: str, style: str) -> Markup:
 
 
 def by_budget(table: pl.DataFrame, cell: Callable[[pl.DataFrame], str]) -> Iterator[Table]:
-    """A table a data set: a row a mechanism, in the order of the rows, and a column a budget. cell: says its rows."""
+    """A table per data set: a row per mechanism, in the order of the rows, and a column per budget. cell: its text."""
     for (dataset,), rows in table.group_by("dataset", maintain_order=True):
         shown = []
         for (mechanism,), cells in rows.group_by("mechanism", maintain_order=True):

@@ -1,13 +1,13 @@
-"""How many claims of a page agree, section by section: counted from its tables by `epsilometer results`.
+"""Count the claims of a page that agree, by section; `epsilometer results` counts them from the page's tables.
 
-In Markdown the counts stand between two comments:
+In Markdown the counts are between two comments:
 
     <!-- tally -->
     …
     <!-- end -->
 
-They count the tables whose last column is `verdict`. Rows that say `ours to show`, or whose printed figure
-is `not tested`, are claims of ours and no paper's: they have columns of their own.
+They count the tables whose last column is `verdict`. Rows that say `ours to show`, or whose printed figure is
+`not tested`, are claims of ours, not of a paper: they have columns of their own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 class Claim(NamedTuple):
-    """A row of a table of claims. ours: whether the paper does not claim it."""
+    """A row of a table of claims. ours: True if the paper does not claim it."""
 
     section: str
     ours: bool
@@ -35,12 +35,12 @@ class Claim(NamedTuple):
 
 
 def tallied(text: str) -> str:
-    """Returns the text of a page with its claims counted. Raises UserError as `claims`."""
+    """Returns the text of a page with its claims counted. Raises UserError as `claims` does."""
     return _TALLY.sub(lambda _: f"<!-- tally -->\n{_table(list(claims(text)))}\n<!-- end -->", text)
 
 
 def claims(text: str) -> Iterator[Claim]:
-    """Yields the claims of a page. Raises UserError where the last cell of a claim does not begin with a verdict."""
+    """Yields the claims of a page. Raises UserError if the last cell of a claim does not begin with a verdict."""
     section, of_claims = "", False
     for line in _COMMENT.sub("", text).splitlines():
         if line.startswith("#"):

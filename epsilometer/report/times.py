@@ -1,4 +1,4 @@
-"""What the stages of a run took."""
+"""The processor times of a run's stages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from epsilometer.report.table import Table
 
-_SINGLE = "rewrite"  # the stage of which each entry has a row: what a mechanism takes
+_SINGLE = "rewrite"  # the stage with a row for each entry: the time of a mechanism
 
 
 def total(seconds: Mapping[str, float]) -> str:
@@ -18,7 +18,7 @@ def total(seconds: Mapping[str, float]) -> str:
 
 
 def table(seconds: Mapping[str, float]) -> Table:
-    """A row a stage, the longest first; of the entries of `rewrite` a row each."""
+    """A row per stage, the longest first; for `rewrite` a row per entry."""
     of_stage = defaultdict[str, list[float]](list)
     for stage, time in seconds.items():
         name, _, entry = stage.partition("@")

@@ -1,4 +1,4 @@
-"""Losses in the tracker that one uses already: MLflow or Weights & Biases."""
+"""Log losses to a tracker that is already in use: MLflow or Weights & Biases."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _TABLE = "epsilometer/estimates"
 def track(audit: pl.DataFrame | str | Path) -> None:
     """Log an audit to the active run of MLflow, of Weights & Biases, or of both.
 
-    audit: what `epsilometer.audit` returned, or the folder of a project's audit. Each row becomes the metrics loss and
-    upper, in nats (one that is infinite is left out), and delta_at_4_low where that is testable, under
-    dataset/mechanism/epsilon/attack as far as the table has them; the whole table is logged beside them. It holds no
-    text. Raises UserError where no run is active.
+    audit: the result of `epsilometer.audit`, or the folder of a project's audit. Each row becomes the metrics loss and
+    upper, in nats (infinite ones are left out), and delta_at_4_low if testable, under dataset/mechanism/epsilon/attack
+    as far as the table has these; the whole table is logged as well. It holds no text. Raises UserError if no run is
+    active.
     """
-    mlflow, wandb = (sys.modules.get(name) for name in _TRACKERS)  # who has an active run has imported it
+    mlflow, wandb = (sys.modules.get(name) for name in _TRACKERS)  # a program with an active run has imported it
     runs = [
         log
         for log, active in (
@@ -47,7 +47,7 @@ def track(audit: pl.DataFrame | str | Path) -> None:
 
 
 def _metrics(table: pl.DataFrame) -> dict[str, float]:
-    """What is logged, by name; characters that MLflow refuses in a name are underscores."""
+    """The metrics to log, by name; characters that MLflow refuses in a name become underscores."""
     metrics = {}
     for row in table.iter_rows(named=True):
         parts = [_part(row[column]) for column in _NAME if row.get(column) is not None]

@@ -1,4 +1,4 @@
-"""The truth bench as a page and a picture: what estimators say, beside the truth. Losses are in nats."""
+"""The truth bench as a page and a picture: estimators' bounds beside the truth. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from epsilometer.report.figures import COLOURS, INK, MUTED, SHAPES, Figure, spec
 from epsilometer.runtime.machine import hardware
 
 _NAME = "truth"
-_BEYOND = 12.0  # nats, where the picture puts what is infinite
-_LINEAR = 0.1  # nats, up to which its axis is about linear
+_BEYOND = 12.0  # nats, the picture's place for infinite values
+_LINEAR = 0.1  # nats, below which its axis is about linear
 _DRAWN = ("success rate", "abstention")
 
 
@@ -45,7 +45,7 @@ def write(table: pl.DataFrame, path: Path) -> None:
 
 
 def beside(part: pl.DataFrame) -> pl.DataFrame:
-    """A row a mechanism, a column an estimator."""
+    """A row per mechanism, a column per estimator."""
     rows = []
     for (name,), lines in part.group_by("mechanism", maintain_order=True):
         figures = lines.row(0, named=True)
@@ -63,14 +63,14 @@ def beside(part: pl.DataFrame) -> pl.DataFrame:
 
 
 def pooled(part: pl.DataFrame) -> str:
-    """Over all mechanisms: how many bounds were above the truth."""
+    """Count the bounds above the truth, over all mechanisms."""
     counts = part.group_by("estimator", maintain_order=True).agg(pl.col("above").sum(), pl.col("seeds").sum())
     said = (f"{name} {above} of {seeds:,}" for name, above, seeds in counts.iter_rows())
     return f"Bounds above the truth, of all mechanisms: {', '.join(said)}."
 
 
 def figure(part: pl.DataFrame) -> Figure:
-    """Bounds of one number of samples, a line a mechanism."""
+    """Bounds at one number of samples, a line per mechanism."""
     order = part["mechanism"].unique(maintain_order=True).to_list()
     y = alt.Y("mechanism:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, grid=True))
     scale = alt.Scale(type="symlog", constant=_LINEAR, domain=[0, _BEYOND], nice=False)

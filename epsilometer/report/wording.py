@@ -1,4 +1,4 @@
-"""How the report writes numbers, budgets and names: the same everywhere, in sentences, tables and figures."""
+"""The report's notation for numbers, budgets and names, the same in sentences, tables and figures."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from scipy.special import stdtrit
 
 from epsilometer.core.rounding import DOWN, NEAREST, NOT_TESTABLE, UP, rounded
 
-_NAMED = 6  # names in one sentence before the rest is counted
-_APART = 1.01  # times the lower end; what is nearer is one figure
+_NAMED = 6  # names in one sentence; the rest is counted
+_APART = 1.01  # times the lower end; a closer upper end is the same figure
 
 
 def nats(value: float, ceiling: float = math.inf, way: str = NEAREST) -> str:
-    """A loss with two decimals; what has no finite value is `above` the ceiling. way: of `rounding.rounded`."""
+    """A loss with two decimals; `above` the ceiling if it is not finite. way: of `rounding.rounded`."""
     return f"{rounded(value, 2, way):.2f}" if math.isfinite(value) else f"above {rounded(ceiling, 2, DOWN):.2f}"
 
 
 def proved(loss: float, ceiling: float = math.inf) -> str:
-    """A loss that is a lower bound, or a ceiling of such: never rounded up."""
+    """A loss that is a lower bound, or a ceiling of lower bounds: never rounded up."""
     return nats(loss, ceiling, DOWN)
 
 
@@ -33,7 +33,7 @@ def bounded(loss: float, ceiling: float = math.inf) -> str:
 
 
 def unbounded(loss: float | None, way: str = NEAREST) -> str:
-    """A loss with two decimals; `∞` where an output is possible under one input only, `–` where there is none."""
+    """A loss with two decimals; `∞` if some output is possible under only one input, `–` without a loss."""
     if loss is None:
         return "–"
     if abs(loss) < 1e300:
@@ -42,9 +42,9 @@ def unbounded(loss: float | None, way: str = NEAREST) -> str:
 
 
 def loss_between(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
-    """`0.71 to 0.82`; `end`, which takes the loss, where every guess was right, for then there is no upper end.
+    """`0.71 to 0.82`; `end`, filled with the loss, if every guess was right, because then there is no upper end.
 
-    Where the ceiling is 0, it is not testable.
+    Not testable if the ceiling is 0.
     """
     if row is None:
         return ""
@@ -56,7 +56,7 @@ def loss_between(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
 
 
 def loss_interval(row: Mapping[str, Any]) -> str:
-    """`0.71 to 0.82`, `5.23 to above 5.23`; not testable where the ceiling is 0."""
+    """`0.71 to 0.82`, `5.23 to above 5.23`; not testable if the ceiling is 0."""
     if row["ceiling"] == 0:
         return NOT_TESTABLE
     return f"{proved(row['loss'])} to {bounded(row['upper'], row['ceiling'])}"
@@ -70,10 +70,10 @@ def as_number(value: float | None) -> str:
 
 
 def mean_interval(values: ArrayLike, digits: str = ".3f", *, shared: float = 0) -> str:
-    """`0.834 ± 0.039`: the mean of runs [n >= 2], and how far its 99 % interval by Student's t reaches.
+    """`0.834 ± 0.039`: the mean of runs [n >= 2], and the half-width of its 99 % interval by Student's t.
 
-    shared: the part of what two runs learn from that is in both, 0 of independent ones; the variance is corrected for
-    it as by Nadeau and Bengio (Machine Learning 52, 2003), which is no exact interval.
+    shared: the part of the training data that two runs have in common, 0 for independent ones; the variance is
+    corrected for it as by Nadeau and Bengio (Machine Learning 52, 2003), so the interval is not exact.
     """
     mean, reach = mean_and_reach(values, shared=shared)
     return f"{mean:{digits}} ± {reach:{digits}}"
@@ -87,19 +87,19 @@ def mean_and_reach(values: ArrayLike, *, shared: float = 0) -> tuple[float, floa
 
 
 def rough(value: float) -> str:
-    """`0.71`, and from a hundred on `1,234`."""
+    """`0.71`, or from 100 on `1,234`."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
 def budget(epsilon: float | None) -> str:
-    """A nominal epsilon as it is written everywhere: `0.5`, `2,500`; a dash for a mechanism without a budget."""
+    """A nominal epsilon as written everywhere: `0.5`, `2,500`; a dash for a mechanism without a budget."""
     if epsilon is None:
         return "–"
     return f"{epsilon:,.6f}".rstrip("0").rstrip(".") if epsilon >= 1e-4 else f"{epsilon:g}"
 
 
 def share(part: float, way: str = NEAREST) -> str:
-    """A share in percent with one decimal: `57.4 %`, in one line. way: of `rounding.rounded`."""
+    """A share in percent with one decimal: `57.4 %`, without a line break. way: of `rounding.rounded`."""
     return f"{rounded(100 * part, 1, way):.1f}\N{NO-BREAK SPACE}%"
 
 
@@ -109,9 +109,9 @@ def share_proved(part: float) -> str:
 
 
 def tail_words(low: float | None, high: float | None) -> str:
-    """What is known of delta at 4 nats: `0.18`, `≥ 0.12` by attacks, `≤ 0.3` by latents, `not testable`.
+    """The bounds on delta at 4 nats: `0.18`, `≥ 0.12` by attacks, `≤ 0.3` by latents, `not testable`.
 
-    Ends that lie apart are both said: `0.1 to 0.3`.
+    If the bounds differ, both are given: `0.1 to 0.3`.
     """
     if high is None:
         return NOT_TESTABLE if low is None else f"≥ {_digits(low, DOWN)}"
@@ -123,7 +123,7 @@ def tail_words(low: float | None, high: float | None) -> str:
 
 
 def _digits(part: float, way: str) -> str:
-    """A probability with three digits, whose last bits do not count."""
+    """A probability with three digits; the last bits of the float do not count."""
     slack = {DOWN: 1 + 1e-9, UP: 1 - 1e-9}[way]
     return f"{float(Context(3, way).create_decimal_from_float(part * slack)):.3g}"
 
@@ -144,7 +144,7 @@ def confidence(alpha: float, sides: int = 1) -> str:
 
 
 def per_100(chance: float, way: str = UP) -> float:
-    """Return how many of 100 guesses a chance is: one decimal, and two significant digits below 1."""
+    """Return a chance as a number of 100 guesses: one decimal, and two significant digits below 1."""
     guesses = 100 * chance
     return rounded(guesses, 1 if guesses >= 1 or not guesses else 1 - math.floor(math.log10(guesses)), way)
 
@@ -155,31 +155,31 @@ def of_100(chance: float, way: str = UP) -> str:
 
 
 def inflected(number: float, singular: str, plural: str) -> str:
-    """The word that goes with this number: `nat` or `nats`, `is` or `are`."""
+    """The word that agrees with this number: `nat` or `nats`, `is` or `are`."""
     return singular if number == 1 else plural
 
 
 def plural(noun: str) -> str:
-    """Of a kind of identifier: names, e-mail addresses."""
+    """The plural of a kind of identifier: names, e-mail addresses."""
     return noun + ("es" if noun.endswith("s") else "s")
 
 
 def listed(names: Sequence[str], most: int = _NAMED) -> str:
-    """`a, b and c`; a long list is cut and the rest counted."""
+    """`a, b and c`; a long list is truncated and the rest counted."""
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def at_budget(mechanism: str, epsilon: float | None) -> str:
-    """`tem at ε = 5`; the name alone of a mechanism without a budget."""
+    """`tem at ε = 5`; only the name for a mechanism without a budget."""
     return mechanism if epsilon is None else f"{mechanism} at ε = {budget(epsilon)}"
 
 
 def at_budgets(cells: Iterable[tuple[str, float | None]], audited: Iterable[tuple[str, float | None]]) -> str:
-    """`mvc at every ε, tem at ε = 11 and 19`: mechanisms with their budgets, of those that were audited.
+    """`mvc at every ε, tem at ε = 11 and 19`: mechanisms with their budgets, among those that were audited.
 
-    Budgets that all of them share stand once: `mvc and tem at every ε`.
+    Budgets that all of them share are written once: `mvc and tem at every ε`.
     """
     chosen, every = _by_name(cells), _by_name(audited)
     at = {}
@@ -192,7 +192,7 @@ def at_budgets(cells: Iterable[tuple[str, float | None]], audited: Iterable[tupl
 
 
 def _by_name(cells: Iterable[tuple[str, float | None]]) -> dict[str, set[float]]:
-    """The budgets of each mechanism; none of one without."""
+    """The budgets of each mechanism; none for a mechanism without a budget."""
     budgets: dict[str, set[float]] = {}
     for name, epsilon in cells:
         budgets.setdefault(name, set()).update(set() if epsilon is None else {epsilon})

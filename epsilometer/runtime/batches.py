@@ -1,8 +1,8 @@
-"""How many rows networks took at a time in a stage on a GPU, where kernels differ by shape, and so do last bits.
+"""Record the batch sizes of networks in a stage on a GPU, where kernels, and so last bits, differ by shape.
 
-On CUDA the rows of a batch follow from the model, its lengths and a budget of bytes, and are halved where memory runs
+On CUDA the rows of a batch follow from the model, its lengths and a budget of bytes; they are halved when memory runs
 out. A stage that computed there leaves a record of both, `data/batches/STAGE[/ENTRY].json`: a list by model. On the
-processor shapes are constants, and there is no record. Work that was killed and went on has the batches of all runs.
+processor shapes are constants, so there is no record. Work that continued after a kill has the batches of all runs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 from epsilometer.core.atomic import read_json, write_json
 
 FOLDER = Path("data/batches")
-_NOTES = "EPSILOMETER_BATCHES"  # environment: the folder for notes of the stage's processes, on Ray those of all nodes
+_NOTES = "EPSILOMETER_BATCHES"  # environment: the folder for notes of the stage's processes, on Ray of all nodes
 
 _noted: set[str] = set()
 
 
 def noted(model: str, budget: int, halvings: int, *, each: int | None = None, rows: int | None = None) -> None:
-    """Note once that a model's batches have so many rows, of `each` bytes, under a budget halved so often."""
+    """Note once that a model's batches have `rows` rows of `each` bytes, under a budget halved `halvings` times."""
     if (folder := os.environ.get(_NOTES)) is None:
         return
     line = json.dumps([model, budget, halvings, each, rows])
@@ -38,9 +38,9 @@ def noted(model: str, budget: int, halvings: int, *, each: int | None = None, ro
 
 @contextmanager
 def recorded(stage: str) -> Iterator[None]:
-    """Write the record of a stage, "rewrite" or "rewrite/queries-tem", whose work is done inside; none without notes.
+    """Write the record of a stage, "rewrite" or "rewrite/queries-tem", for the work inside; without notes, no record.
 
-    After an exception the notes stay, for the run that goes on.
+    After an exception the notes stay for the run that continues.
     """
     record, notes = FOLDER / f"{stage}.json", FOLDER / f"{stage}.notes"
     before, os.environ[_NOTES] = os.environ.get(_NOTES), str(notes)
@@ -59,7 +59,7 @@ def recorded(stage: str) -> Iterator[None]:
 
 
 def _by_model(notes: Path) -> list[dict[str, Any]]:
-    """What was noted, a model and budget: how often rows were halved, and [bytes of a row, rows] of its batches."""
+    """Sum up the notes by model and budget: the number of halvings, and [bytes of a row, rows] of the batches."""
     lines = [line for file in sorted(notes.iterdir()) for line in file.read_text().splitlines()]
     models: dict[tuple[str, int], dict[str, Any]] = {}
     for model, budget, halvings, each, rows in sorted(map(json.loads, set(lines)), key=json.dumps):
@@ -71,7 +71,7 @@ def _by_model(notes: Path) -> list[dict[str, Any]]:
 
 
 def halved(folder: Path) -> dict[str, int]:
-    """How often rows were halved for want of memory, by stage, where they were; of the project in a folder."""
+    """The number of halvings of rows for lack of memory, by stage with any, for the project in a folder."""
     place = folder / FOLDER
     records = {path.relative_to(place).with_suffix("").as_posix(): read_json(path) for path in place.rglob("*.json")}
     most = {stage: max(entry["halvings"] for entry in record) for stage, record in sorted(records.items())}

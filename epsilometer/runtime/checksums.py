@@ -1,7 +1,7 @@
-"""Checksums of all files of a model, beside them, so that a damaged model is not mistaken for a new one.
+"""Checksums of all files of a model, stored beside them, so that a damaged model is not mistaken for a new one.
 
-Weights, configuration, tokeniser and clip bounds alike: a flipped bit in any of them can change a claim. SHA256SUMS is
-in the format of `sha256sum`: `sha256sum --check SHA256SUMS` says the same as `check`.
+They cover weights, configuration, tokeniser and clip bounds: a flipped bit in any of them can change a claim.
+SHA256SUMS is in the format of `sha256sum`: `sha256sum --check SHA256SUMS` gives the same result as `check`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ NAME = "SHA256SUMS"
 
 
 def check(path: Path) -> None:
-    """Compare the files at or below a path with the SHA256SUMS of the nearest folder that has one, if any has.
+    """Compare the files at or below a path with the SHA256SUMS of the nearest folder that has one, if any does.
 
-    Raises UserError naming the first file that is missing or has other bytes.
+    Raises UserError naming the first file that is missing or has different bytes.
     """
     place = path.resolve()
     folder = next((f for f in (place, *place.parents) if (f / NAME).is_file()), None)
@@ -36,14 +36,14 @@ def check(path: Path) -> None:
 
 
 def write(folder: Path) -> None:
-    """State the checksums of all files below a folder except documents (.md)."""
+    """Write the checksums of all files below a folder except documents (.md)."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != NAME and file.suffix != ".md")
     lines = [f"{_sha256(file)}  {file.relative_to(folder).as_posix()}\n" for file in files]
     write_text("".join(lines), folder / NAME)
 
 
 def restate(path: Path) -> None:
-    """State the checksum of one file that was changed on purpose, in the nearest SHA256SUMS above it, if there is one.
+    """Write the checksum of one deliberately changed file to the nearest SHA256SUMS above it, if there is one.
 
     The checksums of the other files stay.
     """
@@ -74,7 +74,7 @@ def _sha256(path: Path) -> str:
 
 @lru_cache(maxsize=1024)
 def _read(path: Path, *_: int) -> str:
-    """The hash of a file as first read in this process: models are located several times, and may be large."""
+    """The hash of a file when first read in this process: models are located several times, and may be large."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""Limits of the system on a process that runs what is audited, and on all that it starts."""
+"""System limits on a process that runs audited code, and on everything that it starts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from epsilometer.core import limits
 
 
 def confine() -> None:
-    """Let this process write no dump of its memory, which would hold texts, and bound what it starts.
+    """Forbid this process to dump its memory, which would hold texts, and limit the processes that it starts.
 
-    The bound counts all processes and threads of the user: those that there are, and `limits.PROCESSES` more. The
-    kernel asks nobody with the rights of root. It counts those of other containers, too, which `/proc` does not show;
-    where they leave too little room, the bound is left out.
+    The limit counts all processes and threads of the user: the present ones, and `limits.PROCESSES` more. The kernel
+    does not enforce it for root. It also counts processes of other containers, which `/proc` does not show; if they
+    leave too little room, no limit is set.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
@@ -32,11 +32,11 @@ def confine() -> None:
 
 
 def _threads(user: int) -> int | None:
-    """The user's threads, one at least for each process; None without Linux's /proc."""
+    """The number of the user's threads, at least one per process; None without Linux's /proc."""
     count = 0
     with suppress(FileNotFoundError), os.scandir("/proc") as processes:
         for process in processes:
-            with suppress(OSError):  # it ended meanwhile
+            with suppress(OSError):  # the process has ended
                 if process.name.isdigit() and process.stat().st_uid == user:
                     count += len(os.listdir(f"/proc/{process.name}/task"))
     return count or None

@@ -1,4 +1,4 @@
-"""End this process in time, whatever what is audited has left running or does with Ctrl-C."""
+"""End this process in time, even if audited code leaves threads or processes running, or handles Ctrl-C."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from epsilometer.runtime.progress import say
 INTERRUPTED = 130  # the exit code after Ctrl-C
 
 
-_sent = threading.Event()  # Ctrl-C, where `heed_interrupts` was called
+_sent = threading.Event()  # set by Ctrl-C after `heed_interrupts`
 
 
 def was_interrupted() -> bool:
-    """Whether Ctrl-C reached this process, where `heed_interrupts` was called."""
+    """Return True if Ctrl-C reached this process after `heed_interrupts` was called."""
     return _sent.is_set()
 
 
 def is_interrupt() -> bool:
-    """Whether somebody has interrupted this process; a KeyboardInterrupt without that is raised by what is audited."""
+    """Return True if somebody interrupted this process; otherwise audited code raised the KeyboardInterrupt."""
     return was_interrupted() or signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def end_in_time(code: int) -> None:
-    """End with this exit code within `limits.EXIT_SECONDS`, also where a thread or a process goes on; returns at once.
+    """End with this exit code within `limits.EXIT_SECONDS`, even if a thread or process goes on; returns at once.
 
-    For a process whose work is done and written.
+    Call it when all work of the process is done and written.
     """
     seconds = limits.EXIT_SECONDS.value
 
@@ -47,8 +47,8 @@ def end_in_time(code: int) -> None:
 
 
 def heed_interrupts() -> None:
-    """Have Ctrl-C end this process, also where what is audited goes on after it: at once when it comes again, else
-    within `limits.EXIT_SECONDS`. Where it is ignored or another's, it stays so.
+    """Make Ctrl-C end this process even if audited code goes on after it: within `limits.EXIT_SECONDS`, or at once on a
+    second Ctrl-C. If Ctrl-C is ignored or has another handler, nothing changes.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
@@ -67,7 +67,7 @@ def heed_interrupts() -> None:
 
 
 def _end_after_interrupt(arrived: int) -> None:
-    """Not the handler's work: Python runs a handler only when the main thread comes back from what it calls."""
+    """Runs outside the handler, because Python runs a handler only when the main thread returns from its call."""
     sent = bytes([signal.SIGINT])
     while os.read(arrived, 1) != sent:  # other signals write to it too
         pass

@@ -1,9 +1,9 @@
-"""A repository of the Hugging Face hub at one commit: what it holds, what of it is here, and how it gets here whole.
+"""A repository of the Hugging Face hub at one commit: its files, those present locally, and their verified download.
 
-Files lie in the hub client's own cache, in its layout, so that other programs find them too. Two things go beyond the
-client. A later process continues a download that was cut off. And every file is compared with the hash that the commit
+Files lie in the hub client's own cache, in its layout, so other programs find them too. Two things go beyond the
+client. A later process continues an interrupted download. And every file is compared with the hash that the commit
 states, SHA-256 for a large file and git's own hash for any other. The hashes are stored beside the files, so that
-`state` can say what is missing without a network.
+`state` can name missing files without a network.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from epsilometer.runtime.progress import say
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _WAIT = 30.0  # seconds for the list of a repository's files
 
-# Which of a repository's files are wanted; the second argument fetches and reads one of them.
+# Chooses the wanted files of a repository; the second argument fetches and reads one of them.
 Choice = Callable[[Sequence[str], Callable[[str], str]], list[str]]
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A model or data set of the hub by name, owner/name; revision: a commit, or a branch or tag, "main" unless given.
+    """A model or data set of the hub by name, owner/name; revision: a commit, branch or tag, "main" by default.
 
     part: a configuration of a data set.
     """
@@ -48,14 +48,14 @@ class Repository:
 
     @property
     def command(self) -> str:
-        """What fetches it by the hub's own program."""
+        """The command of the hub's own program that fetches it."""
         kind = "--repo-type dataset " if self.kind == "dataset" else ""
         return f"hf download {kind}{self.name}" + (f" --revision {self.revision}" if self.revision else "")
 
 
 @dataclass(frozen=True)
 class File:
-    """What a commit states of a file: its size in bytes, and its SHA-256, or git's SHA-1 where that has 40 digits."""
+    """A file of a commit: its size in bytes, and its SHA-256, or git's SHA-1 if the hash has 40 digits."""
 
     name: str
     size: int
@@ -64,7 +64,7 @@ class File:
 
 @dataclass(frozen=True)
 class State:
-    """What is here of a repository, in bytes: its size, None where the hub was never asked; whole files; begun ones."""
+    """The local state of a repository in bytes: total size, None if never asked of the hub; whole and partial files."""
 
     size: int | None
     here: int
@@ -72,19 +72,19 @@ class State:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is missing, as far as is known."""
+        """Return True if nothing is missing, as far as is known."""
         return self.size is not None and self.here == self.size
 
 
 def snapshot(repository: Repository) -> Path | None:
-    """The folder of the commit's files in the cache, whole or not; None where there is none."""
+    """The folder of the commit's files in the cache, complete or not; None if there is none."""
     commit = _commit(repository)
     folder = _storage(repository) / "snapshots" / commit if commit else None
     return folder if folder is not None and folder.is_dir() else None
 
 
 def state(repository: Repository) -> State:
-    """What is here, by the sizes of files; their bytes were compared when they came."""
+    """The local state by the sizes of files; their bytes were compared at download."""
     files, blobs = recorded(repository), _storage(repository) / "blobs"
     folder = snapshot(repository)
     if files is None or folder is None:
@@ -96,21 +96,21 @@ def state(repository: Repository) -> State:
 
 
 def recorded(repository: Repository) -> list[File] | None:
-    """What the commit states of the files that were wanted; None where the hub was never asked."""
+    """The wanted files as the commit states them; None if the hub was never asked."""
     path = _record(repository)
     if path is None or not path.is_file():
         return None
     try:
         return [File(**file) for file in json.loads(path.read_text(encoding="utf-8"))]
     except (ValueError, TypeError):
-        return None  # as if it had never been asked: a later fetch writes it anew
+        return None  # as if it had never been asked: a later fetch writes it again
 
 
 def fetch(repository: Repository, choose: Choice) -> Path:
-    """Download what is missing of the files that are wanted, and compare all with what the commit states.
+    """Download what is missing of the wanted files, and compare all of them with the commit's hashes.
 
-    Returns their folder. Raises UserError where the hub cannot be reached or has no such repository, for one that
-    wants an agreement first, too little space, and bytes that differ.
+    Returns their folder. Raises UserError if the hub cannot be reached or has no such repository, for a repository that
+    requires an agreement first, for too little space, and for bytes that differ.
     """
     with _explained(repository):
         commit, files = _listed(repository)
@@ -121,7 +121,7 @@ def fetch(repository: Repository, choose: Choice) -> Path:
 
         names = choose(sorted(files), read)
         wanted = [files[name] for name in names]
-        if repository.revision != commit:  # as the hub's client records what a branch or tag meant
+        if repository.revision != commit:  # as the hub's client records the commit of a branch or tag
             atomic.write_text(commit, storage / "refs" / (repository.revision or "main"))
         folder = storage / "snapshots" / commit
         folder.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def fetch(repository: Repository, choose: Choice) -> Path:
 
 
 def amount(size: float) -> str:
-    """A number of bytes in the unit that suits it, powers of 1,000 as the hub's pages have."""
+    """A number of bytes in a suitable unit, in powers of 1,000 as on the hub's pages."""
     for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= length:
             return f"{size / length:.3g} {unit}"
@@ -152,7 +152,7 @@ def _storage(repository: Repository) -> Path:
 
 
 def _commit(repository: Repository) -> str | None:
-    """The commit that the revision means, as far as is known here."""
+    """The commit of the revision, as far as it is known locally."""
     if repository.revision and _COMMIT.fullmatch(repository.revision):
         return repository.revision
     path = _storage(repository) / "refs" / (repository.revision or "main")
@@ -191,7 +191,7 @@ def _listed(repository: Repository) -> tuple[str, dict[str, File]]:
 
 
 def _got(repository: Repository, commit: str, file: File) -> Path:
-    """A file's place in the snapshot, its bytes as stated; what is missing of it is downloaded."""
+    """A file's place in the snapshot, with the stated bytes; downloads what is missing of it."""
     from huggingface_hub.utils import WeakFileLock
 
     storage = _storage(repository)
@@ -201,7 +201,7 @@ def _got(repository: Repository, commit: str, file: File) -> Path:
         raise UserError(f"the hub states a name or hash that no file has for {file.name!r} in {repository}")
     with WeakFileLock(blob.with_name(f"{file.hash}.lock")):
         if blob.exists() and not _holds(blob, file):
-            blob.unlink()  # damaged: it is fetched anew
+            blob.unlink()  # damaged: fetched again
         if not blob.exists():
             partial = blob.with_name(f"{file.hash}.incomplete")
             _download(repository, commit, file, partial)
@@ -219,7 +219,7 @@ def _got(repository: Repository, commit: str, file: File) -> Path:
 
 
 def _download(repository: Repository, commit: str, file: File, partial: Path) -> None:
-    """Bring a partial file to its full size, from where it ends. It stays when the connection breaks."""
+    """Extend a partial file from its end to its full size. It stays if the connection breaks."""
     from huggingface_hub import hf_hub_url
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import build_hf_headers
@@ -232,14 +232,14 @@ def _download(repository: Repository, commit: str, file: File, partial: Path) ->
             hf_hub_url(repository.name, file.name, repo_type=repository.kind, revision=commit),
             out,
             resume_size=out.tell(),
-            headers={**build_hf_headers(), "Accept-Encoding": "identity"},  # else a rest has no place in the whole
+            headers={**build_hf_headers(), "Accept-Encoding": "identity"},  # else a download cannot continue
             expected_size=file.size,
             displayed_filename=file.name,
         )
 
 
 def _holds(path: Path, file: File) -> bool:
-    """Whether a file has the stated size and hash."""
+    """Return True if a file has the stated size and hash."""
     if _size(path) != file.size:
         return False
     digest = hashlib.sha256() if len(file.hash) == 64 else hashlib.sha1(b"blob %d\0" % file.size, usedforsecurity=False)
@@ -265,7 +265,7 @@ def _check_space(repository: Repository, storage: Path, there: State) -> None:
 
 @contextmanager
 def _explained(repository: Repository) -> Iterator[None]:
-    """What the hub's client raises, as errors that say what to do."""
+    """Raise the errors of the hub's client as errors that name a remedy."""
     from huggingface_hub.errors import GatedRepoError, HTTPError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:

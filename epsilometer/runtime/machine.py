@@ -1,4 +1,4 @@
-"""What this machine and this installation can do, and what would be slow here."""
+"""The abilities of this machine and installation, and the work that would be slow here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def hardware() -> str:
 
 
 def examined(folder: Path) -> dict[str, str]:
-    """Returns what an audit in a folder would have, by topic, a line each."""
+    """Returns the resources of an audit in a folder, by topic, one line each."""
     free = shutil.disk_usage(folder).free
     return {
         "epsilometer": f"{_version('epsilometer')}, Python {platform.python_version()}, {_versions(_CORE)}",
@@ -81,7 +81,7 @@ def processor() -> str:
 
 
 def cores() -> int:
-    """Returns how many this process may run on, and no more than its control group allows (Linux)."""
+    """Returns the number of cores that this process may run on, within the limit of its control group (Linux)."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit = Path("/sys/fs/cgroup/cpu.max")
     quota, _, period = (limit.read_text() if limit.is_file() else "max").partition(" ")
@@ -107,7 +107,7 @@ def _gpu() -> str:
 
 
 def _slow() -> list[str]:
-    """What takes long or does not fit here; `epsilometer check` says more of a project."""
+    """Sentences on work that takes long or does not fit here; `epsilometer check` says more of a project."""
     slow = []
     if "torch" in sys.modules and not sys.modules["torch"].cuda.is_available():
         slow.append("without a GPU, judges and generators of billions of parameters take seconds a text")

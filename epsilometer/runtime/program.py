@@ -1,4 +1,4 @@
-"""Run a program of any kind on some lines, within bounds of time and of output."""
+"""Run any program on some lines, within limits of time and output."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
 _PAUSE = 0.02  # seconds between looks
-_HELD = 5.0  # seconds for which a program's children may hold its output after its end
-_SAID = 1 << 16  # bytes kept of standard error, its last
+_HELD = 5.0  # seconds for which a program's children may keep its output open after its end
+_SAID = 1 << 16  # last bytes kept of standard error
 
 
 @dataclass(frozen=True)
 class Output:
-    """What a program wrote on standard output, the end of what it wrote on standard error, and its exit status."""
+    """A program's standard output, the end of its standard error, and its exit status."""
 
     written: bytes
     said: bytes
@@ -31,11 +31,11 @@ class Output:
 
 
 def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
-    """Run a program, which reads lines and should write as many. name: of the program, in messages.
+    """Run a program that reads lines and should write equally many. name: of the program, in messages.
 
-    The program and what it starts are a process group, which ends with this call where it has not ended by itself.
-    Raises OSError where it cannot be started; UserError where it takes longer than `limits.COMMAND_SECONDS`, writes
-    more lines than it reads or more bytes than `limits.COMMAND_BYTES`.
+    The program and its children are a process group, which ends with this call if it has not ended by itself. Raises
+    OSError if it cannot be started; UserError if it takes longer than `limits.COMMAND_SECONDS`, or writes more lines
+    than it reads or more bytes than `limits.COMMAND_BYTES`.
     """
     seconds, largest = limits.COMMAND_SECONDS.value, limits.COMMAND_BYTES.value
     process = subprocess.Popen(
@@ -83,7 +83,7 @@ class _Feeder(threading.Thread):
 
 
 class _Reader(threading.Thread):
-    """Reads a pipe to its end. Of more than so many bytes or lines it stops; without bounds it keeps the last bytes."""
+    """Read a pipe to its end. Stops beyond the byte or line limit; without one, keeps the last `_SAID` bytes."""
 
     def __init__(self, pipe: IO[bytes], largest: int | None = None, most: int = 0) -> None:
         super().__init__(name="read program", daemon=True)
@@ -102,7 +102,7 @@ class _Reader(threading.Thread):
 
 
 def _await(process: subprocess.Popen[bytes], out: _Reader, errors: _Reader, seconds: float) -> None:
-    """Wait until the program has ended and its output too, or a bound is met."""
+    """Wait until the program and its output have ended, or a limit is met."""
     late, ended = time.monotonic() + seconds, None
     while not out.too_much and time.monotonic() < late:
         if ended is None and process.poll() is not None:
@@ -116,7 +116,7 @@ def _await(process: subprocess.Popen[bytes], out: _Reader, errors: _Reader, seco
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the program and what it started."""
+    """End the program and its children."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a line now and then otherwise, which `parse` reads again."""
+"""Progress of long work: a bar on a terminal, otherwise a line now and then, which `parse` can read."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from epsilometer.runtime.streams import notes
 T = TypeVar("T")
 
 _SECONDS = 10.0  # between two lines
-_PART = 3.0  # seconds of a part of paced work
-_EARLY, _LONG = 3.0, 15.0  # seconds before work is said to be long, and left of it to say so
+_PART = 3.0  # seconds per part of paced work
+_EARLY, _LONG = 3.0, 15.0  # seconds before the estimate, and least seconds left for it
 _BAR = "{l_bar}{bar}| {elapsed}<{remaining}"
 _LINE = re.compile(r"(?P<label>.+): (?P<done>\d+) of (?P<total>\d+), about (?P<left>\d+) s left")
 
@@ -30,7 +30,7 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True)
 class Progress:
-    """done of total items; left: seconds, as expected from the items so far. Its string is the line that is printed."""
+    """done of total items; left: seconds, estimated from the items so far. `str` of it is the line that is printed."""
 
     label: str
     done: int
@@ -42,23 +42,23 @@ class Progress:
 
 
 def parse(line: str) -> Progress | None:
-    """The progress that a line of a program's output states; None where it states none."""
+    """The progress stated by a line of a program's output; None if it states none."""
     match = _LINE.fullmatch(line.strip())
     return match and Progress(match["label"], int(match["done"]), int(match["total"]), int(match["left"]))
 
 
 def note(text: str) -> None:
-    """Say something worth knowing."""
+    """Print a note."""
     say(f"note: {printable(text)}")
 
 
 def warn(text: str) -> None:
-    """Say what belongs to a result and puts it in doubt."""
+    """Print a warning that belongs to a result and puts it in doubt."""
     say(f"warning: {printable(text)}")
 
 
 def now_and_then() -> Callable[[str], None]:
-    """A function that says a line, unless the last one, or the beginning, was a moment ago."""
+    """A function that prints a line unless the last one, or the beginning, was less than `_SECONDS` ago."""
     last = time.monotonic()
 
     def sometimes(text: str) -> None:
@@ -71,7 +71,7 @@ def now_and_then() -> Callable[[str], None]:
 
 
 def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
-    """The items, with progress where `say` writes; within paced work it is that of the whole."""
+    """The items, with progress where `say` writes; inside paced work, the progress is that of the whole."""
     if _pace is not None and not _pace.silent:
         yield from _pace.part(items, total)
         return
@@ -89,12 +89,12 @@ def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
 
 
 class PacedWork:
-    """Work of unknown speed, cut into parts of some seconds: says how far it is, and early on how long it will take.
+    """Work of unknown speed, in parts of some seconds; reports progress, and early on an estimate of the time left.
 
-    label: of the progress; total: the size of the work, in units of about equal effort (characters), infinite where it
-    is not known: then nothing is said; shorter: given the seconds that all of it takes, a hint how to take less. next:
-    the most units of the next part; 0 means as few as possible. Use it in a `with`, in which a `track` says nothing of
-    its own and reports how far the current part is.
+    label: of the progress; total: the size of the work, in units of about equal effort (characters); infinite if
+    unknown, which prints nothing; shorter: from the seconds of the whole work, a hint how to shorten it. next: the most
+    units of the next part; 0 means as few as possible. Use it in a `with`; a `track` inside prints nothing of its own
+    and reports the progress of the current part.
     """
 
     def __init__(self, label: str, total: float, shorter: Callable[[float], str]) -> None:
@@ -119,11 +119,11 @@ class PacedWork:
         self._bar.close()
 
     def begin(self, units: float) -> None:
-        """A part of this many units begins."""
+        """Begin a part of this many units."""
         self._part, self._last = units, time.monotonic()
 
     def part(self, items: Iterable[T], total: int) -> Iterator[T]:
-        """The items, as the part at work or a step of it; reports how far the whole is."""
+        """The items of the current part, or of a step of it; reports the progress of the whole."""
         begun = time.monotonic()
         for done, item in enumerate(items):
             units = done / total * self._part
@@ -134,7 +134,7 @@ class PacedWork:
             yield item
 
     def end(self) -> None:
-        """The part is done. The first one's time is not counted: models load in it."""
+        """End the part. The time of the first part does not count, because models load in it."""
         now = time.monotonic()
         if self._done:
             self._measured, self._seconds = self._measured + self._part, self._seconds + now - self._last
@@ -146,7 +146,7 @@ class PacedWork:
             self._report(self._done, self._estimate(rate, self._total - self._done))
 
     def _report(self, units: float, left: float) -> None:
-        """So much of the whole is done; never less than was said before, as a part may take several steps."""
+        """Report the units done of the whole; the figure never falls, although a part may take several steps."""
         self._furthest = max(self._furthest, units / self._total)
         if not self._bar.disable:
             self._bar.update(self._furthest - self._bar.n)
@@ -154,7 +154,7 @@ class PacedWork:
             self._say(str(Progress(f"{self._label}, %", int(100 * self._furthest), 100, round(left))))
 
     def _estimate(self, rate: float, units: float) -> float:
-        """Seconds left, at so many seconds a unit; said once, when they are many."""
+        """Seconds left, at `rate` seconds per unit; prints an estimate once, if they are many."""
         left = rate * units
         if not (self._said or self.silent) and time.monotonic() - self._begun >= _EARLY and left >= _LONG:
             self._said = True
@@ -162,11 +162,11 @@ class PacedWork:
         return left
 
 
-_pace: PacedWork | None = None  # the work of which a `track` may be a part
+_pace: PacedWork | None = None  # the work that a `track` may be a part of
 
 
 def span(seconds: float) -> str:
-    """A time in the unit that suits it."""
+    """A time in a suitable unit."""
     for unit, length in (("h", 3600), ("min", 60)):
         if seconds >= 1.5 * length:
             return f"{seconds / length:.2g} {unit}"

@@ -1,7 +1,7 @@
-"""What a stage finished before it was killed, to go on from: the only memory that a stage has beside its outputs.
+"""The finished parts of a killed stage, from which it continues: a stage's only memory beside its outputs.
 
-The runner of stages names a folder after all that DVC compares for the entry, the hashes of its dependencies and its
-settings. So a stage never says for itself what is stale: what was finished with other inputs lies in another folder.
+The runner of stages names a folder after everything that DVC compares for the entry: the hashes of its dependencies
+and its settings. So a stage never decides what is stale: parts finished with other inputs lie in another folder.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _UNDER_WAY: ContextVar[tuple[Path, Callable[[], str], Callable[[], None]] | None
 
 
 def _nothing() -> None:
-    """The check of a stage that nothing guards."""
+    """The check of a stage without one."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of a stage's work, a folder of files each; a part is finished when its checksums are beside its files.
+    """Parts of a stage's work, a folder of files each; a part is finished if its checksums are beside its files.
 
-    check: raises an error where an input was edited since the stage began, so that no part is of both.
+    check: raises an error if an input was edited since the stage began, so that no part mixes two versions.
     """
 
     folder: Path
     check: Callable[[], None] = _nothing
 
     def __contains__(self, name: str) -> bool:
-        """Whether a part is finished. One that was damaged since is removed, and said."""
+        """Return True if a part is finished. Removes a part that was damaged since, with a note."""
         part = self.folder / name
         if not (part / checksums.NAME).is_file():
             return False
@@ -51,7 +51,7 @@ class Parts:
 
     @contextmanager
     def part(self, name: str) -> Iterator[Path]:
-        """The folder of a part, which is finished when the block ends without an error; what is in it stays else."""
+        """The folder of a part, finished when the block ends without an error; after an error its files stay."""
         part = self.folder / name
         part.mkdir(parents=True, exist_ok=True)
         yield part
@@ -59,16 +59,16 @@ class Parts:
         checksums.write(part)
 
     def copy(self, name: str, place: Path) -> None:
-        """Copy the files of a finished part to a folder, of which nothing else stays."""
+        """Copy the files of a finished part to a folder, replacing everything in it."""
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(self.folder / name, place, ignore=shutil.ignore_patterns(checksums.NAME))
 
 
 @contextmanager
 def running(stage: str, entry: str, inputs: Callable[[], str], check: Callable[[], None] = _nothing) -> Iterator[None]:
-    """Name what a stage finishes inside the block.
+    """Keep the parts that a stage finishes inside the block.
 
-    inputs: returns a digest of all that DVC compares; check: as of `Parts`.
+    inputs: returns a digest of everything that DVC compares; check: as in `Parts`.
     """
     token = _UNDER_WAY.set((FOLDER / stage / entry, inputs, check))
     try:
@@ -79,9 +79,9 @@ def running(stage: str, entry: str, inputs: Callable[[], str], check: Callable[[
 
 @contextmanager
 def parts() -> Iterator[Parts]:
-    """What this stage finished before it was stopped; deleted when the block ends without an error.
+    """The parts that this stage finished before it was stopped; deleted when the block ends without an error.
 
-    Outside of a runner nothing says what a stage depends on, and nothing is kept.
+    Outside of a runner the dependencies of a stage are unknown, so nothing is kept.
     """
     if (under_way := _UNDER_WAY.get()) is None:
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -91,6 +91,6 @@ def parts() -> Iterator[Parts]:
     entry, inputs, check = under_way
     yield Parts(entry / inputs(), check)
     shutil.rmtree(entry, ignore_errors=True)
-    for above in (entry.parent, FOLDER):  # where nothing else is begun
+    for above in (entry.parent, FOLDER):  # if nothing else is begun there
         with suppress(OSError):
             above.rmdir()

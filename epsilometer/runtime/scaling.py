@@ -1,13 +1,13 @@
-"""One way of spreading work over slices of trials: in this process, in several, or on a Ray cluster.
+"""Run work over slices of trials: in this process, in several processes, or on a Ray cluster.
 
-A worker builds its function once (a mechanism or attacks, with their models) and maps it over slices; results come back
-in the slices' order, and only so many slices are under way at a time that neither memory nor the queue grows with their
-number. A slice's result does not depend on the worker, since streams are named by trial.
+A worker builds its function once (a mechanism or attacks, with their models) and maps it over slices. Results come
+back in the slices' order. The number of slices in progress is bounded, so neither memory nor the queue grows with the
+number of slices. A slice's result does not depend on the worker, since streams are named by trial.
 
 On Ray a worker is an actor with one processor core and a share of a GPU. Results wait for their turn as bytes in Ray's
 object store. A slice whose worker died runs again: once in processes of this machine, three times on Ray. An exception
-travels as a result, so that a user's error arrives as it was raised, and Ray's logs hold no message that may quote a
-private text.
+travels as a result, so a user's error arrives as it was raised, and Ray's logs hold no message that may quote a private
+text.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note, track
 from epsilometer.runtime.withholding import kind_of, traceback_of
 
-if TYPE_CHECKING:  # loaded where it is used: an audit reads its settings in processes that compute nothing
+if TYPE_CHECKING:  # loaded at first use: an audit reads its settings in processes that compute nothing
     import numpy as np
     from numpy.typing import NDArray
 
 S = TypeVar("S")
 R = TypeVar("R")
 
-_AHEAD = 3  # slices under way for each worker: at work, next, done but not yet due
-_SHARE = 4  # slices for each worker at least, so that the last ones do not leave most workers idle
-_LEAST = 256  # trials in a slice that is cut smaller for that
+_AHEAD = 3  # slices in progress per worker: running, next, done but not yet due
+_SHARE = 4  # least slices per worker, so that the last ones do not leave most workers idle
+_LEAST = 256  # least trials of a slice that is made smaller for that
 _TRIES = 4  # workers that a slice may lose before it counts as the cause
-_LOCAL_RETRIES = 1  # of a slice that was under way when a process of this machine died
-_PATIENCE = 180.0  # seconds without any worker before that is an error
+_LOCAL_RETRIES = 1  # of a slice in progress when a process of this machine died
+_PATIENCE = 180.0  # seconds without any worker before an error
 THREADS = "OMP_NUM_THREADS"
 _START = "RAY_gcs_server_port_wait_time_s"  # Ray's variable: seconds for a local cluster's first server
 _CONNECT = 10.0  # seconds for a cluster's address to answer
@@ -58,11 +58,11 @@ _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # RFC 9113, section
 
 @dataclass(frozen=True)
 class Engine:
-    """The place where slices run; cannot change a result on one kind of device.
+    """The place where slices run; on one kind of device it cannot change a result.
 
-    workers: how many at a time, each with models of its own. ray: None for this machine's processes, `auto` for the
-    cluster that RAY_ADDRESS names or else one that is started here for the time of the work, or HOST:PORT of a cluster
-    that this machine has joined. gpus: the share of a GPU that a worker takes on Ray, which sets CUDA_VISIBLE_DEVICES.
+    workers: how many run at a time, each with its own models. ray: None for this machine's processes, `auto` for the
+    cluster that RAY_ADDRESS names or else one started here for the duration of the work, or HOST:PORT of a cluster that
+    this machine has joined. gpus: the share of a GPU that a worker takes on Ray, which sets CUDA_VISIBLE_DEVICES.
     """
 
     workers: int = 1
@@ -71,12 +71,12 @@ class Engine:
 
     @property
     def here(self) -> bool:
-        """Whether slices run in this very process."""
+        """Return True if slices run in this very process."""
         return self.workers == 1 and self.ray is None
 
     @property
     def ahead(self) -> int:
-        """How many slices may be under way: handed out and not yet given back in order."""
+        """The most slices in progress: handed out and not yet returned in order."""
         return _AHEAD * self.workers
 
 
@@ -84,10 +84,10 @@ HERE = Engine()
 
 
 def slices(key: NDArray[np.integer], most: int, workers: int = 1, whole: bool = False) -> list[NDArray[np.int64]]:
-    """Rows in the order of their key, in slices of about `most` rows, cut where the key changes.
+    """Rows in the order of their key, in slices of about `most` rows, split where the key changes.
 
-    whole: the rows of one key stay together even where they are more than `most`. Several workers get smaller slices
-    where there would be too few.
+    whole: the rows of one key stay together even if they are more than `most`. Several workers get smaller slices if
+    there would be too few.
     """
     import numpy as np
 
@@ -108,8 +108,8 @@ def run(
 ) -> Iterator[R]:
     """The results of the function that `build` returns for each part, in order.
 
-    `build` is called here, or once in each worker; unless the engine is this process it and the parts must be
-    picklable. Raises what the function raises, and UserError where workers die or cannot start.
+    `build` is called here, or once in each worker. Unless the engine is this process, `build` and the parts must be
+    picklable. Raises what the function raises, and UserError if workers die or cannot start.
     """
     mapped = _in_this if engine.here else _in_processes if engine.ray is None else _on_ray
     with closing(mapped(build, parts, engine)) as results:
@@ -126,7 +126,7 @@ def _in_processes(
     build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine
 ) -> Generator[R, None, None]:
     own = os.environ.get(THREADS)
-    # A worker's share of the processor: read as it loads its libraries, which is before it runs any line of ours.
+    # A worker's share of the processor; libraries read it as they load, before any line of ours runs.
     os.environ[THREADS] = str(max(1, (os.cpu_count() or 1) // engine.workers))
     failures = Counter[int]()
     pool = _Pool(build, engine.workers)
@@ -139,7 +139,7 @@ def _in_processes(
                     if number not in waiting:
                         waiting[number] = pool.submit(parts[number])
                 result = waiting[due].result()
-            except BrokenProcessPool:  # all slices under way are lost with one worker
+            except BrokenProcessPool:  # all slices in progress are lost with one worker
                 ended = pool.close()
                 lost = [number for number, future in waiting.items() if not _done(future)]
                 failures.update(lost)
@@ -178,7 +178,7 @@ class _Pool:
         return future
 
     def close(self) -> str:
-        """End the workers. Returns what ended the first, if it was not this."""
+        """End the workers. Returns what ended the first one, if it was not this call."""
         self._pool.shutdown(cancel_futures=True)
         codes = [worker.exitcode for worker in self._workers if worker.exitcode]
         # When one dies, the pool ends the others with SIGTERM.
@@ -196,7 +196,7 @@ class _Pool:
 
 
 def _memory_kills() -> int:
-    """Processes that the kernel has ended for want of memory since the machine started; 0 where it does not count."""
+    """The number of processes that the kernel has killed for lack of memory since boot; 0 if it does not count them."""
     try:
         with open("/proc/vmstat") as counts:
             return next((int(line.split()[1]) for line in counts if line.startswith("oom_kill ")), 0)
@@ -215,7 +215,7 @@ _work_of_process: Callable[[Any], Any]
 
 
 def _begin(build: Callable[[], Callable[[Any], Any]]) -> None:
-    """Set up a worker process: its function."""
+    """Set up the function of a worker process."""
     global _work_of_process
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -270,7 +270,7 @@ def _on_ray(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: E
 
 
 class _Crew:
-    """The workers on a cluster: who is starting, who has room, who has died."""
+    """The workers on a cluster, with their state: starting, ready, busy or dead."""
 
     def __init__(self, ray: Any, build: Callable[[], Any], engine: Engine) -> None:
         self._ray = ray
@@ -278,9 +278,9 @@ class _Crew:
         # A cluster's workers do not inherit this program's environment.
         own = {name: value for name, value in os.environ.items() if name.startswith("EPSILOMETER_")}
         self._arguments = ray.put(ray.cloudpickle.dumps(build)), os.getcwd(), own
-        self._starting: dict[Any, Any] = {}  # the reference to its readiness, and the actor
-        self._load: dict[Any, int] = {}  # the slices that a ready actor has
-        self._busy: dict[Any, tuple[int, Any]] = {}  # the result to come, its slice, its actor
+        self._starting: dict[Any, Any] = {}  # by the reference to its readiness, the actor
+        self._load: dict[Any, int] = {}  # the number of slices of a ready actor
+        self._busy: dict[Any, tuple[int, Any]] = {}  # by the expected result, its slice and its actor
         self._failed_starts = 0
         self._alive = time.monotonic()
         self._needs = f"1 CPU and {engine.gpus:g} GPU"
@@ -292,17 +292,17 @@ class _Crew:
         self._starting[actor.ready.remote()] = actor
 
     def idle(self) -> bool:
-        """Whether a ready worker has room: for one slice, or for a next one when no worker is still to come."""
+        """Return True if a ready worker has room: for one slice, or for a next one once all workers have started."""
         return bool(self._load) and min(self._load.values()) < (1 if self._starting else 2)
 
     def give(self, number: int, part: Any) -> None:
-        """Hand a slice to the worker that has least to do."""
+        """Hand a slice to the least busy worker."""
         actor = min(self._load, key=self._load.__getitem__)
         self._load[actor] += 1
         self._busy[actor.work.remote(part)] = number, actor
 
     def wait(self) -> Iterator[tuple[int, NDArray[np.uint8] | None]]:
-        """Wait for news: slices that are done, with their results, or lost, with None. May end with nothing."""
+        """Wait for news: slices that are done, with their results, or lost, with None. May end without any."""
         ready, _ = self._ray.wait([*self._busy, *self._starting], timeout=5.0)
         if self._load:
             self._alive = time.monotonic()
@@ -340,7 +340,7 @@ class _Crew:
         except self._ray.exceptions.RayTaskError as error:  # not caught by `_Worker.work`: arguments that fail
             raise UserError(f"a slice could not be handed to a worker ({type(error.cause).__name__})") from None
         except self._ray.exceptions.RayError:
-            if actor in self._load:  # its first slice that is reported lost
+            if actor in self._load:  # the first of its slices that is reported lost
                 del self._load[actor]
                 self._ray.kill(actor)
                 self._start()
@@ -364,7 +364,7 @@ class _Worker:
         self._work: Callable[[Any], Any] | None = None
 
     def ready(self) -> str:
-        """The fault of this node; empty when there is none."""
+        """The fault of this node; empty without one."""
         try:
             os.chdir(self._folder)
         except OSError as error:
@@ -372,7 +372,7 @@ class _Worker:
         return ""
 
     def work(self, part: Any) -> NDArray[np.uint8]:
-        """A slice's result, or the exception that it ended with, as bytes."""
+        """A slice's result, or the exception that ended it, as bytes."""
         import numpy as np
         import ray.cloudpickle
 
@@ -387,7 +387,7 @@ class _Worker:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error, if it can be pickled; with a note on where it happened, which quotes nothing."""
+    """The error, if it can be pickled, with a note on its place that quotes nothing."""
     trace = traceback_of(error)
     try:
         pickle.loads(pickle.dumps(error))
@@ -406,14 +406,14 @@ def _opened(result: NDArray[np.uint8]) -> Any:
 
 @contextmanager
 def cluster(engine: Engine) -> Iterator[Any]:
-    """The module ray, connected for the time of the context; a connection that the caller has made stays.
+    """The module ray, connected for the duration of the context; a connection that the caller made stays.
 
-    Raises UserError where Ray is not installed, where no cluster answers, and where no node is large enough.
+    Raises UserError if Ray is not installed, if no cluster answers, or if no node is large enough.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = os.environ.get("RAY_ADDRESS") or None if engine.ray == "auto" else engine.ray
     if address is None:
-        # Ray listens on all interfaces unless told that this machine is of a kind that it does not cluster.
+        # Ray listens on all interfaces unless it takes this machine for one that cannot form clusters.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
@@ -425,11 +425,11 @@ def cluster(engine: Engine) -> Iterator[Any]:
     with ExitStack() as ending:
         if not ray.is_initialized():
             if address is None:
-                # A folder of its own, so that no other stage mistakes this cluster for a permanent one; in one of mode
-                # 0700, as Ray lets everybody write the folder that it is told to use.
+                # A folder of its own, so that no other stage mistakes this cluster for a permanent one. Its parent has
+                # mode 0700, because Ray makes its own folder writable by everybody.
                 around = ending.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
                 cores = max(os.cpu_count() or 1, engine.workers)
-                folder = os.path.join(around, "0")  # short, as names of sockets are
+                folder = os.path.join(around, "0")  # short, as names of sockets must be
                 options: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores}
                 options["include_dashboard"] = False
                 ending.callback(_end_all_of, folder)
@@ -440,7 +440,7 @@ def cluster(engine: Engine) -> Iterator[Any]:
             ending.callback(ray.shutdown)
             try:
                 ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
-            except Exception as error:  # of many kinds, by what is wrong
+            except Exception as error:  # its type depends on the fault
                 remedy = (
                     f"a busy machine may not manage it within {os.environ[_START]} seconds (set {_START} to more): run "
                     "again when there is less to do, or set runtime.ray: null; nothing of it is left"
@@ -467,9 +467,9 @@ def cluster(engine: Engine) -> Iterator[Any]:
 
 @contextmanager
 def _local_environment() -> Iterator[None]:
-    """Variables for a cluster of our own: a token that only this user's processes see, and time to start."""
-    # Without a token Ray writes one to ~/.ray, for all to read. It asks for one by itself where no mode is set; a mode
-    # that is set after Ray was loaded reaches its servers alone, which then hear nothing of this process.
+    """Environment variables for our own cluster: a token that only this user's processes see, and time to start."""
+    # Without a token Ray writes one to ~/.ray, readable by all. Without a mode it asks for a token by itself; a mode
+    # set after Ray was loaded reaches only its servers, which then ignore this process.
     own = {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": _token(), _START: os.environ.get(_START, "120")}
     before = {name: os.environ.get(name) for name in own}
     _set(own)
@@ -489,12 +489,12 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 @cache
 def _token() -> str:
-    """The token of this process's clusters: Ray remembers the first that it reads."""
+    """The token of this process's clusters; there is one, because Ray remembers the first that it reads."""
     return secrets.token_hex(32)
 
 
 def _end_all_of(folder: str) -> None:
-    """Kill what a cluster in this folder has left: agents outlive a start that fails."""
+    """Kill the processes that a cluster in this folder has left: agents outlive a failed start."""
     import psutil
 
     for process in psutil.process_iter(["cmdline"]):
@@ -504,7 +504,7 @@ def _end_all_of(folder: str) -> None:
 
 
 def _reach(address: str) -> None:
-    """Refuse an address where nothing listens, or not Ray, since Ray itself would try it for minutes."""
+    """Refuse an address where nothing listens, or something other than Ray, which Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), _CONNECT) as connection:
@@ -519,7 +519,7 @@ def _reach(address: str) -> None:
 
 
 def _check_room(nodes: Sequence[dict[str, Any]], gpus: float) -> None:
-    """Refuse a share of a GPU that no node has, for which Ray would wait forever."""
+    """Refuse a share of a GPU that no node has, because Ray would wait for it forever."""
     rooms = [node["Resources"] for node in nodes if node["Alive"]]
     if not any(room.get("CPU", 0) >= 1 and room.get("GPU", 0) >= gpus for room in rooms):
         has = "; ".join(f"{room.get('CPU', 0):g} CPU, {room.get('GPU', 0):g} GPU" for room in rooms)

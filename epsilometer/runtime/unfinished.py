@@ -1,4 +1,4 @@
-"""Which half-written files a killed process left behind: the name of each holds its process's number."""
+"""Find half-written files of a killed process, whose number is in each file's name."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import psutil
 
-_CLOCKS = 2.0  # seconds that a file's time and a process's may differ by
+_CLOCKS = 2.0  # largest difference in seconds between a file's clock and a process's
 
 
 def abandoned(path: Path, number: int) -> bool:
-    """Whether the process of this number that wrote a file or folder has ended.
+    """Return True if the process of this number that wrote a file or folder has ended.
 
-    A zombie has ended, and so has one whose number now belongs to a process that began later.
+    A zombie counts as ended, and so does a process whose number now belongs to one that began later.
     """
     with suppress(psutil.NoSuchProcess, FileNotFoundError):
         process = psutil.Process(number)

@@ -1,4 +1,4 @@
-"""Locks on files that name whom a process waits for."""
+"""Messages on waiting for a file's lock, with the process that holds it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from epsilometer.runtime.progress import note
 
-_SILENT = 1.0  # seconds of waiting before it is said
+_SILENT = 1.0  # seconds of waiting before the message
 
 
 @contextmanager
 def waiting_for(path: Path, say: Callable[[str], None] = note) -> Iterator[None]:
-    """Say who holds the lock on a file if the block, which takes that lock, needs more than a second."""
+    """Name the holder of the lock on a file if the block, which takes that lock, needs more than a second."""
     timer = threading.Timer(
         _SILENT, lambda: say(f"waiting for {path}, which {holder(path) or 'another process'} has locked")
     )
@@ -29,7 +29,7 @@ def waiting_for(path: Path, say: Callable[[str], None] = note) -> Iterator[None]
 
 
 def holder(path: Path) -> str | None:
-    """The process that has locked a file with flock, and its user if another; None where the kernel lists none."""
+    """The process that has locked a file with flock, and its user if different; None if the kernel lists none."""
     try:
         file = path.stat()
         here = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"

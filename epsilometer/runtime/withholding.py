@@ -1,5 +1,5 @@
-"""Withhold what mechanisms, attacks and libraries print and raise: it may quote a private text, and reach terminals,
-logs and Prefect's database. Only our own messages are shown, and of an error its type and place.
+"""Withhold output and messages of mechanisms, attacks and libraries: they may quote a private text, and reach
+terminals, logs and Prefect's database. Only our own messages are shown, and the type and place of an error.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ _KEY = secrets.token_bytes(32)
 _SHOWN = 100  # characters
 
 _undo = ExitStack()  # of `withhold`
-_file: BinaryIO | None = None  # holds what is withheld
-_reported = 0  # bytes of it
+_file: BinaryIO | None = None  # holds the withheld output
+_reported = 0  # number of its bytes already reported
 
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 
 
 def shows() -> bool:
-    """Whether everything is to be shown."""
+    """Return True if everything should be shown."""
     return bool(os.environ.get(SHOW))
 
 
 def withhold() -> bool:
     """Redirect descriptors 1 and 2 of this process, and of those it starts, to a nameless file, until it ends.
 
-    `streams.results` and `streams.notes` still write where the descriptors led. Native code, threads and exit handlers
-    write to the descriptors, and so into the file. Returns False where they are redirected already, or SHOW is set.
+    `streams.results` and `streams.notes` still write to the original descriptors. Native code, threads and exit
+    handlers write to the redirected ones, and so into the file. Returns False if they are already redirected, or SHOW
+    is set.
     """
     global _file
     if _file is not None or shows():
@@ -80,7 +81,7 @@ def report() -> None:
 
 
 def restore() -> None:
-    """Undo `withhold`, in a process that goes on to do other work."""
+    """Undo `withhold`, in a process that continues with other work."""
     global _file, _reported
     _file, _reported = None, 0
     _undo.close()
@@ -88,10 +89,10 @@ def restore() -> None:
 
 @contextmanager
 def withheld() -> Iterator[None]:
-    """Run what is audited: its output is withheld, and any error is raised as a UserError of one line.
+    """Run audited code: its output is withheld, and any error is raised as a UserError of one line.
 
-    Notes and progress are shown. An exit counts as an error: the mechanism's exit code is not the command's. The output
-    is shown again afterwards unless it was withheld before.
+    Notes and progress are shown. An exit counts as an error, because the mechanism's exit code is not the command's.
+    The output is shown again afterwards unless it was withheld before.
     """
     begun = withhold()
     try:
@@ -109,9 +110,9 @@ def withheld() -> Iterator[None]:
 
 
 def fingerprint(value: str) -> str:
-    """A hash of what another machine sent, which tells two values of one run apart; the value itself where SHOW is set.
+    """A hash of a value from another machine, to tell two values of one run apart; the value itself if SHOW is set.
 
-    Its key is random and lives in this process alone: without a key, a hash of an echoed text would tell which of a few
+    Its key is random and never leaves this process: without a key, a hash of an echoed text would tell which of a few
     candidates it was.
     """
     if shows():
@@ -120,7 +121,7 @@ def fingerprint(value: str) -> str:
 
 
 def in_one_line(error: BaseException) -> str:
-    """The line for an error: a user's own message, a missing package's or a disk's remedy, or else type and place."""
+    """The line for an error: a user's own message, a remedy for a missing package or a disk, or its type and place."""
     if isinstance(error, UserError):
         return f"{error}{text_named(error)}"
     if isinstance(error, ModuleNotFoundError) and (advice := missing(error)) is not None:
@@ -138,8 +139,8 @@ def in_one_line(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The type of an error and the files, lines and functions that it came through; not its message, notes, causes or
-    members, nor the source, which may quote a text as well. Of code without a file, neither name: both may be a text.
+    """The type of an error and the files, lines and functions that it passed through; not its message, notes, causes or
+    members, nor the source, which may quote a text as well. For code without a file, only lines: names may be texts.
     """
     through = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
     lines = [
@@ -152,7 +153,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def kind_of(error: BaseException) -> str:
-    """The nearest type that a module has under its name; one that was defined on the way may be named by a text."""
+    """The nearest type that a module has under its name; the name of a type made at run time may be a text."""
     for kind in type(error).__mro__:
         if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind:
             return kind.__name__
@@ -160,7 +161,7 @@ def kind_of(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """The last line that it came through outside of libraries, as ` in FILE, line N`; empty without one."""
+    """The last line outside of libraries that it passed through, as ` in FILE, line N`; empty without one."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     files = [(file, line) for file, line in frames if os.path.isfile(file)]
     own = [(file, line) for file, line in files if not _of_a_library(Path(file).resolve())]
@@ -177,10 +178,10 @@ def _of_a_library(file: Path) -> bool:
 
 
 def _beyond(stream: TextIO, former: Sequence[int]) -> TextIO:
-    """A stream that writes where this one did before the descriptors were redirected."""
+    """A stream that writes to the original target of this one, before the descriptors were redirected."""
     try:
         place = stream.fileno()
-    except (OSError, ValueError):  # it has none: a test's or a notebook's
+    except (OSError, ValueError):  # it has no descriptor: a test's or a notebook's
         return stream
     if place not in (1, 2):
         return stream

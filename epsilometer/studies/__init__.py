@@ -1,4 +1,4 @@
-"""What is studied, a folder a study: its parameters, tables, stages, section of the report, and what only it needs.
+"""The studies, a folder each: parameters, tables, stages, section of the report, and code that only it needs.
 
 No study imports another.
 """

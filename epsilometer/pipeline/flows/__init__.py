@@ -1,6 +1,6 @@
 """Prefect flows: order, schedule, alerts; nothing else.
 
-Defaults of the environment, set before Prefect reads it; what is already set stands.
+Defaults of the environment, set before Prefect reads it; existing values stay.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 
 def _project() -> Path:
-    """The nearest folder around the current one that has deployments, else the one that this package lies in."""
+    """The nearest folder around the current one that has deployments, else the folder of this package."""
     here = Path.cwd()
     package = Path(__file__).resolve().parents[3]
     return next((folder for folder in (here, *here.parents) if (folder / "prefect.yaml").is_file()), package)
@@ -23,8 +23,8 @@ def _project() -> Path:
 PROJECT = _project()
 _DEFAULTS = {
     "PREFECT_HOME": str(PROJECT / ".prefect"),  # its database stays in the project
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "600",  # its own default, 20, is too little on busy cores
-    "PREFECT_SERVER_DATABASE_TIMEOUT": "60",  # for a database that is locked; its own default is 10
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "600",  # its own default, 20, is too short on busy cores
+    "PREFECT_SERVER_DATABASE_TIMEOUT": "60",  # for a locked database; its own default is 10
     # Nothing about a run leaves the machine.
     "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -39,20 +39,20 @@ for _name, _value in _DEFAULTS.items():
 
 
 def _secret(file: Path) -> str:
-    """The secret of server and clients: random, a project's own, in a file that only its user can read."""
+    """The secret of server and clients: random, per project, in a file that only its user can read."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.parent.chmod(0o700)  # Prefect's database, logs and profile are in it, too
+    file.parent.chmod(0o700)  # it also contains Prefect's database, logs and profile
     if not file.exists():
         with tempfile.NamedTemporaryFile("w", dir=file.parent) as new:  # of mode 0600
             new.write(f"epsilometer:{secrets.token_urlsafe(24)}")
             new.flush()
             with suppress(FileExistsError):  # another process was first
-                os.link(new.name, file)  # the file is there only once it is whole
+                os.link(new.name, file)  # the file appears only once it is complete
     return file.read_text()
 
 
 def new_secret() -> None:
-    """Replace the secret, here too, for a server that is about to start; one that the user has set stays."""
+    """Replace the secret, here too, for a server that is about to start; a secret that the user has set stays."""
     file = Path(os.environ["PREFECT_HOME"], "secret")
     earlier = _secret(file)
     file.unlink()
@@ -64,6 +64,6 @@ def new_secret() -> None:
 
 _own = _secret(Path(os.environ["PREFECT_HOME"], "secret"))
 os.environ.setdefault(SERVERS_SECRET, _own)
-# For no server elsewhere. `localhost` may be another address, at which anybody may listen.
+# Not for servers elsewhere. `localhost` may be another address, where anybody may listen.
 if urlsplit(os.environ.get("PREFECT_API_URL", "")).hostname in (None, "127.0.0.1"):
     os.environ.setdefault(_CLIENTS_SECRET, _own)

@@ -1,9 +1,9 @@
-"""Have a re-audit's bad news sent: a Prefect automation that posts the event's message to a webhook as {"text": ...}.
+"""Send a re-audit's bad news: a Prefect automation that posts the event's message to a webhook as {"text": ...}.
 
 usage: EPSILOMETER_WEBHOOK=https://hooks.example.org/abc python -m flows.alert
 
 Needs the Prefect server that the re-audits report to (PREFECT_API_URL). The address is a secret: it is read from the
-environment and kept encrypted on the server, in the block `epsilometer`. Calling this again replaces the address.
+environment and kept encrypted on the server, in the block `epsilometer`. A second call replaces the address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "epsilometer: privacy got worse"
 
 
 def send_to(url: str) -> UUID:
-    """Send both events to `url` from now on. Returns the automation; raises what Prefect's client raises."""
+    """Send both events to `url` from now on. Returns the automation; raises the errors of Prefect's client."""
     headers = SecretDict({"Content-Type": "application/json"})
     block = Webhook(url=SecretStr(url), headers=headers)
     trigger = EventTrigger(
@@ -38,7 +38,7 @@ def send_to(url: str) -> UUID:
     )
     with get_client(sync_client=True) as client:
         block_id = block.save("epsilometer", overwrite=True)
-        assert isinstance(block_id, UUID)  # and no coroutine, outside of a running loop
+        assert isinstance(block_id, UUID)  # not a coroutine, outside of a running loop
         post = CallWebhook(block_document_id=block_id, payload='{"text": {{ event.payload.message | tojson }}}')
         automation = AutomationCore(name=NAME, trigger=trigger, actions=[post])
         for there in client.read_automations_by_name(NAME):

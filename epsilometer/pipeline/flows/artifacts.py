@@ -51,7 +51,7 @@ _LARGEST = 1_000_000  # bytes of all figures of a run: Prefect refuses events ab
 
 
 def publish(folder: Path) -> None:
-    """Create the artifacts of whatever the audit in a folder has; each folder's have keys of their own."""
+    """Create the artifacts of the results in a folder; each folder's artifacts have their own keys."""
     page.refresh(folder, run())
     estimates = folder / "data/estimates.parquet"
     if estimates.is_file():
@@ -99,7 +99,7 @@ def prefixed(folder: Path, key: str) -> str:
 
 
 def verdicts(judged: pl.DataFrame) -> str:
-    """One verdict a claim in Markdown, violated claims first; judged: as `verdicts.overall` gives them."""
+    """One verdict per claim in Markdown, violated claims first; judged: as `verdicts.overall` returns them."""
     claimed = judged.filter(pl.col("verdict") != NO_CLAIM)
     order = pl.col("verdict").replace_strict(_ORDER, range(len(_ORDER)), return_dtype=pl.Int64)
     rows = [
@@ -110,9 +110,9 @@ def verdicts(judged: pl.DataFrame) -> str:
 
 
 def _figures(pictures: Sequence[Path]) -> Iterator[str]:
-    """Figures inline, as the server has no access to the project's files; both of Prefect's UIs render them.
+    """Figures inline, because the server cannot access the project's files; both of Prefect's UIs render them.
 
-    As many as an artifact may hold; the others by their paths.
+    As many as an artifact may hold; the others as paths.
     """
     room = _LARGEST
     for picture in pictures:
@@ -123,7 +123,7 @@ def _figures(pictures: Sequence[Path]) -> Iterator[str]:
 
 
 def _address(page: Path) -> str:
-    """The address of a page for a browser: at the server of `make ui` where that is up, else its file."""
+    """The address of a page for a browser: at the server of `make ui` if that is up, else its file."""
     recorded, path = Path(PREFECT_HOME.value(), "ui.json"), page.resolve()
     if recorded.is_file() and path.is_relative_to(ROOT):
         return f"{json.loads(recorded.read_text())['reports']}/{path.relative_to(ROOT).as_posix()}"

@@ -43,14 +43,14 @@ from epsilometer.pipeline.opening import locked, opened
 from epsilometer.pipeline.ordering import in_order, missed
 from epsilometer.pipeline.repro import held
 
-_GRACE = 7.0  # seconds to report an end that SIGTERM asked for
+_GRACE = 7.0  # seconds to report an end requested by SIGTERM
 _GONE = 20.0  # seconds without a connection to the server before it counts as gone
-_PAUSE = 1.0  # seconds between looks at it
+_PAUSE = 1.0  # seconds between checks of the server
 _reported = threading.Event()
 
 
 def _side_by_side(stages: int) -> Any:
-    """A runner of so many stages at a time; Any, as the type that Prefect asks for leaves out its own runner."""
+    """A runner of this many stages at a time; typed Any, as the type that Prefect asks for excludes its own runner."""
     return ThreadPoolTaskRunner(max_workers=stages)
 
 
@@ -69,8 +69,8 @@ def _has_reported(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) ->
 def audit(folder: str = ".", target: str | None = None) -> State[Any]:
     """Bring the audit in a folder up to date, or one stage of it and what that depends on.
 
-    A stage is submitted as soon as what it depends on is done, so that none waits in another's place. Where one
-    fails, those that depend on it are not run, all others are, and the flow fails at the end.
+    A stage is submitted as soon as its dependencies are done, so that no waiting stage takes another's place. If one
+    fails, the stages that depend on it do not run, all others do, and the flow fails at the end.
     """
     _end_soon_after_sigterm()
     with held(Path(folder), get_run_logger().warning), stopped_with_this():
@@ -95,7 +95,7 @@ def _bring_up_to_date(folder: str, target: str | None, ended: Callable[[int], No
         future.wait()
         return running.pop(future), future.state.is_completed()
 
-    failed, left = in_order(needs, len(needs), submit, first_to_end)  # the runner says how many at a time
+    failed, left = in_order(needs, len(needs), submit, first_to_end)  # the runner limits how many run at a time
     ended(1 if failed else 0)
     if failed:
         return Failed(message=missed(failed, left))
@@ -106,7 +106,7 @@ def _bring_up_to_date(folder: str, target: str | None, ended: Callable[[int], No
 
 
 def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
-    """The stages to bring up to date, by address, and those that each depends on, all from DVC's graph."""
+    """The stages to bring up to date, by address, with the dependencies of each, from DVC's graph."""
     file = str(Path(folder, "dvc.yaml"))
     with opened() as repo, locked(repo):
         return ordering.dependencies(repo, [f"{file}:{target}" if target else file])
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, choices=range(1, 5), help="stages at a time")
     options = parser.parse_args()
     try:
-        dependencies(options.folder, options.target)  # so that a misspelt name fails at once, not once the server is up
+        dependencies(options.folder, options.target)  # a misspelt name fails before the server starts
     except DvcException as error:
         parser.error(str(error))
     except UserError as error:
@@ -137,7 +137,7 @@ def main() -> None:
 
 
 def server_or_exit() -> subprocess.Popen[bytes] | None:
-    """As `server`; where there is none, a line says why, and this process ends with exit code 2."""
+    """As `server`; without one, prints the reason and ends this process with exit code 2."""
     try:
         return server()
     except UserError as error:
@@ -146,10 +146,10 @@ def server_or_exit() -> subprocess.Popen[bytes] | None:
 
 
 def server() -> subprocess.Popen[bytes] | None:
-    """Prefect's server for this process: the one at PREFECT_API_URL, or one that ends with what is returned.
+    """Prefect's server for this process: the one at PREFECT_API_URL, or one that ends with the returned process.
 
-    Raises UserError when there is none at that address, as a flow would try for minutes, when it is another user's
-    (nothing is sent there, neither the secret nor a run), and when its own does not start.
+    Raises UserError if there is none at that address, which a flow would try for minutes; if it is another user's
+    (nothing is sent there, neither the secret nor a run); and if its own does not start.
     """
     url = urlsplit(PREFECT_API_URL.value() or "")
     if not url.hostname:
@@ -168,12 +168,12 @@ def server() -> subprocess.Popen[bytes] | None:
 def _watch_server() -> Callable[[int], None]:
     """Watch the server from now on until this run's end is reported.
 
-    Call the function returned once the stages have ended, with the exit code: this process then ends too as soon as
-    the server has been gone for _GONE, counted from before that call if need be. Prefect would try for minutes to
-    reach it. A server that is merely slow is waited for.
+    Call the returned function once the stages have ended, with the exit code: this process then also ends as soon as
+    the server has been gone for _GONE, including the time before that call. Prefect would try for minutes to reach it.
+    A server that is only slow is waited for.
     """
     global _reported
-    _reported.set()  # an earlier run's watch ends
+    _reported.set()  # ends an earlier run's watch
     _reported = reported = threading.Event()
     code: int | None = None
     server = Server()
@@ -197,7 +197,7 @@ def _watch_server() -> Callable[[int], None]:
 
 
 def _end_soon_after_sigterm() -> None:
-    """Bound the time that Prefect's own handler of the signal takes.
+    """Limit the time of Prefect's own handler of the signal.
 
     Without its server it tries for minutes to report that the flow was stopped. Stages end with this process.
     """

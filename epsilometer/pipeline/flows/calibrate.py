@@ -1,7 +1,7 @@
 """`epsilometer calibrate` as a Prefect flow: the nominal epsilon of a target loss, as a table.
 
-Reads the data sets as the last audit prepared them, and writes nothing but its artifact, and the counts
-from which a stopped search continues (data/calibrating).
+Reads the data sets as the last audit prepared them. Writes only its artifact, and the counts from which a stopped
+search continues (data/calibrating).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def calibrate(
 ) -> None:
     """Find the nominal epsilon at which each mechanism's loss meets a target (nats), in the audit of a folder.
 
-    search: as by the options of `epsilometer calibrate`. mechanisms, datasets: their names; all by default.
+    search: as the options of `epsilometer calibrate`. mechanisms, datasets: their names; by default all.
     """
     request = {"target": target, **asdict(search), "mechanisms": mechanisms or [], "datasets": datasets or []}
     with tempfile.TemporaryDirectory() as results:

@@ -1,4 +1,4 @@
-"""Ports of 127.0.0.1, which any user of the machine may take: held before anything is sent there, or not trusted."""
+"""Ports of 127.0.0.1, which any user of the machine may take: hold them before sending anything, or distrust them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LISTENS = "0A"  # a state in the kernel's tables
 
 
 def held(port: int) -> socket.socket:
-    """Returns a socket that listens at a port from now on, to be handed to the process that serves it.
+    """Returns a socket that listens at a port from now on, for the process that will serve it.
 
     Nobody else can take the port while a process has the socket. Connections wait until they are served. Raises
-    UserError where the port is taken.
+    UserError if the port is taken.
     """
     listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was closed a minute ago
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # allows a port that was closed a minute ago
     try:
         listening.bind(("127.0.0.1", port))
         listening.listen()
@@ -35,9 +35,9 @@ def held(port: int) -> socket.socket:
 
 
 def is_own(port: int) -> bool:
-    """Whether a process of this user, or of root, listens at a port of this machine, and nobody else at any address."""
+    """Return True if a process of this user or of root listens at a port of this machine, and no other user's does."""
     tables = [file for file in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if file.is_file()]
-    if not tables:  # not Linux: psutil shows a user the sockets of own processes alone
+    if not tables:  # not Linux: psutil shows a user only the sockets of their own processes
         own = (process for process in psutil.process_iter() if process.username() == getpass.getuser())
         sockets = (connection for process in own for connection in process.net_connections("tcp"))
         return any(socket.status == psutil.CONN_LISTEN and socket.laddr.port == port for socket in sockets)

@@ -23,12 +23,12 @@ from prefect.utilities.urls import url_for
 from epsilometer.report.origin import RUN
 from epsilometer.runtime.progress import parse
 
-_LAST_LINES = 10  # which a failure repeats
-_CONNECT = 10.0  # seconds for the server to take a connection
+_LAST_LINES = 10  # lines that a failure repeats
+_CONNECT = 10.0  # seconds for the server to accept a connection
 
 
 class Server:
-    """Prefect's server, as this process knows it. Its string is the address."""
+    """Prefect's server, as this process knows it. `str` of it is the address."""
 
     def __init__(self) -> None:
         self._url = httpx.URL(str(get_client(sync_client=True).api_url))
@@ -37,7 +37,7 @@ class Server:
         return str(self._url)
 
     def answers(self) -> bool:
-        """Whether anything takes connections there. Asked first, for Prefect tries for half a minute or more."""
+        """Return True if the server accepts connections. Check this first: Prefect tries for half a minute or more."""
         port = self._url.port or (443 if self._url.scheme == "https" else 80)
         try:
             socket.create_connection((self._url.host, port), _CONNECT).close()
@@ -49,8 +49,8 @@ class Server:
 def show(output: Iterable[str], name: str) -> list[str]:
     """Log a program's output line by line as it comes, and return its last lines.
 
-    From the first line on that `epsilometer.runtime.progress` knows, an artifact shows how far the program is. It has
-    no key: Prefect's page of artifacts is for results.
+    From the first line that `epsilometer.runtime.progress` can parse, an artifact shows the progress. It has no key,
+    because Prefect's page of artifacts is for results.
     """
     log, last, artifact, server = get_run_logger(), deque[str](maxlen=_LAST_LINES), None, Server()
     takes = True
@@ -66,14 +66,14 @@ def show(output: Iterable[str], name: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The program's environment: this `python`, which imports this project; unbuffered output; the run's name."""
+    """The program's environment: this `python`, with this project importable; unbuffered output; the run's name."""
     first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": Path(__file__).resolve().parents[3]}
     paths = {name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)])) for name, path in first.items()}
     return os.environ | paths | {"PYTHONUNBUFFERED": "1", RUN: json.dumps(run())}
 
 
 def run() -> dict[str, str | None]:
-    """The flow run that this is part of: name, id, and where it is shown."""
+    """The flow run that contains this process: name, id, and URL."""
     return {"name": flow_run.name, "id": flow_run.id, "url": flow_run.id and url_for("flow-run", flow_run.id)}
 
 

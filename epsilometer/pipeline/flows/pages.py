@@ -1,5 +1,5 @@
-"""Serves the report pages of this project, and nothing else of it, on 127.0.0.1: browsers follow no link from a page
-of Prefect's to a file. Other sites' pages, and other names for this address, are refused as by `server.py`.
+"""Serves the report pages of this project, and nothing else of it, on 127.0.0.1, because browsers follow no link from a
+page of Prefect's to a file. It refuses pages of other sites, and other names for this address, as `server.py` does.
 
 usage: python -m epsilometer.pipeline.flows.pages PORT SOCKET
 
@@ -17,7 +17,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from epsilometer.pipeline.flows import PROJECT
 
 ROOT = PROJECT
-HOSTS = ("127.0.0.1", "localhost")  # names of this server, as a browser that was asked for it says them
+HOSTS = ("127.0.0.1", "localhost")  # names of this server in browsers' requests
 _SERVED = re.compile(r"/(runs/[\w-]+/)?reports/audit\.html")
 
 
@@ -39,7 +39,7 @@ class Pages(SimpleHTTPRequestHandler):
         return None
 
     def end_headers(self) -> None:
-        self.send_header("Cache-Control", "no-cache")  # the page of the last audit, not of the one before
+        self.send_header("Cache-Control", "no-cache")  # shows the page of the last audit, not of the one before
         super().end_headers()
 
 

@@ -1,4 +1,4 @@
-"""Whether a process is at work, and its end."""
+"""Check if a process is running, and end processes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _GRACE = 10.0  # seconds between asking processes to end and ending them
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether a process runs; one that has ended and that its parent has not fetched does not."""
+    """Return True if a process runs; a process that has ended but was not reaped does not."""
     with suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
 
 
 def end(processes: Sequence[psutil.Process]) -> None:
-    """Ask processes to end, then kill those that are left."""
+    """Ask processes to end, then kill the remaining ones."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.terminate()

@@ -1,9 +1,9 @@
-"""The re-audit as a Prefect flow: what was updated, the audit again, and how it compares with the accepted baseline.
+"""The re-audit as a Prefect flow: the updates, a new audit, and its comparison with the accepted baseline.
 
 usage: python -m flows.reaudit [--folder runs/atis] [--fresh]
 
-Ends failed, with the event `epsilometer.privacy.worse`, when a loss has grown; with `epsilometer.privacy.unknown` when
-only a row of the baseline is gone or none could be tested. `alert.py` has either sent.
+Ends failed, with the event `epsilometer.privacy.worse`, if a loss has grown; with `epsilometer.privacy.unknown` if only
+a row of the baseline is gone or none could be tested. `alert.py` sends either.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from epsilometer.report import page
 from epsilometer.studies.texts.measured import settings
 from epsilometer.studies.texts.sources import current
 
-_SENT = 50  # rows of a verdict in one event: the gravest
+_SENT = 50  # rows of a verdict in one event: the most serious
 
 
 @flow(persist_result=False)
 def reaudit(folder: str = ".", fresh: bool = False) -> State[Any]:
-    """Look for updates, audit again, compare with the accepted baseline; fails when a loss has grown, or cannot be
-    compared: a row of the baseline is gone, or none could be tested.
+    """Look for updates, audit again, compare with the accepted baseline. Fails if a loss has grown, or if nothing shows
+    that it has not: a row of the baseline is gone, or none could be tested.
 
     fresh: draw fresh noise (`audit.round` goes up by one, unless no audit of this round was compared yet: a re-audit
-    that was killed goes on with its own). Without it nothing can differ where nothing was changed. A source that cannot
-    be reached counts as unknown, and the flow goes on.
+    that was killed continues with its own). Without fresh noise, results differ only if something was changed. A source
+    that cannot be reached counts as unknown, and the flow continues.
     """
     try:
         with held(Path(folder), get_run_logger().warning):
@@ -100,9 +100,9 @@ def _checked(folder: Path) -> tuple[baseline.Baseline, Params]:
 
 
 def _next_round(folder: Path, params: Params) -> Params:
-    """Add one to `audit.round`, in the run's parameters and before in the profile that they are a copy of.
+    """Add one to `audit.round`, in the profile first and then in the run's parameters, which are a copy of it.
 
-    A kill between the two leaves parameters of the former round, which the next run adds one to again.
+    A kill between the two leaves parameters of the former round, to which the next run adds one again.
     """
     files = [folder / "params.yaml"]
     if folder.parent.name == "runs":
@@ -113,7 +113,7 @@ def _next_round(folder: Path, params: Params) -> Params:
 
 
 def with_round(text: str, round: int) -> str:
-    """A parameter file with another `audit.round`; every other byte, comments too, stays."""
+    """A parameter file with another `audit.round`; every other byte, including comments, stays."""
     root = yaml.compose(text)
     assert isinstance(root, yaml.MappingNode)  # it was read before
     (section,) = (value for key, value in root.value if key.value == "audit")
@@ -121,7 +121,7 @@ def with_round(text: str, round: int) -> str:
     if "round" in nodes:
         place = nodes["round"][1]
         return f"{text[: place.start_mark.index]}{round}{text[place.end_mark.index :]}"
-    key, value = nodes["seed"]  # which a valid file has
+    key, value = nodes["seed"]  # a valid file has a seed
     between = ", " if section.flow_style else f"\n{' ' * key.start_mark.column}"
     end = value.end_mark.index
     return f"{text[:end]}{between}round: {round}{text[end:]}"
@@ -144,7 +144,7 @@ def _publish(folder: Path, drifts: Sequence[Drift], said: str) -> None:
 
 
 def _alert(folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
-    """Emit the event: numbers, names and the message; never a text."""
+    """Emit the event with numbers, names and the message; never a text."""
 
     def rows(verdict: str) -> list[dict[str, Any]]:
         return [
@@ -179,7 +179,7 @@ def _of(estimate: Estimate | None) -> list[tuple[str, float | None]]:
 
 
 def main() -> None:
-    """The command line; exit code 1 when a re-audit does not pass or a stage failed, 2 for what is wrong before."""
+    """The command line; exit code 1 if a re-audit does not pass or a stage failed, 2 for errors before that."""
     parser = argparse.ArgumentParser(prog="python -m flows.reaudit", description=reaudit.__doc__)
     parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
     parser.add_argument("--fresh", action="store_true", help="draw fresh noise")

@@ -28,7 +28,7 @@ _STARTING = threading.Lock()
 
 @contextmanager
 def stopped_with_this() -> Iterator[None]:
-    """Stop the running stages when an exception leaves this block, since a flow waits for them before it ends."""
+    """Stop the running stages if an exception leaves this block, because a flow waits for them before it ends."""
     _stopped.clear()
     try:
         yield
@@ -44,8 +44,8 @@ def stopped_with_this() -> Iterator[None]:
 def reproduce(stage: str) -> State[Any]:
     """Bring one stage up to date, by its address (`embed@queries`, `runs/atis/dvc.yaml:report`).
 
-    What it depends on must be up to date. Ends Cached, Reproduced, or Failed with the last lines of the output, which
-    a direct call raises.
+    Its dependencies must be up to date. Ends Cached, Reproduced, or Failed with the last lines of the output; a direct
+    call raises the failure.
     """
     try:
         if not stale(stage):
@@ -77,9 +77,9 @@ def reproduce(stage: str) -> State[Any]:
 
 
 def stage(name: str) -> Task[..., State[Any]]:
-    """Returns the Prefect task of a stage in dvc.yaml, called with the name of an entry where the stage has several.
+    """Returns the Prefect task of a stage in dvc.yaml; call it with the name of an entry if the stage has several.
 
-    In a flow of one's own: `rewrite("queries-tem")`, or `rewrite("atis-tem", folder="runs/atis")` for a profile's run.
+    In your own flow: `rewrite("queries-tem")`, or `rewrite("atis-tem", folder="runs/atis")` for a profile's run.
     """
 
     @task(name=name, cache_policy=NO_CACHE, persist_result=False)
@@ -91,12 +91,12 @@ def stage(name: str) -> Task[..., State[Any]]:
 
 
 def stale(stage: str) -> bool:
-    """Whether DVC would run the stage, as of now: what it depends on may just have come out with the same bytes.
+    """Return True if DVC would run the stage now; its dependencies may have just been made with the same bytes.
 
-    Within this process that takes a quarter of a second, most of it to read dvc.lock; starting `dvc` takes more than
-    a second, which an audit of unchanged inputs would pay for each of its stages. Whatever changes anything is still
+    Within this process that takes a quarter of a second, most of it to read dvc.lock; starting `dvc` takes more than a
+    second, which an audit of unchanged inputs would pay for each of its stages. Everything that changes files is still
     left to the command line.
     """
-    # Another stage's `dvc repro` holds the project's lock for as long as it hashes: wait, as `--wait-for-lock` does.
+    # Another stage's `dvc repro` holds the project's lock while it hashes: wait, as `--wait-for-lock` does.
     with _ONE_READER, opened() as repo:
         return bool(repo.status(targets=[stage]))

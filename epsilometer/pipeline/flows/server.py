@@ -1,11 +1,11 @@
-"""Prefect's server for this project: on 127.0.0.1, for whoever knows the project's secret, and for its own pages alone.
+"""Prefect's server for this project: on 127.0.0.1, for holders of the project's secret, and for its own pages alone.
 
 usage: python -m epsilometer.pipeline.flows.server PORT SOCKET
 
 SOCKET: the number of the inherited socket that listens at the port. Prefect asks for the secret (flows/__init__.py),
-except where it describes its API, for which it is asked here. Refused, before Prefect sees them: requests that a
-browser sends for another site's page, which name that page as their origin; and requests for another host, since a site
-whose name resolves to 127.0.0.1 would otherwise count as the server's own.
+except on pages that describe its API, where this module asks for it. It refuses, before Prefect sees them: requests
+that a browser sends for another site's page, which name that page as their origin; and requests for another host,
+because a site whose name resolves to 127.0.0.1 would otherwise count as the server's own.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from epsilometer.pipeline.flows.pages import HOSTS
 
 
 class OwnOrigin:
-    """Refuses requests and sockets that a page of another origin opens; programs name no origin."""
+    """Refuses requests and sockets that a page of another origin opens; programs send no origin."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self.app = app
         self.own = {None, *(f"http://{host}:{port}" for host in HOSTS)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on requests of the own origin, and refuse others."""
+        """Pass on requests of the server's own origin, and refuse others."""
         if scope["type"] == "lifespan" or Headers(scope=scope).get("origin") in self.own:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -45,7 +45,7 @@ class OwnOrigin:
 
 
 class Described:
-    """Asks for the secret where Prefect's API is described, as the API itself does."""
+    """Asks for the secret on pages that describe Prefect's API, as the API itself does."""
 
     pages = ("docs", "redoc", "openapi.json")
 
@@ -54,7 +54,7 @@ class Described:
         self.authorization = f"Basic {base64.b64encode(secret.encode()).decode()}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on requests that know the secret, or that are for something else."""
+        """Pass on requests with the secret, and requests for anything else."""
         allowed = True
         if scope["type"] == "http" and scope["path"].split("/")[1] in self.pages:
             said = Headers(scope=scope).get("authorization", "")

@@ -1,4 +1,4 @@
-"""The start of Prefect's server and of what belongs to it: one waits until it answers, however slow the machine is."""
+"""Start Prefect's server and its companions, and wait until each answers, however slow the machine is."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from prefect.settings import PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows.processes import is_alive
 
-_ANSWER = 5.0  # seconds that the server is given for an answer before it is asked again
+_ANSWER = 5.0  # seconds that the server has for an answer before the next request
 
 
 def answers(url: str) -> bool:
-    """Return true once Prefect's server at this address is up."""
+    """Return True if Prefect's server at this address is up."""
     try:
         return httpx.get(f"{url}/api/health", timeout=_ANSWER, trust_env=False).is_success
     except httpx.HTTPError:
@@ -25,7 +25,7 @@ def answers(url: str) -> bool:
 
 
 def wait(process: psutil.Process, part: str, is_up: Callable[[], bool], log: Path | None = None) -> None:
-    """Return once a part is up. Raises UserError where its process ends before, and at Prefect's limit for a start."""
+    """Return once a part is up. Raises UserError if its process ends before, or at Prefect's limit for a start."""
     seconds = PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.value()
     until = time.monotonic() + seconds
     while not is_up():

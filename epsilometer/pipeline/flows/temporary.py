@@ -1,4 +1,4 @@
-"""Prefect's server for this process alone, which ends with it, even if it is killed."""
+"""Prefect's server for this process alone; it ends with the process, even if that is killed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from epsilometer.pipeline.flows.starting import answers, wait
 
 
 def start() -> subprocess.Popen[bytes]:
-    """Start the server, and have flows of this process report to it.
+    """Start the server, and make flows of this process report to it.
 
-    Keep the process returned: it ends the server once this process has ended. Raises UserError where the server does
-    not start.
+    Keep the returned process: it ends the server once this process has ended. Raises UserError if the server does not
+    start.
     """
     from prefect.server.api.server import SubprocessASGIServer  # takes seconds
 
@@ -36,8 +36,8 @@ def start() -> subprocess.Popen[bytes]:
 def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
     """Start a server. Returns its port, its process, and the process that ends it once this process has ended.
 
-    It is deaf to Ctrl-C, since an interrupted flow tries for minutes to report its end. Prefect's own start gives up
-    where the first answer takes more than five seconds, as on a busy machine.
+    It ignores Ctrl-C, because an interrupted flow tries for minutes to report its end. Prefect's own start gives up if
+    the first answer takes more than five seconds, as on a busy machine.
     """
     with closing(held(0)) as listening:  # nobody else can take the port, not even before the server listens
         port = listening.getsockname()[1]
@@ -54,7 +54,7 @@ def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
     try:
         wait(psutil.Process(server.pid), "server of this run", lambda: answers(f"http://{HOST}:{port}"))
     except UserError:
-        for process in (ending, server):  # first the one that would kill whoever has the server's number by then
+        for process in (ending, server):  # first the process that would kill whatever has the server's number by then
             process.kill()
             process.wait()
         raise
@@ -62,7 +62,7 @@ def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment of the server: this project, no pages, and the services alone that a single run needs."""
+    """The environment of the server: this project, no pages, and only the services that a single run needs."""
     paths = [str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH", "")]
     own = {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),

@@ -1,11 +1,11 @@
-"""Prefect's server, a worker, the deployments of prefect.yaml and the report pages, all of this project's own.
+"""Prefect's server, a worker, the deployments of prefect.yaml and the report pages, for this project alone.
 
 usage: python -m flows.ui start [--port 4200] | stop
 
-They listen on 127.0.0.1 alone and keep data and logs in PREFECT_HOME (.prefect in the project). While they are up,
-the server's address and secret stand in Prefect's profile there, so that `make flow` and `prefect` find it. Any user
-of the machine may take a port that is free: so the sockets listen before anything else begins, and are handed over,
-also to the worker, which ends with the server. The secret is a new one at each start.
+They listen only on 127.0.0.1 and keep data and logs in PREFECT_HOME (.prefect in the project). While they are up,
+Prefect's profile there holds the server's address and secret, so that `make flow` and `prefect` find it. Any user of
+the machine may take a free port: so the sockets listen before anything else begins, and are passed on, also to the
+worker, which ends with the server. Each start makes a new secret.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from epsilometer.pipeline.flows.starting import answers, wait
 from epsilometer.pipeline.flows.worker import POOL
 
 ROOT = PROJECT
-PARTS = ("worker", "pages", "server")  # in the order in which they end: the server hears of the worker's runs
+PARTS = ("worker", "pages", "server")  # in the order of their ends: the server learns of the end of the worker's runs
 
 
 def start(port: int) -> str:
-    """Bring up what is not up, deploy, and return the server's address.
+    """Start the missing parts, deploy, and return the server's address.
 
-    The pages are at the next port. Raises UserError when a port is taken or a part does not start.
+    The pages are at the next port. Raises UserError if a port is taken or a part does not start.
     """
     running = _running()
     if "server" in running and "worker" in running:
         port = _recorded()["port"]
-    else:  # one without the other is of no use, and knows the earlier secret
+    else:  # one part without the other is useless, and has the earlier secret
         for part in running.values():
             end([part, *part.children(recursive=True)])
         running = {}
@@ -87,7 +87,7 @@ def start(port: int) -> str:
 
 
 def stop() -> bool:
-    """End all parts with all that they started; returns whether there were any."""
+    """End all parts and their children; returns True if there were any."""
     running = _running()
     for part in filter(running.get, PARTS):
         end([running[part], *running[part].children(recursive=True)])
@@ -104,7 +104,7 @@ def _environment(url: str) -> dict[str, str]:
         "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
         "PREFECT_API_URL": f"{url}/api",
         "PREFECT_HOME": str(_home()),
-        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url,  # no other page in the same browser starts a run
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url,  # no other page in the same browser can start a run
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
     }
 
@@ -112,8 +112,8 @@ def _environment(url: str) -> dict[str, str]:
 def _set_up_pool(client: SyncPrefectClient) -> None:
     """The deployments' pool: one run at a time, as all of them work in the same folders.
 
-    Its template has no variables, so that no deployment, run or automation can set by which command, where, or in
-    which environment a run starts. (An `env` in it would be merged with theirs, so there is none.)
+    Its template has no variables, so no deployment, run or automation can set the command, folder or environment of a
+    run. (An `env` in it would be merged with theirs, so there is none.)
     """
     template = {
         "job_configuration": {"working_dir": str(ROOT), "stream_output": True},
@@ -123,12 +123,12 @@ def _set_up_pool(client: SyncPrefectClient) -> None:
         client.create_work_pool(
             WorkPoolCreate(name=POOL, type="process", base_job_template=template, concurrency_limit=1)
         )
-    except ObjectAlreadyExists:  # of an earlier start, perhaps of an earlier version
+    except ObjectAlreadyExists:  # from an earlier start, perhaps of an earlier version
         client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template, concurrency_limit=1))
 
 
 def _polls(client: SyncPrefectClient, since: float) -> bool:
-    """Whether the worker has reported to the server after a time: one that was stopped counts as online for a while."""
+    """Return True if the worker has reported after a time: a stopped one still counts as online for a while."""
     beats = [worker.last_heartbeat_time for worker in client.read_workers_for_work_pool(POOL)]
     return any(beat is not None and beat.timestamp() >= since for beat in beats)
 
@@ -146,8 +146,8 @@ def _file() -> Path:
 
 
 def _recorded() -> dict[str, Any]:
-    """The server's port, the pages' address, and of each part its process: number and time of creation, as numbers
-    are used again.
+    """The server's port, the pages' address, and the process of each part: number and time of creation, because numbers
+    are reused.
     """
     try:
         return dict(json.loads(_file().read_text())) if _file().is_file() else {}
@@ -172,7 +172,7 @@ def _running() -> dict[str, psutil.Process]:
 
 
 def _spawn(part: str, command: list[str], environment: dict[str, str], socket: int) -> psutil.Process:
-    """Start a part in a session of its own, so that it outlives this one, hand it a socket, and record it."""
+    """Start a part in a session of its own, so that it outlives this one, pass it a socket, and record it."""
     with _log(part).open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, "-m", *command],

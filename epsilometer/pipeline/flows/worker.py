@@ -1,9 +1,9 @@
-"""Prefect's worker for this project: it runs what the server tells it, so it ends with the server, before anybody else
-can stand in for that.
+"""Prefect's worker for this project: it runs any command from the server, so it ends with the server, before anybody
+else can take the server's port.
 
 usage: python -m epsilometer.pipeline.flows.worker NUMBER-OF-THE-SERVER'S-PROCESS
 
-It has inherited the server's socket, so the port stays taken until it and its runs have ended.
+It has inherited the server's socket, so the port stays taken until the worker and its runs have ended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from prefect.cli import app
 from epsilometer.pipeline.flows.processes import end, is_alive
 
 POOL = "epsilometer"  # as in prefect.yaml
-_PAUSE = 0.5  # seconds between looks at the server
+_PAUSE = 0.5  # seconds between checks of the server
 
 
 def end_with(server: psutil.Process) -> None:

@@ -22,13 +22,13 @@ from epsilometer.runtime.ending import end_in_time, heed_interrupts
 from epsilometer.runtime.progress import say
 from epsilometer.runtime.withholding import WHY, report, shows, traceback_of, withhold
 
-_SHOWN = 5  # reasons for a run
+_SHOWN = 5  # reasons shown for a run
 
 
 def stage(name: str, *arguments: str) -> None:
-    """Run the stage of that name, for one entry where it has several.
+    """Run the stage of that name, for one entry if it has several.
 
-    Raises UserError where dvc.yaml has none of that name, and for an entry that is missing, unknown or of no effect.
+    Raises UserError for a stage that dvc.yaml lacks, and for an entry that is missing, unknown or without effect.
     """
     if name not in (files := bodies()):
         raise unknown("stage", name, files)
@@ -37,7 +37,7 @@ def stage(name: str, *arguments: str) -> None:
 
 
 def body(name: str, *arguments: str) -> None:
-    """Run what stands in the file of a stage, or of `calibrate`, which a flow runs and dvc.yaml does not have."""
+    """Run the file of a stage, or of `calibrate`, which a flow runs and dvc.yaml does not have."""
     module = ".".join(bodies()[name].relative_to(PACKAGE.parent).with_suffix("").parts)
 
     def main(*arguments: str) -> None:
@@ -65,19 +65,19 @@ def _check_entry(name: str, arguments: Sequence[str]) -> None:
 def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     """Run a stage's work; its inputs are checked, and it ends with its parent process.
 
-    A user's error or a disk's gives one message and exit code 2, Ctrl-C one message and 130. Any other error shows
-    where it happened but not its message, which may quote a private text and would reach logs; nor is anything shown
-    that mechanisms, attacks and libraries print. EPSILOMETER_SHOW_ERRORS=1 shows it all.
+    A user's error or a disk's gives one message and exit code 2, Ctrl-C one message and 130. For any other error, only
+    its place is shown, because its message may quote a private text and would reach logs; output of mechanisms, attacks
+    and libraries is hidden, too. EPSILOMETER_SHOW_ERRORS=1 shows everything.
     """
     end_with_parent()
     heed_interrupts()
     confine()
     data = Path("data")
     data.mkdir(exist_ok=True)
-    data.chmod(0o700)  # private texts are in it
+    data.chmod(0o700)  # it contains private texts
     withhold()
     try:
-        if "DVC_ROOT" in os.environ:  # DVC runs it, and not always below `repro`
+        if "DVC_ROOT" in os.environ:  # DVC runs it, not always below `repro`
             keep_private(Path(os.environ["DVC_ROOT"]))
         _say_why()
         with names_shown(False), guarded(), recorded("/".join(label.split())):
@@ -86,10 +86,10 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
         say(f"error: {error}")
         code = 2
     except KeyboardInterrupt:
-        if RUNNER not in os.environ:  # the runner says it for all stages
+        if RUNNER not in os.environ:  # the runner prints it for all stages
             say(INTERRUPTED)
         code = 130
-    except BaseException as error:  # SystemExit too: with a text for its code, Python would print that
+    except BaseException as error:  # SystemExit too: Python would print a text in place of its code
         if (trouble := disk_trouble(error)) is not None:
             say(f"error: {label}: {trouble}, then run again; what other stages made is kept")
             code = 2
@@ -107,7 +107,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
 
 
 def _say_why() -> None:
-    """Say what changed since a stage last ran, where DVC runs it again."""
+    """Print what has changed since a stage last ran, if DVC runs it again."""
     if "DVC_STAGE" not in os.environ:
         return
     stage = os.environ["DVC_STAGE"].rpartition(":")[2]

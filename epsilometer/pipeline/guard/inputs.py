@@ -1,9 +1,9 @@
-"""Guard a stage's inputs, as dvc.yaml lists them: intact when the stage begins, and the same when it ends.
+"""Guard a stage's inputs, as dvc.yaml lists them: they must be intact at its start, and unchanged at its end.
 
-DVC takes a file for unchanged by its inode, size and time of change, links files from its cache without reading them,
-and records what a stage read as it is *after* the stage has ended (treeverse/dvc#11058). So a flipped bit on the disk
-would be read, and an input or a parameter that is edited while the stage runs would be recorded as what the stage had
-read. Both raise an error here, and nothing is recorded.
+DVC detects changes of a file by its inode, size and time of change, links files from its cache without reading them,
+and records a stage's inputs as they are *after* the stage has ended (treeverse/dvc#11058). So a flipped bit on the disk
+would be read, and an input or parameter that is edited while the stage runs would be recorded as the stage's input.
+Both raise an error here, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from epsilometer.pipeline.dvc_files import (
 from epsilometer.project import origin, times
 from epsilometer.runtime import checksums, resuming
 
-_NAMED = 5  # edited inputs in one message
+_NAMED = 5  # edited inputs named in one message
 RECORDS = ("data/code/", "data/resources/")  # of stages `code` and `resources`: lists of files that a stage reads
 
 Trace = tuple[int, int, int]
@@ -44,10 +44,10 @@ Trace = tuple[int, int, int]
 def guarded() -> Iterator[None]:
     """Guard the work of the stage that DVC is running; a stage that is run by hand is not checked.
 
-    It notes what the stage took, and of outs that git keeps where they come from.
+    It notes the stage's processor time, and the origin of outs that git keeps.
 
-    Raises UserError at the start where an input has other bytes than were recorded for it, and at the end where an
-    input or a parameter of the stage was edited meanwhile.
+    Raises UserError at the start for an input whose bytes differ from its record, and at the end for an input or a
+    parameter of the stage that was edited meanwhile.
     """
     if "DVC_STAGE" not in os.environ:
         yield
@@ -79,7 +79,7 @@ def guarded() -> Iterator[None]:
 
 
 def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]) -> None:
-    """Raises UserError where a file or a setting is another than when the stage began."""
+    """Raises UserError for a file or a setting that has changed since the stage began."""
     changed = [str(file) for file, trace in seen.items() if _trace(file) != trace]
     after = settings()
     changed += [f"params.yaml: {key}" for key, value in params.items() if lookup(after, key) != value]
@@ -91,9 +91,9 @@ def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]
 
 
 def _fingerprint(deps: Sequence[str], params: Sequence[str], settings: dict[str, Any]) -> str:
-    """A name for all that DVC compares: the bytes of the deps, and the settings as params.yaml has them.
+    """A digest of everything that DVC compares: the bytes of the deps, and the settings of params.yaml.
 
-    Their order counts, though not for DVC: attacks run in theirs, and parts are numbered by it.
+    Their order counts, although not for DVC: attacks run in that order, and parts are numbered by it.
     """
     compared = {dep: digest(dep) for dep in deps}, {key: lookup(settings, key) for key in params}
     return hashlib.blake2b(json.dumps(compared).encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Leave nothing running: the processes that a killed run has started end with it."""
+"""Leave nothing running: the processes of a killed run end with it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import psutil
 from epsilometer.pipeline import RUNNER
 
 _SHELLS = {"sh", "dash", "bash", "zsh", "ksh", "fish"}  # which DVC puts between itself and a stage
-_PAUSE = 0.5  # seconds between looks
+_PAUSE = 0.5  # seconds between checks
 _GRACE = 5.0  # seconds between asking this process to end and ending it
 
 
 def end_with_parent() -> None:
-    """End this process within about half a second of the run that started it, however that ends.
+    """End this process within about half a second of the run that started it, however that run ends.
 
-    Otherwise a stage whose `dvc repro` was killed would go on, and write its output into that of the next run. A
-    process started by hand, and not by a run, may outlive its shell.
+    Otherwise a stage whose `dvc repro` was killed would continue, and write its output into that of the next run. A
+    process that was started by hand, not by a run, may outlive its shell.
     """
     if RUNNER in os.environ:
         parent = _process(int(os.environ[RUNNER]))
     elif "DVC_STAGE" in os.environ:
         parent = next((p for p in psutil.Process().parents() if p.name() not in _SHELLS), None)
         if parent is not None and parent.pid == 1 and not any("dvc" in word for word in parent.cmdline()):
-            parent = None  # DVC had ended before this process could look
+            parent = None  # DVC ended before this process could check
     else:
         return
 

@@ -1,4 +1,4 @@
-"""Stage code: of every stage, and of every entry with components of its own, which code makes its results.
+"""Stage code: record the code behind the results of every stage, and of every entry with its own components.
 
 DVC cannot know beforehand what a user's own mechanism, attack, metric or generator imports, so this stage always runs,
 and the others depend on its records, which have the same bytes until a file or a package in them changes.
@@ -24,9 +24,9 @@ FOLDER = Path("data/code")
 
 
 def main() -> None:
-    """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json where entries have components of their own.
+    """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json if entries have their own components.
 
-    data/code/paths.json names the files of all records. No stage depends on it, so that a file can move.
+    data/code/paths.json names the files of all records. No stage depends on it, so a file can move.
     """
     params = read_params()
     composing.check(params)
@@ -50,14 +50,14 @@ def records(params: Params) -> dict[Path, code.Record]:
                 files = [file for kind in components for file in _files(params, kind, entry)]
                 runs = stage != "embed" or key in params.audited  # DVC cannot name cells by their data set
                 python = [own, *(file for file in files if file.suffix == ".py")] if runs else []
-                # Data that only some entries read, and that DVC's templates therefore cannot name.
+                # Data that only some entries read; DVC's templates cannot name them.
                 data = [file for file in files if file.suffix != ".py"]
                 of_path[FOLDER / stage / f"{key}.json"] = reading.code(python, data)
         else:
             files = [file for kind in components or () for file in _files(params, kind, None)]
             of_path[FOLDER / f"{stage}.json"] = reading.code([own, *files])
     by_path = {path: each.record for path, each in of_path.items()}
-    if params.runtime.ray and params.device != "cpu":  # workers look for devices of their own
+    if params.runtime.ray and params.device != "cpu":  # workers look for their own devices
         there = {"device": {"kind": f"{params.device}, by each node of a Ray cluster"}}
         by_path = {path: record | (there if "device" in record else {}) for path, record in by_path.items()}
     return by_path | {Path(dvc_files.PATHS_OF_CODE): code.paths(of_path.values())}
@@ -85,7 +85,7 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
         attacks = params.reconstruction[entry.entry].attacks
         yield from (file(RECONSTRUCTION, name) for name in attacks if name != CANDIDATES)
     elif kind == "measures of reconstruction":
-        from epsilometer.studies.training.reconstruction import METRICS  # which loads scipy
+        from epsilometer.studies.training.reconstruction import METRICS  # it loads scipy
 
         yield from (file("metrics", name) for name in METRICS)
     elif kind == "metrics":

@@ -1,4 +1,4 @@
-"""Stage model@name: a model that mechanisms read, as an ordinary model folder.
+"""Stage model@name: a model for mechanisms, as an ordinary model folder.
 
 The source is the trained part of an embedded model (a folder with delta.safetensors, a masked language model's head
 and upper layers, or decoder.safetensors, both put on all-MiniLM-L6-v2), a whole model's folder, or a small tracked file
@@ -33,7 +33,7 @@ def main(name: str) -> None:
         shutil.copytree(locate(source), out, dirs_exist_ok=True)
         pin = read_pin(source)
         if pin is not None and ("low" in pin or hub_id(pin["model"])[0] in PUBLISHED_BOUNDS):
-            low, high = bounds(source)  # published bounds are refused at any revision but their own
+            low, high = bounds(source)  # published bounds are refused at other revisions
             measured_on = pin.get("measured_on", "published")
             stated = {"low": low, "high": high, "measured_on": measured_on}
             write_text(json.dumps(stated), out / "bounds.json")

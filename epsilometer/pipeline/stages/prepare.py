@@ -1,4 +1,4 @@
-"""Stage prepare@dataset: texts with stable ids, labels and word counts, from wherever they come."""
+"""Stage prepare@dataset: texts from all kinds of sources, with stable ids, labels and word counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from epsilometer.project.corpora import corpus
 
 
 def main(name: str) -> None:
-    """Write data/prepared/<name>.parquet and, beside it, what was dropped."""
+    """Write data/prepared/<name>.parquet and, beside it, a record of the dropped texts."""
     prepared = corpus(read_params(), name)
     tables.write(prepared.table, f"data/prepared/{name}.parquet", PREPARED)
     tables.write_json(prepared.counts, f"data/prepared/{name}.json")

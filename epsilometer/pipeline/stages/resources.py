@@ -1,8 +1,8 @@
-"""Stage resources: what each cell is, and what its mechanism reads, by content.
+"""Stage resources: record each cell, and the content of its mechanism's resources.
 
-A mechanism may read nothing, and DVC's templates cannot leave a dependency out. So a cell depends on its record, which
-has the same bytes until the cell or what it reads changes; stages that look at all cells depend on all records. What a
-stage makes is recorded by DVC's own hash; a user's own file may change at any time, so this stage always runs.
+A mechanism may have no resource, and DVC's templates cannot leave a dependency out. So a cell depends on its record,
+which has the same bytes until the cell or its resource changes; stages that look at all cells depend on all records. An
+output of a stage is recorded by DVC's own hash; a user's own file may change at any time, so this stage always runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FOLDER = Path("data/resources")
 def main() -> None:
     """Write data/resources/<section>/<cell>.json: `files`, hash by path, and `cell`, its entry in params.yaml.
 
-    Also excerpts of entries of which stages depend on some settings alone: `of`, their place in params.yaml.
+    Also writes excerpts of entries for stages that depend only on some settings: `of`, their place in params.yaml.
     """
     params = read_params()
     with dvc_files.dvc_pauses():
@@ -49,9 +49,9 @@ def records(params: Params) -> dict[Path, dict[str, Any]]:
 
 
 def _hashes(cell: MechanismEntry, outs: dict[str, str]) -> dict[str, str]:
-    """Of the resource, and of models that settings name beside it."""
+    """Hashes of the resource, and of models that settings name beside it."""
     models = [value for value in cell.settings.values() if isinstance(value, str) and value.startswith("data/models/")]
     paths = [Path(path).as_posix() for path in (cell.resource, *models) if path is not None]
     of_stages = {path: outs[path] for path in paths if path in outs}
-    here = Path().resolve()  # whole paths, as a name alone would be that of each model's config.json
+    here = Path().resolve()  # full paths, because a bare name would be that of each model's config.json
     return of_stages | hashes([Path(os.path.abspath(path)) for path in paths if path not in of_stages], here)

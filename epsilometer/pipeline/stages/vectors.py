@@ -13,6 +13,6 @@ def main(name: str) -> None:
     """Write data/vectors/<name>.npz."""
     params = read()
     source = Path(params.path(params.words.sources[name]))
-    pinned = source.suffix == ".json"  # the input embeddings of this model
+    pinned = source.suffix == ".json"  # a pinned model, whose input embeddings are read
     vectors = WordVectors.from_transformer(locate(source)) if pinned else WordVectors.load(source)
     vectors.save(Path(f"data/vectors/{name}.npz"))

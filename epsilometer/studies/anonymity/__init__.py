@@ -1,1 +1,1 @@
-"""What rewrites still reveal of their authors' attributes, and what classifiers learn from them."""
+"""The study of anonymity: the author attributes that rewrites still reveal, and learning from rewrites."""

@@ -1,6 +1,6 @@
-"""Anonymised texts with the outcome of each, by auxiliaries that are trained on labelled texts or read from a folder.
+"""Anonymised texts, each with its outcome, by auxiliaries trained on labelled texts or read from a folder.
 
-Randomness comes from the operating system, as for a publication, or from a seed, which makes the result reproducible.
+Randomness comes from the operating system, as for a publication, or from a seed, so the result can be reproduced.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from epsilometer.models.tagging import places
 from epsilometer.text.vectors import WordVectors
 
 SAME, GONE, NEW = "same", "gone", "new"
-_NAMED = 5  # words that gave a label away
+_NAMED = 5  # most words of a label that are listed
 
 
 def over(folder: Path, name: str, settings: Mapping[str, Any]) -> Mechanism:
-    """A mechanism by name or path: what it reads by default, or else the auxiliaries in a folder."""
+    """A mechanism by name or path, with its default resource or else with the auxiliaries in a folder."""
     if hasattr(find("mechanisms", name, "rewrite"), "default_resource"):
         return text_audit.mechanism(name, settings)
     return build_mechanism(name, settings, str(folder), f"the settings of {name}")
@@ -44,10 +44,10 @@ def over(folder: Path, name: str, settings: Mapping[str, Any]) -> Mechanism:
 def auxiliaries(
     folder: Path, plan: Plan, labelled: Path | None, vectors: Path | None, columns: Sequence[str]
 ) -> Auxiliaries:
-    """Those in a folder, or trained on distinct labelled texts and written there.
+    """The auxiliaries in a folder; if there are none, they are trained on distinct labelled texts and written there.
 
-    labelled: the file of these texts, in the columns named; vectors: a file of word vectors, the embedded ones by
-    default. Raises UserError, in terms of the options of `epsilometer anonymize`, for what is missing.
+    labelled: the file of these texts, in the columns named; vectors: a file of word vectors, by default the embedded
+    ones. Raises UserError, in terms of the options of `epsilometer anonymize`, for missing input.
     """
     labels = plan.labels
     if folder.exists() and not folder.is_dir():
@@ -72,7 +72,7 @@ def auxiliaries(
 
 
 def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: int | None = None) -> pl.DataFrame:
-    """Returns text, rewrite and the columns of an outcome, null of a mechanism without outcomes, a row a text.
+    """Returns a row per text: text, rewrite and the columns of an outcome, null for a mechanism without outcomes.
 
     seed: None draws from the operating system.
     """
@@ -88,9 +88,9 @@ def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: 
 
 
 def with_truths(mechanism: Mechanism, texts: Sequence[str], labels: Mapping[str, Sequence[str | None]]) -> Mechanism:
-    """The mechanism, told the true classes of texts; labels: by name, a class a text.
+    """The mechanism with the true classes of texts; labels: by name, a class per text.
 
-    Raises UserError where it cannot be told any, for a text without a class, and for equal texts of different classes.
+    Raises UserError for a mechanism without true labels, a text without a class, and equal texts of different classes.
     """
     if not isinstance(mechanism, TakesTruths):
         raise UserError(
@@ -108,10 +108,10 @@ def with_truths(mechanism: Mechanism, texts: Sequence[str], labels: Mapping[str,
 
 
 def explanations(texts: Sequence[str], rewrites: Sequence[str], folder: Auxiliaries) -> list[dict[str, Any]]:
-    """For each text the words that gave its attributes away, and what each classifier makes of text and rewrite.
+    """For each text, the words that gave its attributes away, and each classifier's answer on text and rewrite.
 
     gave_away: by attribute and kind, up to five words with their scores, the largest first; probabilities: by label and
-    kind, those of each class before and after.
+    kind, of each class before and after.
     """
     rows: list[dict[str, Any]] = [{"gave_away": {}, "probabilities": {}} for _ in texts]
     for label, kinds in folder.classifiers.items():
@@ -129,7 +129,7 @@ def explanations(texts: Sequence[str], rewrites: Sequence[str], folder: Auxiliar
 
 
 def with_explanations(table: pl.DataFrame, reasons: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Returns the table with a column for each part of the explanations, as JSON: words differ from row to row."""
+    """Returns the table with a column of JSON for each part of the explanations, because words differ between rows."""
     return table.with_columns(
         pl.Series(name, [json.dumps(of_text[name], ensure_ascii=False) for of_text in reasons], pl.String)
         for name in dict.fromkeys(name for of_text in reasons for name in of_text)
@@ -154,7 +154,7 @@ def difference(text: str, rewrite: str) -> list[tuple[str, str]]:
 
 
 def changed_share(text: str, rewrite: str) -> float:
-    """The share of words and marks of a text that a rewrite takes away."""
+    """The share of a text's words and marks that a rewrite removes."""
     gone = sum(len(of_text) for kind, of_text, _ in _differences(text, rewrite) if kind != "equal")
     return gone / max(sum(1 for _ in places(text)), 1)
 
@@ -163,7 +163,7 @@ Units = Sequence[tuple[int, int]]  # words and marks, each by its first characte
 
 
 def _differences(text: str, rewrite: str) -> Iterator[tuple[str, Units, Units]]:
-    """The steps from a text to its rewrite: difflib's name of each, and its words and marks of either."""
+    """The steps from a text to its rewrite: difflib's name of each step, and the words and marks on both sides."""
     a, b = list(places(text)), list(places(rewrite))
     words = [[whole[start:end] for start, end in units] for whole, units in ((text, a), (rewrite, b))]
     for kind, i, j, k, m in difflib.SequenceMatcher(a=words[0], b=words[1], autojunk=False).get_opcodes():

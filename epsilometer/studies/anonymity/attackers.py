@@ -1,20 +1,21 @@
-"""Learners who infer a private attribute from what is released; some of them know the method.
+"""Attackers who infer a private attribute from what is released; some of them know the method.
 
-clean:       learned from original texts, and reads the originals: what there is to hide. Others read what is released.
+clean:       learned from original texts and reads the originals, so it shows what there is to hide. All others read
+             what is released.
 static:      learned from original texts; it never saw a rewrite.
 adaptive:    learned from rewrites of these texts, or of some of them, with their true labels.
 augmented:   learned from the originals and those rewrites.
-folded:      as augmented, from rewrites whose disguised letters, split words and swaps are undone (`folding`), as they
-             are in all that it reads.
-relabelled:  the static one, whose answers are translated: an answer means the class whose rewritten training texts get
+folded:      as augmented, but disguised letters, split words and swaps are undone (`folding`) in all rewrites it
+             learns from and reads.
+relabelled:  the static attacker with translated answers: an answer means the class whose rewritten training texts get
              that answer most often. This undoes flips.
-author:      the adaptive one on several texts of one author, whose log-probabilities are summed.
-llm:         a language model that is asked.
+author:      the adaptive attacker on several texts of one author, with their log-probabilities summed.
+llm:         a language model that answers a prompt.
 detector:    learned to tell texts from their rewrites.
 
 No attacker learns from a test text, or from a text of one of its groups (`released.check_apart`). Each record has the
-hash of the texts and labels that it learned from, and one that should have learned from rewrites is compared with the
-static one: an "adaptive" attacker that was never trained again answers as that one does (`check_retrained`).
+hash of the texts and labels that it learned from. An attacker that should have learned from rewrites is compared with
+the static one: if it was never trained again, it answers as the static one does (`check_retrained`).
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ from epsilometer.studies.anonymity.released import Released, check_apart, check_
 
 CLEAN, STATIC, ADAPTIVE, AUGMENTED = "clean", "static", "adaptive", "augmented"
 FOLDED, RELABELLED, AUTHOR, LLM, DETECTOR = "folded", "relabelled", "author", "llm", "detector"
-LEARNERS = (STATIC, ADAPTIVE, AUGMENTED, FOLDED, RELABELLED, AUTHOR)  # what each kind of classifier is made into
-REWRITTEN, ORIGINAL = "rewritten", "original"  # what the detector tells apart
-UNUSABLE = -1  # a guess that names no class
+LEARNERS = (STATIC, ADAPTIVE, AUGMENTED, FOLDED, RELABELLED, AUTHOR)  # the attackers made from each kind of classifier
+REWRITTEN, ORIGINAL = "rewritten", "original"  # the two classes of the detector
+UNUSABLE = -1  # a guess that does not name a class
 
 _COMPARED = 500  # training texts on which a retrained attacker is compared with the static one
 _TINY = 1e-300
@@ -51,7 +52,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class Learners:
-    """Which attackers each kind of classifier is made into; authors: how many texts of one author are read together."""
+    """The attackers made from each kind of classifier; authors: numbers of texts of one author read together."""
 
     attackers: Sequence[str] = LEARNERS
     authors: Sequence[int] = (1, 5, 20)
@@ -59,7 +60,7 @@ class Learners:
 
 @dataclass(frozen=True)
 class Learned:
-    """A classifier beside the examples that it learned from, and the seed of its training."""
+    """A classifier with the examples that it learned from and the seed of its training."""
 
     classifier: Classifier
     examples: Examples
@@ -72,13 +73,13 @@ class Learned:
         return hashlib.blake2b(content.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
     def log_likelihoods(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Returns [n, c]: ln P(text | class), up to a constant for each text: Bayes by the classes' training shares."""
+        """Returns [n, c]: ln P(text | class), up to a constant per text, by Bayes' rule with the training shares."""
         log_posteriors: NDArray[np.float64] = np.log(np.maximum(self.classifier.probabilities(texts), _TINY))
         return log_posteriors - self.log_shares
 
     @property
     def log_shares(self) -> NDArray[np.float64]:
-        """Returns [c]: ln of how common each class is among the examples."""
+        """Returns [c]: ln of each class's share among the examples."""
         labels = np.asarray(self.examples.labels)
         shares = np.array([(labels == name).mean() for name in self.classifier.classes])
         return np.log(np.maximum(shares, _TINY))
@@ -89,20 +90,20 @@ Learn = Callable[[Examples], Classifier]
 
 
 class InferringModel(Protocol):
-    """A model that is asked for the author's attribute."""
+    """A model that answers prompts about the author's attribute."""
 
     def infer(self, texts: Sequence[str], label: str, classes: Sequence[str]) -> Sequence[Sequence[str]]:
-        """For each text up to three classes, the likeliest first; none where the answer is unusable."""
+        """For each text up to three classes, the most likely first; none if the answer is unusable."""
         ...
 
 
 @dataclass(frozen=True)
 class Inferred:
-    """What one attacker infers of n units: test texts, or sets of them by one author.
+    """The inferences of one attacker on n units: test texts, or sets of them by one author.
 
-    units: [n, texts of a unit] numbers of test texts; truth: [n] numbers of classes. guesses: [n], where classes are as
-    common as in its training; even_guesses: [n], where all are equally likely; UNUSABLE where an answer is. learned:
-    None where it learned nothing. top: [n] the classes that it names first, where it names several.
+    units: [n, texts of a unit] numbers of test texts; truth: [n] numbers of classes. guesses: [n], for classes as
+    frequent as in its training; even_guesses: [n], for equally likely classes; both UNUSABLE for an unusable answer.
+    learned: None if it learned nothing. top: [n] the classes that it names first, if it names several.
     """
 
     attacker: str
@@ -126,12 +127,12 @@ def infer(
     request: Learners,
     noise: Noise,
 ) -> Iterator[Inferred]:
-    """What the attackers of one kind and seed infer of the test texts, `clean` first.
+    """The inferences of the attackers of one kind and seed on the test texts, `clean` first.
 
-    training, test: texts that have the label. static: trained on the training texts as they were, and maybe on others;
-    learn: trains another like it. noise: one stream, which puts texts into sets of one author; a size of set that some
-    class has none of is left out. Raises UserError for texts or groups in both parts, for a class that not all parts
-    have, for a classifier that learned other classes, and for one that was not trained again.
+    training, test: texts that have the label. static: trained on the original training texts, and possibly on others;
+    learn: trains another classifier like it. noise: one stream, which puts texts into sets of one author; a size of set
+    is left out if some class has no such set. Raises UserError for texts or groups in both parts, for a class that not
+    all parts have, for a classifier that learned other classes, and for one that was not trained again.
     """
     check_apart(training, test)
     check_classes(test, label, static.classifier.classes)
@@ -163,9 +164,9 @@ def infer(
 
 
 def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise: Noise) -> Inferred:
-    """What a detector says of the test texts, of which a fair coin shows either the original or what is released.
+    """The guesses of a detector on the test texts; a fair coin shows it either the original or what is released.
 
-    noise: one stream, of which the coins are.
+    noise: one stream, which flips the coins.
     """
     check_apart(training, test)
     clean, origins = _grouped(Examples(training.originals, [ORIGINAL] * len(training)), training)
@@ -179,7 +180,7 @@ def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise
 
 
 def ask(model: InferringModel, name: str, test: Released, label: str, *, classes: Sequence[str]) -> Inferred:
-    """What a language model infers of the released test texts; an answer without a known class is unusable."""
+    """The inferences of a language model on the released test texts; an answer without a known class is unusable."""
     number_of = {class_: number for number, class_ in enumerate(classes)}
     answers = model.infer(test.rewrites, label, classes)
     named = [[number_of[name] for name in answer if name in number_of] for answer in answers]
@@ -197,10 +198,10 @@ def ask(model: InferringModel, name: str, test: Released, label: str, *, classes
 
 
 def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
-    """Returns [c, c]: ln P(it names class a | class b), by rewrites with their true labels.
+    """Returns [c, c]: ln P(static names class a | class b), estimated on rewrites with their true labels.
 
-    Its answers are those that are translated: the likeliest class by the shares of its own examples. Every class counts
-    as named rightly once more, so that an answer that never came stands for itself.
+    These are the answers to translate: the most likely class under the shares of its own examples. Every class has one
+    extra correct count, so an answer that never occurs keeps its own meaning.
     """
     classes = static.classifier.classes
     named = static.log_likelihoods(single(rewrites.texts)).argmax(axis=1)
@@ -213,7 +214,7 @@ def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
 def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> NDArray[np.int64]:
     """Returns [n, size]: numbers of test texts, of one group and class in each row, no text in two rows.
 
-    Without groups texts of one class stand for those of one author. noise: one stream, which shuffles the texts.
+    Without groups, texts of one class count as those of one author. noise: one stream, which shuffles the texts.
     """
     shuffled = noise.uniforms(len(test))[0].argsort(kind="stable")
     labels, groups = test.classes_of(label), test.groups or [""] * len(test)
@@ -225,7 +226,7 @@ def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> N
 
 
 def check_same_classes(learned: Sequence[str], clean: Sequence[str]) -> None:
-    """Raise UserError unless the classes among rewrites are those of the clean texts, whose numbers all answers have.
+    """Raise UserError unless rewrites and clean texts have the same classes: all answers are numbers of the latter.
 
     learned, clean: the classes, or the label of each text.
     """
@@ -239,9 +240,9 @@ def check_same_classes(learned: Sequence[str], clean: Sequence[str]) -> None:
 
 
 def check_retrained(retrained: Learned, static: Learned, training: Released) -> None:
-    """Raise UserError where a classifier that should have learned from rewrites answers as the static one does.
+    """Raise UserError for a classifier that should have learned from rewrites but answers as the static one does.
 
-    Where no training text was changed there is nothing to learn anew, and nothing is checked.
+    If no training text was changed, there is nothing new to learn and nothing is checked.
     """
     rows = np.flatnonzero(~training.unchanged)[:_COMPARED]
     texts = [*(training.rewrites[i] for i in rows), *(training.originals[i] for i in rows)]
@@ -265,7 +266,7 @@ def _learned(static: Learned, learn: Learn, examples: Examples) -> Learned:
 
 
 def _folded(static: Learned, learn: Learn, rewrites: Examples, test: Released, *, label: str) -> Inferred:
-    """What the folded attacker infers. Where all is undone it learns the originals twice, and is not compared."""
+    """The folded attacker's inferences. If folding undoes every edit, it learns the originals twice; not compared."""
     folding = Folding(single(static.examples.texts))
     read = replace(rewrites, texts=[folding.fold(text) for text in single(rewrites.texts)])
     examples = _joined(static.examples, read)
@@ -276,7 +277,7 @@ def _folded(static: Learned, learn: Learn, rewrites: Examples, test: Released, *
 
 
 def _grouped(clean: Examples, training: Released) -> tuple[Examples, list[str]]:
-    """The clean examples in groups, and [n] the groups of the training texts, which their rewrites are in, too.
+    """The clean examples with their groups, and [n] the groups of the training texts, which their rewrites share.
 
     A text, its rewrite, equal texts and texts of one author are in one group.
     """
@@ -297,7 +298,7 @@ def _joined(first: Examples, second: Examples) -> Examples:
 def _by_scores(
     attacker: str, learned: Learned, scores: NDArray[np.float64], units: NDArray[np.int64], *, truth: NDArray[np.int64]
 ) -> Inferred:
-    """scores: [n, c] log-likelihoods of the units; truth: of the test texts."""
+    """The inferences by scores: [n, c] log-likelihoods of the units; truth: of the test texts."""
     return Inferred(
         attacker,
         learned.classifier.kind,

@@ -1,22 +1,22 @@
-"""The attribute loss: what an attacker's inferences of an attribute prove of a mechanism's loss. Losses are in nats.
+"""The attribute loss: the loss of a mechanism that an attacker's inferences of an attribute prove, in nats.
 
 Let the loss between any two of the texts x_1, ..., x_k, one of each of the k classes, be at most c: P(M(x_a) in S) <=
-e^c P(M(x_b) in S) + delta for every S. An attacker h that was chosen before these rewrites were drawn is right on them
-with
+e^c P(M(x_b) in S) + delta for every S. If an attacker h was chosen before these rewrites were drawn, its probability of
+being right satisfies
 
     (1/k) sum over a of P(h(M(x_a)) = a)  <=  (e^c + (k - 1) delta) / (e^c + k - 1),
 
-as any adversary who is shown the rewrite of one of k equally likely texts is (TeDA, arXiv:2603.22968, eq. 10). So on
-test texts in equal number from each class, put into rows of k texts in any way that does not look at the rewrites, the
-expected number of successes is at most k times the sum of these bounds over the rows, whatever the texts are: c is the
-largest claimed loss between two texts of a row, epsilon where the claim is one of epsilon-DP for documents. Texts of
-one author, read together, are n rewrites with noise of their own: their losses and their deltas add up.
+as for any adversary who sees the rewrite of one of k equally likely texts (TeDA, arXiv:2603.22968, eq. 10). Take test
+texts in equal number from each class, in rows of k texts whose order does not depend on the rewrites. Then the expected
+number of successes is at most k times the sum of these bounds over the rows, for any texts, where c is the largest
+claimed loss between two texts of a row: epsilon, if the claim is epsilon-DP for documents. Texts of one author that are
+read together are n rewrites with independent noise, so their losses and their deltas add up.
 
-Assumed: each text was rewritten with independent noise; the attacker learned from other texts' rewrites alone, and was
-not chosen by these. Then successes are a sum of independent Bernoulli variables, and a claim is tested as `claims`
-tests it. `estimate(successes, trials, candidates=k)` gives the loss, its interval over the noise; where rows share a
-group (an author, a pair) it is widened to hold over other groups too, which is what counts where a method has no
-randomness. What draws from no law (the originals, an original or its rewrite) has a loss and no claim.
+Assumed: each text was rewritten with independent noise; the attacker learned only from other texts' rewrites, and was
+not chosen by these. Then successes are a sum of independent Bernoulli variables, and a claim is tested as in `claims`.
+`estimate(successes, trials, candidates=k)` gives the loss and its interval over the noise. If rows share a group (an
+author, a pair), the interval is widened to hold over other groups too, which matters for a method without randomness.
+Texts without a law (the originals; an original or its rewrite) have a loss and no claim.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from epsilometer.studies.anonymity.attackers import AUTHOR, CLEAN, DETECTOR, Inf
 
 @dataclass(frozen=True)
 class Claimed:
-    """What is claimed of the rewrites of test texts.
+    """The claim on the rewrites of test texts.
 
-    claim: in words. pairs: [m, k] texts, one of each class in every row -> [m] the largest claimed loss between two of
-    a row (infinite where none is claimed); None without a claim. delta: of the claim, for one text.
+    claim: in words. pairs: [m, k] texts, one of each class in every row -> [m] the largest claimed loss between two
+    texts of a row (infinite if no loss is claimed); None without a claim. delta: of the claim, for one text.
     """
 
     claim: str = NO_CLAIM
@@ -64,7 +64,7 @@ NOTHING_CLAIMED = Claimed()
 
 
 def claimed(mechanism: Mechanism, epsilon: float, texts: Sequence[str]) -> Claimed:
-    """Returns what a mechanism claims of the rewrites of these texts."""
+    """Returns the claim of a mechanism on the rewrites of these texts."""
     if (guarantee := mechanism.guarantee(epsilon)) is None:
         return NOTHING_CLAIMED
     return Claimed(describe(guarantee), partial(trial_claims, mechanism, epsilon, texts), guarantee.delta)
@@ -73,12 +73,12 @@ def claimed(mechanism: Mechanism, epsilon: float, texts: Sequence[str]) -> Claim
 def rows(
     inferred: Sequence[Inferred], groups: Sequence[str] | None, claimed: Claimed, *, alpha: float, noise: Noise
 ) -> list[dict[str, Any]]:
-    """Returns the rows of `schemas.ATTACKERS` of one label, from `attacker` on: one an attacker, and `strongest`.
+    """Returns the rows of `schemas.ATTACKERS` of one label, from `attacker` on: one per attacker, and `strongest`.
 
-    groups: [test texts], None where all are independent. alpha: error of each interval, and of the verdicts of the
-    label together (`verdicts.divisor`). noise: one stream, which draws texts in equal number from each class, the same
-    for all attackers of a label who read as many texts. The row `strongest` is that of the attacker with most
-    successes among those who read one released text, at level alpha / m for m of them. Its verdict repeats that
+    groups: [test texts], None if all are independent. alpha: error of each interval, and of the verdicts of the label
+    together (`verdicts.divisor`). noise: one stream, which draws texts in equal number from each class, the same texts
+    for all attackers of a label that read the same number of texts. The row `strongest` is that of the attacker with
+    most successes among those that read one released text, at level alpha / m for m of them. Its verdict repeats that
     attacker's, at its level.
     """
     own = [_row(inference, groups, claimed, alpha=alpha, noise=noise) for inference in inferred]
@@ -93,9 +93,9 @@ def rows(
 
 
 def even_trials(truth: NDArray[np.integer], classes: int, noise: Noise) -> NDArray[np.int64]:
-    """Returns [m, k]: numbers of units, one of each class in every row, none twice; m: of the rarest class.
+    """Returns [m, k]: numbers of units, one of each class in every row, none twice; m: the size of the rarest class.
 
-    truth: [n] numbers of classes, each of which occurs; noise: one stream.
+    truth: [n] numbers of classes, each present; noise: one stream.
     """
     shuffled = noise.uniforms(len(truth))[0].argsort(kind="stable")
     of_class = [shuffled[truth[shuffled] == number] for number in range(classes)]
@@ -147,10 +147,10 @@ def _row(
 
 
 def _class_scores(inference: Inferred) -> dict[str, float | None]:
-    """Balanced accuracy, macro F1, what naming the commonest class of the training texts comes to, and the top 3.
+    """Balanced accuracy, macro F1, accuracy of always naming the most frequent training class, and the top 3.
 
-    Balanced accuracy is of guesses at classes that are equally likely, as in the trials; the rest, as accuracy, of
-    guesses at classes as common as in the training texts, which name rare ones too seldom for it.
+    Balanced accuracy uses guesses for equally likely classes, as in the trials. The others, as accuracy does, use
+    guesses for classes as frequent as in the training texts, which name rare classes too seldom for balanced accuracy.
     """
     from sklearn.metrics import f1_score
 
@@ -184,7 +184,7 @@ def _estimate(hits: NDArray[np.bool_], groups: NDArray[Any], classes: int, *, al
 
 
 def _competes(inference: Inferred) -> bool:
-    """Whether an attacker infers the attribute from one released text."""
+    """Return True if an attacker infers the attribute from one released text."""
     return inference.attacker not in (CLEAN, AUTHOR, DETECTOR)
 
 

@@ -1,10 +1,9 @@
-"""The epsilon at which the attribute loss of a mechanism meets a target, in the cells of `anonymity`. In nats.
+"""The epsilon at which the attribute loss of a mechanism meets a target, in the cells of `anonymity`, in nats.
 
-At each epsilon that is tried the texts that attackers learn from and those that are tested on are rewritten with noise
-of their own, the attackers are trained again, and the loss is that of the strongest of them, of the attribute that
-loses most. The j-th epsilon tried has the level 6 alpha / (pi j)^2, so that all intervals hold together with
-probability at least 1 - alpha, whichever epsilons are tried. As every search it supposes that the loss rises with
-epsilon.
+At each epsilon tried, training and test texts of the attackers are rewritten with fresh noise and the attackers are
+trained again. The loss is that of the strongest attacker, of the attribute that loses most. The j-th epsilon tried has
+the level 6 alpha / (pi j)^2, so all intervals hold together with probability at least 1 - alpha, whichever epsilons
+are tried. Like every search, it assumes that the loss rises with epsilon.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ from epsilometer.studies.anonymity.params import AnonymityCell, AnonymityParams
 from epsilometer.studies.anonymity.parts import parted
 from epsilometer.studies.anonymity.victims import attackers_of, released, trained, victims
 
-ATTACKERS = (STATIC, RELABELLED, ADAPTIVE, AUGMENTED, FOLDED)  # those who read one released text
+ATTACKERS = (STATIC, RELABELLED, ADAPTIVE, AUGMENTED, FOLDED)  # those that read one released text
 
 
 def row(
     of: Mapping[str, Any], params: AnonymityParams, cell: AnonymityCell, goal: Callable[[float, float], Goal]
 ) -> dict[str, Any]:
-    """A row as `calibrating.calibrate` gives it, about what `of` says.
+    """Return a row as `calibrating.calibrate` does, with the columns of `of`.
 
-    goal: the loss to meet, how narrowly and with how many rewrites at most, from the ends of the cell's epsilons.
+    goal: of the ends of the cell's epsilons: the target loss, its width and the budget of rewrites.
     """
-    by = {"by": ATTRIBUTE, "attacks": None}  # the attackers are the same of every row
+    by = {"by": ATTRIBUTE, "attacks": None}  # all rows have the same attackers
     say, label = now_and_then(), f"{cell.mechanism} on {cell.dataset}"
     try:
         if cell.epsilons is None:
@@ -65,9 +64,9 @@ def row(
 
 
 class Looks:
-    """The attribute loss at an epsilon, between the two ends of its interval, which has a level of its own each time.
+    """The attribute loss at an epsilon, as the two ends of its interval; each call uses a level of its own.
 
-    What the budget of rewrites does not cover is not measured and passes for the target: it settles nothing.
+    Beyond the budget of rewrites nothing is measured: the target itself is returned, which decides nothing.
     """
 
     def __init__(self, params: AnonymityParams, cell: AnonymityCell, goal: Goal) -> None:
@@ -121,7 +120,7 @@ class Looks:
 
 
 def reason(met: Met, spent: int) -> str | None:
-    """Why there is no epsilon, or what to think of it; None where there is nothing to say."""
+    """Return the reason for a missing epsilon, or advice on a found one; None if there is nothing to say."""
     if met.status in (OUTSIDE, FALLING):
         ends = (min(met.figures), max(met.figures))
         said = (f"{met.figures[at][0]:.3g} to {met.figures[at][1]:.3g} at epsilon {at:g}" for at in ends)

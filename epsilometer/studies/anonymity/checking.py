@@ -1,4 +1,4 @@
-"""Check what this study is to do, before an audit runs: auxiliaries, rewriters, the labels of data sets."""
+"""Check the settings of this study before an audit runs: auxiliaries, rewriters, the labels of data sets."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from epsilometer.studies.anonymity.victims import check_divided
 
 
 def check(params: AnonymityParams) -> None:
-    """Read the word relations that lie here, and build what rewriters are trained by. Raises UserError."""
+    """Read the word relations on this machine, and build what trains rewriters. Raises UserError."""
     for entry in params.auxiliaries.values():
         if entry.relations is not None and Path(params.path(entry.relations)).exists():
             read_relations(params.path(entry.relations))
-    if params.rewriters:  # whose settings stand beside code that needs torch
+    if params.rewriters:  # whose settings are in a module that needs torch
         from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import AdversarialTraining
 
         for name, rewriter in params.rewriters.items():
@@ -33,7 +33,7 @@ def check(params: AnonymityParams) -> None:
 
 
 def check_auxiliaries(params: AnonymityParams, cell: Cell, built: Mechanism, place: str) -> None:
-    """Refuse settings that do not fit the auxiliaries that a mechanism reads; those of a stage need not be made yet."""
+    """Refuse settings that do not fit the auxiliaries of a mechanism; auxiliaries of a stage may not exist yet."""
     if cell.resource is None or not isinstance(built, ReadsAuxiliaries):
         return
     path = Path(os.path.normpath(cell.resource))
@@ -46,18 +46,18 @@ def check_auxiliaries(params: AnonymityParams, cell: Cell, built: Mechanism, pla
 
 
 def check_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> None:
-    """Refuse the texts of a data set whose parts or labels are of no use to classifiers."""
+    """Refuse the texts of a data set whose parts or labels classifiers cannot use."""
     if (labels := params.classification.labels.get(name)) is None:
         return
     settings = params.classification
     table = with_parts(params, name, table)
     check_parts(params, name, table)
-    seed, batch = params.audit.seed, settings.training.batch  # of what refuses unusable labels
+    seed, batch = params.audit.seed, settings.training.batch  # for the checks that refuse unusable labels
     every = [*labels.tasks, *labels.attributes]
     to_rewrite(table, every, labels.numbers, settings.texts.sizes, seed=seed, least=batch)
     for label in every:
         check_divided(params, label, examples(labelled(table, label, settings.texts.sizes, seed), label, TRAIN))
     if any(cell.dataset == name and cell.part == TEST for cell in params.anonymity.values()):
         rewritten = to_anonymize(table, every, params.anonymized, seed, least=batch)
-        for label in labels.attributes if TRAIN in params.anonymized else ():  # whose attackers learn from rewrites
+        for label in labels.attributes if TRAIN in params.anonymized else ():  # attackers learn these from rewrites
             check_divided(params, label, examples(rewritten.filter(pl.col(label).is_not_null()), label, TRAIN))

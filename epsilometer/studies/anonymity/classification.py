@@ -1,4 +1,4 @@
-"""The parts of classification: transformers, and the rows about them."""
+"""Classifiers and regressions of texts, and the rows about them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from epsilometer.studies.anonymity.victims import NUMBER, TASK, fine_tuning, see
 
 
 def kinds(params: AnonymityParams, role: str) -> list[str]:
-    """The kinds that are trained of a label: a number is told by regressions alone."""
+    """The kinds that are trained for a label; for a number, regressions only."""
     return [kind for kind in params.classification.kinds if role != NUMBER or kind != TRANSFORMER]
 
 
@@ -32,10 +32,9 @@ Guess = Callable[[Sequence[Text]], NDArray[Any]]
 
 
 def learnt(params: AnonymityParams, named: Mapping[str, Any], examples: Examples, seed: int) -> Guess:
-    """What is learnt from examples: it gives [n] numbers of classes of texts, or numbers.
+    """A function trained on examples: of texts it returns [n] numbers of classes, or numbers.
 
-    named: data set, label, role and kind. All mechanisms share one stream, so that classifiers differ by their texts
-    alone.
+    named: data set, label, role and kind. All mechanisms share one stream, so classifiers differ only by their texts.
     """
     if named["role"] == NUMBER:
         return regression.fit(named["kind"], examples.texts, numbers_of(examples.labels))
@@ -47,7 +46,7 @@ def learnt(params: AnonymityParams, named: Mapping[str, Any], examples: Examples
 def train_all(
     params: AnonymityParams, dataset: str, label: str, role: str, *, own: pl.DataFrame
 ) -> dict[str, list[NDArray[np.int64]]]:
-    """Train and keep the classifiers of one label; returns their guesses of test texts by kind, an array a seed."""
+    """Train and keep the classifiers of one label; returns their guesses of test texts by kind, an array per seed."""
     sides = params.datasets[dataset].sides
     training, test = (examples(own, label, split, sides=sides) for split in (TRAIN, TEST))
     tried: dict[str, list[NDArray[np.int64]]] = {}
@@ -55,8 +54,8 @@ def train_all(
         for seed in range(seeds(params, kind)):
             classifier = trained(params, dataset, label, kind, seed=seed, examples=training)
             folder = classifier_path(dataset, label, kind, seed)
-            # Saving rounds a transformer's weights: attackers are scored as they are kept, tasks as `downstream`
-            # scores those that it trains.
+            # Saving rounds a transformer's weights. Attackers are scored as they are kept, tasks before saving, as
+            # `downstream` scores the classifiers that it trains.
             before = guesses(classifier, test.texts) if role == TASK else None
             classifier.save(folder)
             tried.setdefault(kind, []).append(guesses(classifier, test.texts) if before is None else before)
@@ -64,7 +63,7 @@ def train_all(
 
 
 def guesses(classifier: Any, texts: Sequence[Text]) -> NDArray[np.int64]:
-    """Returns [n]: the number of the likeliest class of each text."""
+    """Returns [n]: the number of the most likely class of each text."""
     if isinstance(classifier, Transformer):
         return classifier.predict(texts)
     likeliest: NDArray[np.int64] = classifier.probabilities(texts).argmax(axis=1)
@@ -73,9 +72,9 @@ def guesses(classifier: Any, texts: Sequence[Text]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Tried:
-    """The guesses of one seed's classifier on the test texts, as numbers of classes; of a regression, the numbers.
+    """The guesses of one seed's classifier on the test texts, as numbers of classes; for a regression, the numbers.
 
-    empty: rewrites without a character among what it was trained and tested on.
+    empty: number of empty rewrites among its training and test texts.
     """
 
     guesses: NDArray[Any]
@@ -85,9 +84,9 @@ class Tried:
 def rows(
     named: Mapping[str, Any], train: Examples, test: Examples, tried: Sequence[Tried], params: AnonymityParams
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `DOWNSTREAM`, one a seed: its own scores, and of classes the interval of the mean over seeds.
+    """Rows of `DOWNSTREAM`, one per seed: its own scores and, for classes, the interval of the mean over seeds.
 
-    The interval is over test texts, by groups where they have any.
+    The interval is over test texts, by groups if they have any.
     """
     sizes: dict[str, Any] = {"train": len(train), "test": len(test)}
     if named["role"] == NUMBER:

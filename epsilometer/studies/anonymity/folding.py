@@ -1,13 +1,13 @@
-"""Rewrites read back: who knows that letters were disguised, words split and letters left out or swapped undoes it.
+"""Rewrites read back by an attacker who knows that letters were disguised, words split, and letters lost or swapped.
 
-Undone, in this order, by the words of texts that the attacker has:
+The edits are undone in this order, by the words of texts that the attacker has:
 
 1. letters that look like Latin ones (`textbugger.HOMOGLYPHS`),
-2. a space within a word, where the whole word is commoner than the rarer of its parts,
-3. in a word that those texts lack, a swap of two neighbouring letters or a letter that is missing, neither at the first
-   or last place, where this gives one of their words: the commonest of these.
+2. a space within a word, if the whole word is more frequent than the rarer of its parts,
+3. in a word that those texts lack, a swap of two neighbouring letters or a missing letter, neither at the first or last
+place, if this gives one of their words: the most frequent of these.
 
-Of TextBugger's edits those by another word remain. A word that is really rare may be read as a commoner one.
+Of TextBugger's edits, replacements by another word remain. A rare word may be read as a more frequent one.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _LATIN = {disguise: letter for letter, disguise in HOMOGLYPHS.items() if disguis
 
 
 class Folding:
-    """texts: those whose words count as words."""
+    """texts: the texts whose words count as words."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._counts = Counter(word for text in texts for word in words(text))
 
     def fold(self, text: str) -> str:
-        """Returns the text with such edits undone; what stands between words stays as it is."""
+        """Returns the text with such edits undone and everything between words unchanged."""
         text = text.translate(_LATIN)
         gaps: list[str] = []
         read: list[str] = []
@@ -58,12 +58,12 @@ class Folding:
 
 
 def _counted_as(word: str) -> str:
-    """Returns a word as `text.words` has it."""
+    """Returns a word in the form that `text.words` has."""
     return word.lower().replace("’", "'")
 
 
 def _neighbours(word: str) -> Iterator[str]:
-    """Yields what a word may have been before two inner letters were swapped, or one was left out."""
+    """Yields the words that become this one if two inner letters are swapped, or one is left out."""
     for at in range(1, len(word) - 2):
         yield word[:at] + word[at + 1] + word[at] + word[at + 2 :]
     for at in range(1, len(word)):

@@ -1,12 +1,12 @@
 """A limit on what attackers infer of an attribute from a mechanism's rewrites.
 
-One half of the texts, drawn by author, is rewritten for attackers to learn from, the other to be tested on. Of an
-author one test text is kept, so that inferences are independent, and test texts are in equal number from each class.
-Attackers are those of `attackers` who read one rewrite: static, relabelled, augmented, folded and adaptive, of each
-kind of classifier. That all are within the limit says nothing of others.
+One half of the texts, drawn by author, is rewritten for attackers to learn from; the other half is for tests. One test
+text per author is kept, so that inferences are independent, and each class has equally many test texts. Attackers are
+those of `attackers` who read one rewrite: static, relabelled, augmented, folded and adaptive, of each kind of
+classifier. If all are within the limit, this says nothing about other attackers.
 
-Where the mechanism states a law and the attribute has two classes, no attacker is run if the law shows the limit kept
-by whoever infers (`exact_loss/attributes.py`), and rewrites do not refute that law (`limits/stated_law.py`).
+If the mechanism states a law and the attribute has two classes, no attacker runs when the law shows that any inference
+keeps the limit (`exact_loss/attributes.py`) and rewrites do not refute that law (`limits/stated_law.py`).
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ from epsilometer.studies.anonymity.attribute_loss import even_trials
 from epsilometer.studies.anonymity.one_call import STANDARD
 from epsilometer.studies.anonymity.released import Released, halves, lone_apart
 
-_READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # of one rewrite
-_MOST, _FEWEST = 1000, 50  # rewrites that are compared with the stated law, at most half of the budget; below, none are
+_READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # each reads one rewrite
+_MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; with fewer, none
 
 
 @dataclass(frozen=True)
 class AttributeLimit:
-    """Each attacker of an attribute against the largest loss that they may show (`Counted`).
+    """Each attacker of an attribute against the largest loss that it may show (`Counted`).
 
     texts: columns `text`, the attribute, whose classes are equally likely to an attacker, and the group, if any: what
-    texts share, such as their author. kinds: of classifiers.
+    dependent texts share, such as their author. kinds: of classifiers.
     """
 
     texts: pl.DataFrame
@@ -83,16 +83,16 @@ class AttributeLimit:
 
     @property
     def classes(self) -> list[str]:
-        """The values of the attribute, of all texts that have one."""
+        """The values of the attribute, over all texts that have it."""
         return [str(name) for name in self.texts[self.attribute].drop_nulls().unique().sort()]
 
     @property
     def tests(self) -> int:
-        """A limit an attacker and kind."""
+        """The number of limits: one per attacker and kind."""
         return len(_READERS) * len(self.kinds)
 
     def judge(self, of: Subject, budget: int, *, tests: int, errors: Errors) -> tuple[list[Judged], int]:
-        """By all texts that have the attribute, or so many drawn of them."""
+        """Judge by all texts that have the attribute, or by a random sample within the budget."""
         source, joined = "the largest loss of the attribute allowed", len(parts(self.attribute))
         limit = Limit(self.max_loss, Scale("attribute", len(self.classes), joined=joined), source)
         by_law, limit, compared = self._by_law(of, limit, min(_MOST, budget // 2), errors)
@@ -116,9 +116,9 @@ class AttributeLimit:
         return judged, compared + len(learned_from) + len(test)
 
     def _by_law(self, of: Subject, limit: Limit, rewrites: int, errors: Errors) -> tuple[Judged | None, Limit, int]:
-        """The limit shown kept by the stated law, the limit for attackers if not, and how many rewrites that took.
+        """The limit shown kept by the stated law, the limit for attackers otherwise, and the number of rewrites used.
 
-        rewrites: so many are compared with the law. None where the law allows more, or rewrites do not bear it out.
+        rewrites: the number to compare with the law. None if the law allows more, or if rewrites do not support it.
         """
         if len(self.classes) != 2 or rewrites < _FEWEST or not (applies(of.mechanism) and has_law(of.mechanism)):
             return None, limit, 0
@@ -138,7 +138,7 @@ class AttributeLimit:
         return None, replace(limit, source=f"{limit.source}; {why}"), rewrites
 
     def _parts(self, seed: int, budget: int) -> tuple[Released, Released]:
-        """Texts to learn from, and texts to test on, one a group, as many of each class; not yet rewritten."""
+        """Texts to learn from, and texts to test on, one per group, equally many of each class; not yet rewritten."""
         table = self.texts.filter(pl.col(self.attribute).is_not_null())
         groups = None if self.group is None else lone_apart(table[self.group].cast(pl.String).to_list(), "texts")
         labels = {self.attribute: table[self.attribute].cast(pl.String).to_list()}
@@ -150,7 +150,7 @@ class AttributeLimit:
         return texts.take(half), test if groups is None else test.take(_first_of_each(test.groups or []))
 
     def _check(self, limit: Limit, test: Released, tests: int, errors: Errors) -> None:
-        """Refuse a limit that so many test texts could not show to be kept by an attacker at chance."""
+        """Refuse a limit that this number of test texts could not show kept by an attacker at chance level."""
         if limit.rate > 1 - 1e-6:
             raise UserError(f"no inference exceeds a loss of {limit.allowed:g} nats; give a lower --max-attribute-loss")
         classes = len(self.classes)
@@ -199,12 +199,12 @@ def _first_of_each(groups: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _stream(seed: int, name: str) -> Noise:
-    """One stream, with no mechanism in its name: all are attacked on the same texts."""
+    """One stream whose name does not contain the mechanism, so all are attacked on the same texts."""
     return Noise.named(1, seed, "gate", "attribute", name)
 
 
 def kinds_named(names: str | None) -> Sequence[str]:
-    """Kinds of classifiers that commas separate; None for those that are installed. Raises UserError for another."""
+    """Kinds of classifiers, separated by commas; None: those that are installed. Raises UserError for unknown kinds."""
     if names is None:
         return STANDARD.kinds if installed("models") else (LINEAR,)
     chosen = names.split(",")

@@ -1,4 +1,4 @@
-"""Which labelled texts a classifier is trained and tested on; unusable labels are refused before work starts."""
+"""The labelled texts that a classifier is trained and tested on; unusable labels are refused before work starts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TRAIN, TEST, VALIDATION = "train", "test", "validation"
 
 
 def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:
-    """The rows that a classifier of this label is trained and tested on, with their number (`row`) in the table.
+    """The rows that a classifier of this label is trained and tested on, with their numbers (`row`) in the table.
 
-    table: schema `PREPARED` and its labels. counts: at most how many texts of the splits train and test. Rows
-    without the label are skipped; the seed chooses among the others, and chooses the same rows for every label that all
-    rows have. least: the size of a batch.
-    Raises UserError for a label that is no column or has one class, for classes that only one split has, and for fewer
-    training texts than a batch.
+    table: schema `PREPARED` and its labels. counts: the most texts of the splits train and test. Rows without the label
+    are skipped; the seed chooses among the others, and chooses the same rows for every label that all rows have.
+    least: the size of a batch.
+    Raises UserError for a label that is not a column or has one class, for classes that only one split has, and for
+    fewer training texts than a batch.
     """
     chosen = of_splits(table, label, counts, seed)
     _check(chosen, label, least)
@@ -36,8 +36,8 @@ def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
 def numbered(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:
     """The rows that a regression of this label is trained and tested on, chosen as by `labelled`.
 
-    Raises UserError for fewer training texts than a batch, for a label that is no finite number, and for one that is
-    the same for all texts of a split.
+    Raises UserError for fewer training texts than a batch, for a label that is not a finite number, and for one that
+    is the same for all texts of a split.
     """
     chosen = of_splits(table, label, counts, seed)
     _check_enough(chosen, label, least)
@@ -62,7 +62,7 @@ def numbers_of(labels: Sequence[str]) -> NDArray[np.float64]:
 
 
 def of_splits(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int) -> pl.DataFrame:
-    """The rows that `labelled` chooses, of any splits and unchecked."""
+    """The rows that `labelled` chooses, from any splits and without checks."""
     if label not in table.columns:
         raise unknown("label", label, table.columns)
     order = Noise.named(len(table), seed, "labelled").uniforms()[:, 0]
@@ -79,9 +79,9 @@ def examples(
     *,
     sides: Sequence[str] = (),
 ) -> Examples:
-    """The examples of a split, with their groups where the data set has any.
+    """The examples of a split, with their groups if the data set has any.
 
-    texts: rewrites by row number, in place of the originals; sides: columns of pairs.
+    texts: rewrites by row number, instead of the originals; sides: columns of pairs.
     """
     part = rows.filter(split=split)
     own: list[Text] = list(part.select(sides).iter_rows()) if sides else part["text"].to_list()
@@ -102,10 +102,10 @@ def truths(rows: pl.DataFrame, labels: Sequence[str], dataset: str) -> Truths:
 
 
 def takes_truths(mechanism: Mechanism, wanted: bool | None = None) -> bool:
-    """Whether a mechanism is to be told the true labels.
+    """Return True if a mechanism receives the true labels.
 
-    wanted: None where it asks classifiers and runs `as_published`: the papers' are told. Raises UserError where it asks
-    none, and is to be told.
+    wanted: None means yes if it asks classifiers and runs `as_published`, as the papers' mechanisms do. Raises
+    UserError if true labels are wanted but it asks no classifiers.
     """
     if isinstance(mechanism, TakesTruths):
         return bool(getattr(mechanism, "as_published", False)) if wanted is None else wanted
@@ -118,7 +118,7 @@ def takes_truths(mechanism: Mechanism, wanted: bool | None = None) -> bool:
 
 
 def with_true_labels(mechanism: Mechanism, true_labels: Truths | None) -> Mechanism:
-    """The mechanism, told the true labels unless there are none to tell."""
+    """The mechanism, with the true labels if there are any."""
     if true_labels is not None and isinstance(mechanism, TakesTruths):
         return mechanism.with_truths(true_labels)
     return mechanism
@@ -127,7 +127,7 @@ def with_true_labels(mechanism: Mechanism, true_labels: Truths | None) -> Mechan
 def to_rewrite(
     table: pl.DataFrame, labels: Sequence[str], numbers: Sequence[str], counts: Mapping[str, int], seed: int, least: int
 ) -> pl.DataFrame:
-    """The rows whose rewrites are needed, in the table's order: training and test texts of all labels."""
+    """The rows to rewrite, in the table's order: training and test texts of all labels."""
     parts = [labelled(table, label, counts, seed, least=least) for label in labels]
     parts += [numbered(table, label, counts, seed, least=least) for label in numbers]
     return pl.concat(parts).unique("row").sort("row")
@@ -136,7 +136,7 @@ def to_rewrite(
 def to_anonymize(
     table: pl.DataFrame, labels: Sequence[str], counts: Mapping[str, int], seed: int, least: int
 ) -> pl.DataFrame:
-    """The rows of these splits whose rewrites are measured, in the table's order: those of any of the labels."""
+    """The rows of these splits whose rewrites are measured, in the table's order: those with any of the labels."""
     choose = partial(labelled, least=least) if TRAIN in counts else of_splits
     return pl.concat([choose(table, label, counts, seed) for label in labels]).unique("row").sort("row")
 

@@ -1,11 +1,12 @@
-"""A language model as the attacker: it is told the classes, shown a text and asked for the author's (IDT, table E.1).
+"""A language model as the attacker: its prompt lists the classes, shows a text and asks for the author's class.
 
-An answer is a JSON object with the key `class`. An answer in another form, or one that names no class, is requested
-once more; if it is still malformed it is unusable and counts as wrong, and the share of such answers is reported beside
-the accuracy. (The paper's accuracy of ChatGPT on its rewrites, .061 of five countries, is far below chance; without
-that share it cannot be told why.) With `top: 3` the model names up to three classes, the likeliest first.
+The prompts follow IDT, table E.1. An answer is a JSON object with the key `class`. If it has another form, or names no
+class, it is requested once more; if it is still malformed, it is unusable and counts as wrong. The share of such
+answers is reported beside the accuracy. (The paper's accuracy of ChatGPT on its rewrites, .061 of five countries, is
+far below chance; without that share the cause cannot be known.) With `top: 3` the model names up to three classes, the
+most likely first.
 
-`prompt` names one of the paper's or is one of your own, with {label} and {classes} in it.
+`prompt` names one of the paper's prompts, or is your own text with {label} and {classes} in it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.models.assistant import AsksModel, Question, read_class, read_object
 
 FORM = " Your return is a valid JSON response with a single key called 'class' and a value of either {classes}."
-# As published, but for the lists of classes, which stand at {classes}; the first is ours.
+# As published, except for the lists of classes, which replace {classes}; the first prompt is ours.
 PROMPTS = {
     "any": "You need to guess the {label} of a person based on a text they have written." + FORM,
     "trustpilot": "You need to guess the {label} of a person based on a product review they have written." + FORM,
@@ -53,7 +54,7 @@ SEVERAL = (
 
 @component
 class LLMInference(AsksModel):
-    """prompt: what is asked; top: how many classes are to be named; the rest as `AsksModel`."""
+    """prompt: the question; top: the number of classes to name; the rest as `AsksModel`."""
 
     prompt: str = "any"
     top: Literal[1, 3] = 1
@@ -67,7 +68,7 @@ class LLMInference(AsksModel):
         return value
 
     def infer(self, texts: Sequence[str], label: str, classes: Sequence[str]) -> list[list[str]]:
-        """For each text the classes named, the likeliest first; none where the answer is unusable.
+        """For each text the classes named, the most likely first; none if the answer is unusable.
 
         Raises UserError for an endpoint that must not see these texts.
         """

@@ -1,7 +1,7 @@
-"""What a status says, by mechanism, and whether a mechanism looks at the labels to keep.
+"""The meaning of each status, by mechanism, and a test that a mechanism looks at the labels to keep.
 
-The meanings of `core.outcomes` are those of a mechanism that asks all auxiliaries, of labels to hide and to keep.
-Others ask fewer, or none, and `found` says less of them.
+The meanings of `core.outcomes` apply to a mechanism that asks all auxiliaries, for labels to hide and to keep. Others
+ask fewer auxiliaries, or none, so their `found` means less.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _UNASKED = f"rewritten; none of the auxiliaries was asked whether it errs, and {
 
 
 def reads(mechanism: Mechanism, folder: Path) -> bool:
-    """Whether this folder of auxiliaries is what a mechanism reads (`anonymizing.over`)."""
+    """Return True if a mechanism reads this folder of auxiliaries (`anonymizing.over`)."""
     return str(getattr(mechanism, "resource", None)) == str(folder)
 
 
 def keeps_labels(mechanism: Mechanism, folder: Path) -> bool:
-    """Whether a mechanism looks at the labels to keep: not if it does not read the auxiliaries, which name them."""
+    """Return True if a mechanism looks at the labels to keep, which the auxiliaries name: not if it reads none."""
     if isinstance(mechanism, (WordSearch, LLMAdversarial)):
         return False
     return isinstance(mechanism, (IDT, LLMRewrite)) or reads(mechanism, folder)
 
 
 def meanings(mechanism: Mechanism, folder: Path) -> Mapping[str, str]:
-    """What each status says of this mechanism's rewrites; folder: of the auxiliaries."""
+    """The meaning of each status for this mechanism's rewrites; folder: of the auxiliaries."""
     own = next((meaning for kind, meaning in _FOUND_BY.items() if isinstance(mechanism, kind)), None)
-    if own is None:  # a user's, which means what it states, or one that knows no classifiers
+    if own is None:  # a user's mechanism, which means what it states, or one that knows no classifiers
         own = MEANING[FOUND] if reads(mechanism, folder) else _UNASKED
     return {**MEANING, FOUND: own}

@@ -1,4 +1,4 @@
-"""What the attackers of a cell have measured, row by row, as baselines keep it and re-audits compare it."""
+"""The attackers' results on a cell, row by row, as baselines keep them and re-audits compare them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from epsilometer.studies.anonymity.tables import ATTACKERS, anonymity_path, anon
 
 
 def measure(params: AnonymityParams, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """Every attacker who reads what is released of test texts, without the choice of the strongest."""
+    """Every attacker who reads the releases of test texts, without the choice of the strongest."""
     audit: dict[Row, Measured] = {}
     for name, cell in params.anonymity.items():
         if cell.part == "test":
@@ -30,9 +30,9 @@ def measure(params: AnonymityParams, folder: Path = Path(".")) -> dict[Row, Meas
 
 
 def attribute_losses(params: AnonymityParams, name: str, folder: Path) -> dict[Row, Measured]:
-    """Every attacker of a cell under `anonymity` who reads what is released, without the choice of the strongest.
+    """Every attacker of a cell under `anonymity` who reads the releases, without the choice of the strongest.
 
-    Trials depend on the prepared texts, the seed and which of them are tested on (`studies.anonymity.attribute_loss`).
+    Trials depend on the prepared texts, the seed and the choice of test texts (`studies.anonymity.attribute_loss`).
     """
     cell = params.anonymity[name]
     audit: dict[Row, Measured] = {}

@@ -1,4 +1,4 @@
-"""All rows about what was released of a part of a data set: what victims predict for it, and what attackers infer."""
+"""All rows about the releases of one part of a data set: the victims' predictions and the attackers' inferences."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ Train = Callable[[str, int, Examples], Classifier]
 
 @dataclass(frozen=True)
 class Attacking:
-    """Who attacks, and how the attackers are judged.
+    """The attackers of a release, and how they are judged.
 
-    attackers: LEARNERS and DETECTOR; authors: how many texts of one author are read together; models: language models
-    that are asked, by their names in tables. alpha: error of each interval, and of the verdicts of one label together;
-    seed: of all that is drawn.
+    attackers: LEARNERS and DETECTOR; authors: numbers of texts of one author that are read together; models: language
+    models that attack, by their names in tables. alpha: error of each interval, and of the verdicts of one label
+    together; seed: of all random choices.
     """
 
     attackers: Sequence[str] = (*LEARNERS, DETECTOR)
@@ -56,7 +56,7 @@ class Attacking:
             raise UserError(f"authors must be numbers of texts of one author, 1 or more, got {list(self.authors)}")
 
     def noise(self, *name: str) -> Noise:
-        """One stream, whose name has no mechanism in it: all are attacked on the same trials."""
+        """One stream whose name does not contain the mechanism, so all are attacked on the same trials."""
         return Noise.named(1, self.seed, "attribute", *name)
 
 
@@ -70,10 +70,10 @@ def attacker_rows(
     claimed: Callable[[Released], Claimed] = lambda test: NOTHING_CLAIMED,
     settings: Attacking,
 ) -> list[dict[str, Any]]:
-    """Rows of `schemas.ATTACKERS` from `label` on, of all attackers of one label.
+    """Rows of `schemas.ATTACKERS` from `label` on, for all attackers of one label.
 
-    static: a classifier a kind and seed, trained on the training texts as they were. claimed: what is claimed of what
-    is released of the test texts that have the label.
+    static: a classifier per kind and seed, trained on the original training texts. claimed: the claim on the releases
+    of the test texts that have the label.
     """
     training, test = training.with_labels(label), test.with_labels(label)
     request = Learners(settings.attackers, settings.authors)
@@ -92,7 +92,7 @@ def attacker_rows(
 def detector_rows(
     training: Released, test: Released, kinds: Sequence[tuple[str, int]], *, train: Train, settings: Attacking
 ) -> list[dict[str, Any]]:
-    """Rows of `schemas.ATTACKERS` from `label` on, of a detector a kind and seed; none where none is asked for."""
+    """Rows of `schemas.ATTACKERS` from `label` on, for a detector per kind and seed; none unless requested."""
     if DETECTOR not in settings.attackers:
         return []
     coins = settings.noise("detector")
@@ -110,10 +110,10 @@ def victim_rows(
     edits: Edits,
     alpha: float,
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """A row of `schemas.ANONYMITY` from `attribute` on, and its rows of `schemas.BY_LENGTH`, a kind and seed of victim.
+    """A row of `schemas.ANONYMITY` from `attribute` on, with its rows of `BY_LENGTH`, per kind and seed of victim.
 
-    attributes: one, or several that are to be hidden at once; task: None without one to keep. victims: of all these
-    labels, each a classifier a kind and seed, in the same order. edits: of all test texts.
+    attributes: one, or several hidden together; task: None if there is none to keep. victims: for each of these labels,
+    a classifier per kind and seed, in the same order. edits: of all test texts.
     """
     labels = attributes if task is None else (*attributes, task)
     rows = test.rows_with(*labels)

@@ -1,8 +1,8 @@
 """One call that takes texts and their rewrites, from any source, and returns what attackers infer.
 
 A language model, a product or a person may have rewritten the texts. Retrained attackers need rewrites to learn from:
-those of `training`, or otherwise those of half of the texts, which are then left out of the test. What learns from
-clean texts learns from all of `training`, whether they were rewritten or not.
+those of `training`, or otherwise those of half of the texts, which then leave the test. Classifiers that learn from
+clean texts learn from all of `training`, with or without a rewrite.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from epsilometer.studies.anonymity.released import Released, check_apart, check_
 from epsilometer.studies.anonymity.success import edits
 from epsilometer.studies.anonymity.tables import ANONYMITY, ATTACKERS
 
-REWRITE = "rewrite"  # the column of training texts that holds what was released of them
-_FEWEST = 10  # rewritten training texts, where others are not: fewer may be chance matches, and teach little
+REWRITE = "rewrite"  # the column with the releases of training texts
+_FEWEST = 10  # rewritten training texts if others have no rewrite: fewer may be chance matches, and teach little
 
 _OF_ATTACKER = [name for name in list(ATTACKERS)[list(ATTACKERS).index("label") :] if name != "hits"]
 _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not in ("attribute", "task", "victim")]
@@ -36,12 +36,11 @@ _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not i
 
 @dataclass(frozen=True)
 class AnonymityDesign:
-    """How attackers are made and judged.
+    """The design of the attackers and of their judgement.
 
-    kinds: of their classifiers (`models.classifier`), which are the victims too; seeds: how many of each kind; group:
-    the label that rows share which are no independent observations (their author), None for a row that shares it with
-    no other; attacking: who attacks; training:
-    of a transformer.
+    kinds: of their classifiers (`models.classifier`), which are also the victims; seeds: number of each kind; group:
+    the label shared by rows that are not independent observations (their author), None for a row that is independent of
+    all others; attacking: the attackers; training: of a transformer.
     """
 
     kinds: Sequence[str] = (LINEAR, ENCODER)
@@ -64,18 +63,18 @@ def anonymity(
     keep: str | None = None,
     design: AnonymityDesign = STANDARD,
 ) -> pl.DataFrame:
-    """Measure what rewrites hide of an attribute, and what attackers who know the method still infer.
+    """Measure how far rewrites hide an attribute, and what attackers who know the method still infer.
 
-    originals, rewrites: n texts each, in the same order; a text that was left as it was is its own rewrite. labels: by
-    name, n each, None where a text has none: the attribute to hide, any to keep, and the group. training: other
-    labelled texts, columns `text`, the labels and, where they were rewritten in the same way, `rewrite`, null of those
-    that were not. Victims and `clean` learn from all of them, attackers who know the method from those with a rewrite.
-    Where these are but a few of them (fewer than 10, or none of some class), or without training texts, such attackers
-    learn from a half of the rewrites, drawn by group, and the other half is tested on.
-    Returns a row an attacker, kind and seed, `strongest` and the detectors last: the columns of `schemas.ATTACKERS`
+    originals, rewrites: n texts each, in the same order; an unchanged text is its own rewrite. labels: by name, n each,
+    None for a text without one: the attribute to hide, any to keep, and the group. training: other labelled texts, with
+    the columns `text`, the labels and, for texts rewritten in the same way, `rewrite`, null for the others. Victims and
+    `clean` learn from all of them, attackers who know the method from those with a rewrite. If too few have a rewrite
+    (fewer than 10, or none of some class), or without training texts, such attackers learn from a half of the rewrites,
+    drawn by group, and are tested on the other half.
+    Returns a row per attacker, kind and seed, `strongest` and the detectors last: the columns of `schemas.ATTACKERS`
     from `label` on, without each trial's hit, and those of `schemas.ANONYMITY` about the victim of the same kind and
-    seed (null where there is none). Losses are in nats; nothing is claimed of rewrites made elsewhere. Raises UserError
-    for texts and labels that do not fit together, before any model loads.
+    seed (null if there is none). Losses are in nats; rewrites made elsewhere have no claim. Raises UserError for texts
+    and labels that do not fit together, before any model loads.
     """
     names = [attribute] if keep is None else [attribute, keep]
     texts = _checked(originals, rewrites, labels, names, group=design.group)
@@ -111,7 +110,7 @@ def _checked(
     *,
     group: str | None,
 ) -> Released:
-    """The texts with the labels that are asked for, as strings; refused where something is missing."""
+    """The texts with the requested labels as strings. Raises UserError for anything missing."""
     wanted = [*names] if group is None else [*names, group]
     if len(set(names)) < len(names):
         raise UserError(f"label {names[0]!r} cannot be both the attribute to hide and the one to keep; name another")
@@ -135,13 +134,13 @@ def _checked(
 def _parts(
     texts: Released, training: pl.DataFrame | None, names: Sequence[str], design: AnonymityDesign
 ) -> tuple[dict[str, Examples], Released, Released]:
-    """By label the clean examples, then the part whose rewrites attackers learn from, and the part that is tested."""
+    """By label the clean examples, then the part whose rewrites attackers learn from, and the part for their tests."""
     supplied: Released | None = None
     learned_from, test = None, texts
     if training is not None:
         supplied, rewritten = _training(training, names, design.group)
         check_apart(supplied, texts)
-        for name in names:  # of all test texts, before a half of them is taken for short of rewrites
+        for name in names:  # of all test texts: one half of them may be taken if rewrites are few
             check_classes(texts, name, sorted({*supplied.with_labels(name).classes_of(name)}))
         learned_from = _taught_by(supplied, rewritten, names[0])
     if learned_from is None:
@@ -151,13 +150,13 @@ def _parts(
     source = learned_from if supplied is None else supplied
     clean = {name: source.with_labels(name).clean(name) for name in names}
     attribute, *_ = names
-    if {*design.attacking.attackers} - {STATIC, DETECTOR}:  # who learn the attribute from rewrites
+    if {*design.attacking.attackers} - {STATIC, DETECTOR}:  # these learn the attribute from rewrites
         check_same_classes(learned_from.with_labels(attribute).classes_of(attribute), clean[attribute].labels)
     return clean, learned_from, test
 
 
 def _taught_by(supplied: Released, rewritten: NDArray[np.int64], attribute: str) -> Released | None:
-    """The training texts whose rewrites attackers learn from; None where too few have one, which is said.
+    """The training texts whose rewrites attackers learn from; None, with a note, if too few have one.
 
     rewritten: [m], the rows that have a rewrite.
     """
@@ -175,7 +174,7 @@ def _taught_by(supplied: Released, rewritten: NDArray[np.int64], attribute: str)
 
 
 def _training(table: pl.DataFrame, names: Sequence[str], group: str | None) -> tuple[Released, NDArray[np.int64]]:
-    """The training texts, and [m] the rows that have a rewrite; what is released of the others is not used."""
+    """The training texts, and [m] the rows that have a rewrite; the releases of other rows are not used."""
     for column in ("text", *names, *([group] if group else [])):
         if column not in table.columns:
             raise no_column("the table of training texts", "column", column, table.columns)

@@ -1,4 +1,4 @@
-"""What params.yaml says of the study of anonymity: classifiers, anonymisers' auxiliaries, cells, and who attacks."""
+"""The anonymity study's part of params.yaml: classifiers, anonymisers' auxiliaries, cells and attackers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FineTuning(Section):
 
 
 class Labels(Section):
-    """Which labels of a data set are tasks to be done, and which are private attributes to be inferred."""
+    """The labels of a data set by role: tasks to do, and private attributes to infer."""
 
     tasks: tuple[str, ...] = Field((), description="Labels that a classifier is to learn from rewrites.")
     attributes: tuple[str, ...] = Field((), description="Private labels that an attacker infers.")
@@ -105,12 +105,12 @@ class TextCounts(Section):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Of the splits that classifiers are trained and tested on."""
+        """The bounds of the splits that classifiers are trained and tested on."""
         return {"train": self.train, "test": self.test}
 
     @property
     def anonymized(self) -> dict[str, int]:
-        """Of the splits that are rewritten where attackers learn from rewrites."""
+        """The bounds of the splits that are rewritten if attackers learn from rewrites."""
         return {"train": min(self.train, self.rewritten or self.train), "test": self.test}
 
 
@@ -175,7 +175,7 @@ class Attackers(Section):
 
 
 class AnonymityParams(ProjectParams):
-    """What params.yaml says of the study of anonymity."""
+    """The params.yaml of the study of anonymity."""
 
     auxiliaries: Mapping[str, AuxiliariesEntry] = Field(
         {}, description="Classifiers, word vectors and word relations, which anonymisers read."
@@ -191,7 +191,7 @@ class AnonymityParams(ProjectParams):
     attackers: Attackers = Field(Attackers(), description="Who infers attributes.")
 
     def check(self) -> None:
-        """As `ProjectParams.check`; also for labels, auxiliaries and classifiers that do not fit each other."""
+        """As `ProjectParams.check`; also checks that labels, auxiliaries and classifiers fit each other."""
         super().check()
         cells = [("downstream", self.downstream), ("anonymity", self.anonymity)]
         for kind, name, cell in ((kind, name, cell) for kind, entries in cells for name, cell in entries.items()):
@@ -223,7 +223,7 @@ class AnonymityParams(ProjectParams):
 
     @property
     def anonymized(self) -> dict[str, int]:
-        """At most how many texts of each split are rewritten for stage `anonymity`."""
+        """Upper bounds, by split, on the texts that are rewritten for stage `anonymity`."""
         texts = self.classification.texts
         return texts.anonymized if {*self.attackers.names} - {"static"} else {"test": texts.test}
 
@@ -256,7 +256,7 @@ class AnonymityParams(ProjectParams):
                 )
 
     def _check_rewriter(self, entry: RewriterEntry, place: str) -> None:
-        """Refuse a rewriter of a label that its data set lacks, without texts of its own, or of another model."""
+        """Refuse a rewriter for a label that its data set lacks, without its own texts, or from another model."""
         check_dataset(self.datasets, entry.dataset, place)
         check_label(self.datasets, entry.dataset, entry.attribute, f"{place}.attribute")
         if not any(auxiliaries.dataset == entry.dataset for auxiliaries in self.auxiliaries.values()):
@@ -283,7 +283,7 @@ class AnonymityParams(ProjectParams):
             raise UserError(f"{setting} must name at least one label under tasks, attributes or numbers")
 
     def data_paths(self) -> Iterator[tuple[str, str]]:
-        """As `ProjectParams.data_paths`; also models that are fine-tuned, and word relations."""
+        """As `ProjectParams.data_paths`; also fine-tuned models and word relations."""
         yield from super().data_paths()
         yield "classification.training.model", self.classification.training.model
         if self.classification.grammar is not None:
@@ -294,7 +294,7 @@ class AnonymityParams(ProjectParams):
                 yield f"auxiliaries.{name}.relations", entry.relations
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """As `ProjectParams.read_paths`; also the models that rewriters start from."""
+        """As `ProjectParams.read_paths`; also the initial models of rewriters."""
         yield from super().read_paths()
         yield from ((f"rewriters.{name}.model", entry.model) for name, entry in self.rewriters.items())
 

@@ -1,9 +1,9 @@
 """The four parts of a data set: auxiliaries, victims, validation, test.
 
-Anonymisers search with auxiliaries, which train on a share of the train split. Victims, the classifiers that are to be
-fooled and the attackers after them, train on the rest of it; without auxiliaries, on all of it. Where they train for
-several epochs, a tenth of their own part chooses among these. All sweeps and thresholds are chosen on validation texts,
-from which nothing is learned, and everything is measured on test texts.
+Anonymisers search with auxiliaries, which train on a share of the train split. Victims, the classifiers to be fooled
+and later attackers, train on the rest of it; without auxiliaries, on all of it. If they train for several epochs, a
+tenth of their own part chooses among the epochs. All sweeps and thresholds are chosen on validation texts, from which
+nothing learns, and everything is measured on test texts.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ AUXILIARIES, VICTIMS, VALIDATION, TEST = "auxiliaries", "train", "validation", "
 
 
 def parted(params: AnonymityParams, dataset: str) -> pl.DataFrame:
-    """The prepared texts of a data set; `split` names the part, that of the victims being "train"."""
+    """The prepared texts of a data set; `split` names the part, "train" being that of the victims."""
     return with_parts(params, dataset, prepared(dataset))
 
 
 def with_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> pl.DataFrame:
-    """As `parted`, of a prepared table. Raises UserError where a text, a pair or an author would be in two parts."""
+    """As `parted`, for a prepared table. Raises UserError if a text, a pair or an author would be in two parts."""
     shares = [entry.share for entry in params.auxiliaries.values() if entry.dataset == dataset]
     return marked(params, dataset, table, max(shares)) if shares else table
 
@@ -42,9 +42,9 @@ def marked(params: AnonymityParams, dataset: str, table: pl.DataFrame, share: fl
 
 
 def auxiliary_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The rows of a prepared table that an entry of `auxiliaries` trains on, and those of them that are held out.
+    """The rows of a prepared table that an entry of `auxiliaries` trains on, and the held-out rows among them.
 
-    By the loss on the latter, about a tenth of each class, the best of several epochs is chosen. Entries of one data
+    The loss on the held-out rows, about a tenth of each class, chooses the best of several epochs. Entries of one data
     set with different shares take nested rows. Raises UserError as `check_classes` does.
     """
     entry = params.auxiliaries[name]
@@ -59,7 +59,7 @@ def auxiliary_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> 
 def check_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> None:
     """Raises UserError for a text, a pair or an author in two parts, and as `check_classes` does.
 
-    table: as `with_parts` gives it. Of a data set that no anonymiser is measured on nothing is asked.
+    table: as `with_parts` returns it. A data set on which no anonymiser is measured is not checked.
     """
     entries = [entry for entry in params.auxiliaries.values() if entry.dataset == dataset]
     measured = {cell.part for cell in params.anonymity.values() if cell.dataset == dataset}
@@ -74,9 +74,9 @@ def check_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> N
 def check_classes(
     table: pl.DataFrame, labels: Iterable[str], dataset: str, others: Collection[str] = (AUXILIARIES,)
 ) -> None:
-    """Raises UserError where the part of victims or test texts, or another, lacks a class that one of these parts has.
+    """Raises UserError if a part lacks a class that another has: the victims', the test part or one of `others`.
 
-    others: parts that have to have each class, too, if they have any text.
+    others: further parts that must have each class, if they have any text.
     """
     asked_of = {VICTIMS, TEST, *({*others} & {*table["split"]})}
     needed = [part for part in (AUXILIARIES, VICTIMS, VALIDATION, TEST) if part in asked_of]
@@ -97,7 +97,7 @@ def _groups(table: pl.DataFrame) -> NDArray[np.int64]:
 
 
 def _places(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> NDArray[np.float64]:
-    """Returns [n]: where each row of the train split stands (`corpora.parts.places`); of others 1."""
+    """Returns [n]: the place of each row of the train split (`corpora.parts.places`); 1 for other rows."""
     of = _groups(table)
     check_apart(table, of, f"datasets.{dataset}")
     train = (table["split"] == VICTIMS).to_numpy()

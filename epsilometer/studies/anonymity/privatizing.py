@@ -1,4 +1,4 @@
-"""Rewrite the texts of a data set slice by slice, so that a stopped run continues where it stopped."""
+"""Rewrite the texts of a data set slice by slice, so that a stopped run continues from its last slice."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.runtime.scaling import HERE, Engine
 
-SLICE = 256  # texts: at most so many are rewritten again after a stop
+SLICE = 256  # texts: the most that are rewritten again after a stop
 PIECES: tables.Schema = {"epsilon": pl.Float64, "row": pl.Int64, "text": pl.String}
 
 
 def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, engine: Engine = HERE) -> None:
-    """Rewrite the trials of a job that the folder does not hold yet, into a Parquet file a slice.
+    """Rewrite the trials of a job that the folder does not hold yet, into a Parquet file per slice.
 
-    A rewrite depends on its stream and its text alone, so the folder's content does not depend on where a run stopped.
+    A rewrite depends only on its stream and its text, so the folder's content does not depend on interruptions.
     """
     folder.mkdir(parents=True, exist_ok=True)
     done = {int(row) for part in folder.glob("*.parquet") for row in tables.read(part, PIECES)["row"]}
@@ -36,7 +36,7 @@ def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, engine: En
 
 
 def collect(folder: Path, epsilon: float) -> pl.DataFrame:
-    """The rewrites of all trials at this epsilon, in the trials' order: `text`, and their outcomes where there are."""
+    """The rewrites of all trials at this epsilon, in the trials' order: `text`, and the outcomes if there are any."""
     return tables.at_epsilon(pl.read_parquet(folder / "*.parquet"), epsilon).sort("row").drop("epsilon", "row")
 
 

@@ -1,7 +1,7 @@
-"""How much changed rewrites keep of their texts: the measures of IDT's tables 3 and 5.
+"""The quality of changed rewrites relative to their texts: the measures of IDT's tables 3 and 5.
 
-The cosine and BERTScore are by the embedded encoder, where the paper has the Universal Sentence Encoder and RoBERTa.
-Grammar is judged by a classifier that is named: its mean probability of "acceptable", of rewrites and of their texts.
+The cosine and BERTScore use the embedded encoder, where the paper has the Universal Sentence Encoder and RoBERTa.
+A named classifier judges grammar: its mean probability of "acceptable", for rewrites and for their texts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ METRICS: dict[str, Metric] = {
 
 @dataclass(frozen=True)
 class OfOriginals:
-    """A metric that looks at rewrites alone, of the originals."""
+    """A metric of rewrites alone, applied to the originals."""
 
     metric: Metric
 
@@ -52,7 +52,7 @@ def metrics(grammar: str | None) -> dict[str, Metric]:
 
 
 def quality(test: Released, alpha: float, metrics: Mapping[str, Metric] = METRICS) -> Iterator[dict[str, Any]]:
-    """Rows of `tables.QUALITY` from `metric` on; alpha: error of each interval, which is over groups of texts."""
+    """Rows of `tables.QUALITY` from `metric` on; alpha: error of each interval, over groups of texts."""
     changed = test.take(np.flatnonzero(~test.unchanged))
     groups = np.arange(len(changed)) if changed.groups is None else np.asarray(changed.groups)
     values = measure(changed.originals, changed.rewrites, metrics)

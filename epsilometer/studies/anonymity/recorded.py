@@ -20,7 +20,7 @@ _ORIGINAL = "original"
 
 
 def pairs(path: Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
-    """Originals and their rewrites from a file, as columns original, rewrite, and epsilon (Float64, null without one).
+    """Originals and their rewrites from a file, as columns original, rewrite, and epsilon (Float64, null if absent).
 
     Raises UserError for a damaged file, for missing columns and values, and for two rewrites of one original at one
     epsilon.
@@ -60,8 +60,8 @@ def recorded_anonymity(
 ) -> pl.DataFrame:
     """The rows of `anonymity` at each recorded epsilon, with a column `epsilon` before them.
 
-    texts: the texts that are tested on, columns `text` and the labels. rewrites: as `pairs` gives them, of every one of
-    these texts. training: as for `anonymity`; those of its texts that `rewrites` has teach the attackers.
+    texts: the test texts, columns `text` and the labels. rewrites: as `pairs` returns them, of every test text.
+    training: as for `anonymity`; attackers learn from those of its texts that are in `rewrites`.
     Raises UserError for a text without a rewrite.
     """
     return pl.concat(

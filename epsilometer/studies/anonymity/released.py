@@ -1,4 +1,4 @@
-"""The texts of one part of a data set beside what was released of them, and whether two parts are apart."""
+"""The texts of one part of a data set with their releases, and checks that two parts are apart."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from epsilometer.text.words import words
 
 @dataclass(frozen=True)
 class Released:
-    """n texts as they were and as they are released.
+    """n original texts and their releases.
 
-    labels: by name, n each, None where a text has none. groups: [n], what texts share that are no independent
-    observations (their author, a pair); None where all are. outcomes: of n texts, None where none are kept.
+    labels: by name, n each, None for a text without one. groups: [n], what dependent texts share (their author, a
+    pair); None if all texts are independent. outcomes: of n texts, None if there are none.
     """
 
     originals: Sequence[str]
@@ -37,7 +37,7 @@ class Released:
         return len(self.originals)
 
     def take(self, rows: NDArray[np.integer]) -> Released:
-        """Returns those of these rows [m], in their order."""
+        """Returns the texts of these rows [m], in their order."""
         return Released(
             [self.originals[i] for i in rows],
             [self.rewrites[i] for i in rows],
@@ -56,11 +56,11 @@ class Released:
         return self.take(self.rows_with(*names))
 
     def clean(self, label: str) -> Examples:
-        """The texts as they were, with a label that all of them have."""
+        """The original texts, with a label that all of them have."""
         return Examples(self.originals, self.classes_of(label))
 
     def rewritten(self, label: str) -> Examples:
-        """What is released of the texts, with a label that all of them have."""
+        """The releases of the texts, with a label that all of them have."""
         return Examples(self.rewrites, self.classes_of(label))
 
     def classes_of(self, label: str) -> list[str]:
@@ -69,12 +69,12 @@ class Released:
 
     @property
     def unchanged(self) -> NDArray[np.bool_]:
-        """Returns [n]: whether a text is released as it was."""
+        """Returns [n]: True for a text that is released unchanged."""
         return np.array([a == b for a, b in zip(self.originals, self.rewrites, strict=True)], bool)
 
 
 def numbered(labels: Sequence[str], classes: Sequence[str]) -> NDArray[np.int64]:
-    """Returns [n]: the labels as numbers of classes. Raises UserError for a label that is none of them."""
+    """Returns [n]: the labels as numbers of classes. Raises UserError for a label that is not among the classes."""
     number_of = {name: number for number, name in enumerate(classes)}
     if missing := sorted({*labels} - {*number_of}):
         raise UserError(
@@ -85,7 +85,7 @@ def numbered(labels: Sequence[str], classes: Sequence[str]) -> NDArray[np.int64]
 
 
 def check_classes(test: Released, label: str, classes: Sequence[str]) -> None:
-    """Raise UserError for a label of which the test texts lack a class, or have one that is not among `classes`."""
+    """Raise UserError if the test texts lack a class of the label, or have one that is not among `classes`."""
     present = {*test.classes_of(label)}
     if unlabelled := [i for i, name in enumerate(test.classes_of(label), 1) if not name.strip()]:
         raise UserError(
@@ -101,7 +101,7 @@ def check_classes(test: Released, label: str, classes: Sequence[str]) -> None:
 
 
 def check_apart(training: Released, test: Released) -> None:
-    """Raise UserError where a text (case, layout and punctuation apart) or a group is in both parts."""
+    """Raise UserError if a text (case, layout and punctuation apart) or a group is in both parts."""
     for what, own, other in (
         ("texts", map(_compared, training.originals), map(_compared, test.originals)),
         ("groups", training.groups or (), test.groups or ()),
@@ -114,7 +114,7 @@ def check_apart(training: Released, test: Released) -> None:
 
 
 def check_unseen(test_ids: Sequence[str], seen: Sequence[str], who: str) -> None:
-    """Raise UserError where a classifier learned from test texts. seen: ids of all that `who` learned from."""
+    """Raise UserError for a classifier that learned from test texts. seen: ids of all texts that `who` learned from."""
     if shared := len({*test_ids} & {*seen}):
         raise UserError(
             f"{who} saw {shared} of the {len({*test_ids})} test texts; train it on another part of the data, or its "
@@ -128,19 +128,19 @@ def layout_free(text: str) -> str:
 
 
 def _compared(text: str) -> str:
-    """The text's words, as `corpora.parts.groups` compares texts; one without a word is compared as it is written."""
+    """The text's words, as `corpora.parts.groups` compares texts; a text without words is compared as written."""
     return " ".join(words(text)) or layout_free(text)
 
 
 def lone_apart(groups: Sequence[str | None], part: str) -> list[str]:
-    """Returns [n]: the groups, where a row without a name is a group of its own, in this part alone."""
-    return [f"\0{part} {i}" if name is None else name for i, name in enumerate(groups)]  # no name begins so
+    """Returns [n]: the groups; a row without a name is a group of its own, in this part alone."""
+    return [f"\0{part} {i}" if name is None else name for i, name in enumerate(groups)]  # no name begins like this
 
 
 def halves(texts: Released, noise: Noise) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Two halves of the rows, no text (case, layout and punctuation apart) and no group in both; noise: one stream.
 
-    Rows that a text or a group holds together, directly or by others, are in one half (`corpora.parts.groups`).
+    Rows that share a text or a group, directly or through other rows, are in one half (`corpora.parts.groups`).
     """
     keys = texts.groups or [layout_free(text) for text in texts.originals]
     columns = {"text": list(texts.originals), "key": list(keys)}
@@ -148,7 +148,7 @@ def halves(texts: Released, noise: Noise) -> tuple[NDArray[np.int64], NDArray[np
     smallest: dict[int, str] = {}
     for number, key in zip(together.tolist(), keys, strict=True):
         smallest[number] = min(key, smallest.get(number, key))
-    # Numbered by their smallest names, so that rows in another order are drawn alike.
+    # Numbered by their smallest names, so the draw does not depend on the order of rows.
     _, group = np.unique(np.array([smallest[number] for number in together.tolist()]), return_inverse=True)
     chosen = noise.uniforms(group.max() + 1)[0].argsort().argsort() < (group.max() + 1) / 2
     return np.flatnonzero(chosen[group]), np.flatnonzero(~chosen[group])

@@ -1,22 +1,22 @@
-"""What rewrites do to victims: shares of texts whose private attribute they then get wrong and whose task still right.
+"""Success of rewrites against victims: the attribute that they then get wrong, the task that they still get right.
 
 With f the victim of a label, y the truth, x' the rewrite of x, and over test texts
 
-    C = {f_p(x) = y_p and f_u(x) = y_u}, what the victim reads right,
-    A = those of C that got a changed rewrite (where outcomes are kept, one with the status "found"),
+    C = {f_p(x) = y_p and f_u(x) = y_u}, the texts that the victim reads right,
+    A = those of C with a changed rewrite (if there are outcomes, one with the status "found"),
 
     RS = #{A: f_p(x') != y_p, f_u(x') = y_u} / #A    UR = #{A: f_u(x') = f_u(x)} / #A    PA = #{A: f_p(x') = y_p} / #A
 
-as published for IDT (Computational Linguistics 2025, section 5), and beside them coverage = #A / #C and
+as published for IDT (Computational Linguistics 2025, section 5), and in addition coverage = #A / #C and
 
     RS_all = RS coverage = #{A: f_p(x') != y_p, f_u(x') = y_u} / #C,
 
-because a method that rewrites few texts must be judged over all that it was asked to rewrite. UR and PA are also given
-over all test texts as they are released. Of several attributes hidden at once, C asks for all of them right, a success
-for all of them wrong, and PA counts the texts of which any is still right.
+because a method that rewrites few texts must be judged over all texts that it was given. UR and PA are also reported
+over all test texts as they are released. For several attributes hidden together, C requires all of them right, a
+success all of them wrong, and PA counts the texts with any of them still right.
 
-Intervals are over texts: Clopper and Pearson's, and of F1 those of a bootstrap; where texts share a group (an author, a
-pair) those of a bootstrap over groups. Nothing here proves privacy: the victim never saw a rewrite (those in
+Intervals are over texts: Clopper and Pearson's, and for F1 those of a bootstrap; if texts share a group (an author, a
+pair), those of a bootstrap over groups. Nothing here proves privacy: the victim never saw a rewrite (the attackers in
 `attackers` did).
 """
 
@@ -46,9 +46,9 @@ _QUARTERS = 4
 
 @dataclass(frozen=True)
 class Reading:
-    """What a victim reads of one label: [n] numbers of classes each.
+    """A victim's reading of one label: [n] numbers of classes each.
 
-    truth: of the texts; clean: in the texts as they were; released: in the texts as released.
+    truth: of the texts; clean: read from the original texts; released: read from the releases.
     """
 
     truth: NDArray[np.integer]
@@ -58,10 +58,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Read:
-    """What a victim makes of the attributes and the task of n test texts.
+    """A victim's reading of the attributes and the task of n test texts.
 
-    attributes: one, or several that are to be hidden at once; task: None without one to keep. rewritten: [n], as
-    `rewritten` returns it; groups: [n], what texts share that are no independent observations.
+    attributes: one, or several hidden together; task: None if there is none to keep. rewritten: [n], as `rewritten`
+    returns it; groups: [n], what dependent texts share.
     """
 
     attributes: Sequence[Reading]
@@ -71,31 +71,31 @@ class Read:
 
     @property
     def both_right(self) -> NDArray[np.bool_]:
-        """Returns [n]: C, the texts of which the victim reads all attributes and any task right as they were."""
+        """Returns [n]: C, the texts whose original the victim reads right in all attributes and any task."""
         right = self.attributes_right
         return right if self.task is None else right & (self.task.clean == self.task.truth)
 
     @property
     def attributes_right(self) -> NDArray[np.bool_]:
-        """Returns [n]: whether the victim reads all attributes right in the texts as they were."""
+        """Returns [n]: True if the victim reads all attributes right in the original text."""
         return np.all([attribute.clean == attribute.truth for attribute in self.attributes], axis=0)
 
     @property
     def exposed(self) -> NDArray[np.bool_]:
-        """Returns [n]: whether the victim reads any attribute right in what is released."""
+        """Returns [n]: True if the victim reads any attribute right in the release."""
         return np.any([attribute.released == attribute.truth for attribute in self.attributes], axis=0)
 
     @property
     def success(self) -> NDArray[np.bool_]:
-        """Returns [n]: whether a rewrite makes the victim read all attributes wrong and leaves any task right."""
+        """Returns [n]: True if a rewrite makes the victim read all attributes wrong and leaves any task right."""
         hidden = self.rewritten & ~self.exposed
         return hidden if self.task is None else hidden & (self.task.released == self.task.truth)
 
 
 def read(test: Released, attributes: Sequence[str], task: str | None, victims: Mapping[str, Classifier]) -> Read:
-    """Returns what victims, by label, read of the test texts that have all of these labels.
+    """Returns the readings of victims, by label, on the test texts that have all of these labels.
 
-    Raises UserError for a label that is both attribute and task, for classes that not all parts have, and where the
+    Raises UserError for a label that is both attribute and task, for classes that not all parts have, and if the
     victims read no text right in all labels.
     """
     if task in attributes:
@@ -121,9 +121,9 @@ def read(test: Released, attributes: Sequence[str], task: str | None, victims: M
 
 
 def rewritten(test: Released) -> NDArray[np.bool_]:
-    """Returns [n]: whether a text got a changed rewrite; of an anonymiser that asks classifiers, one that was found.
+    """Returns [n]: True for a changed rewrite; for an anonymiser that asks classifiers, one with the status "found".
 
-    Raises UserError for a text that is said to be found and is released as it was.
+    Raises UserError for a text with the status "found" that is released unchanged.
     """
     if test.outcomes is None:
         return ~test.unchanged
@@ -140,7 +140,7 @@ def rewritten(test: Released) -> NDArray[np.bool_]:
 def shares(read: Read, alpha: float) -> dict[str, Any]:
     """The columns of `schemas.ANONYMITY` from `texts` to the shares; alpha: error of each interval.
 
-    A share of no texts is null, and so are its ends; without a task all that is about it.
+    A share of no texts is null, and so are its ends; without a task, so are all columns about the task.
     """
     right = read.both_right
     among = right & read.rewritten  # A
@@ -175,7 +175,7 @@ def shares(read: Read, alpha: float) -> dict[str, Any]:
 
 
 def _task_f1(task: Reading, groups: NDArray[Any], alpha: float) -> dict[str, float]:
-    """The macro F1 of the victim of the task, clean and released, with the interval of the latter over groups."""
+    """The macro F1 of the victim of the task, clean and released, and the interval of the released F1 over groups."""
     classes = int(max(task.truth.max(), task.clean.max(), task.released.max())) + 1
     names = list(map(str, range(classes)))
     clean, released = (scores(task.truth, read, names).macro_f1 for read in (task.clean, task.released))
@@ -184,9 +184,9 @@ def _task_f1(task: Reading, groups: NDArray[Any], alpha: float) -> dict[str, flo
 
 
 def by_length(read: Read, words: NDArray[np.integer], alpha: float) -> Iterator[dict[str, Any]]:
-    """Rows of `schemas.BY_LENGTH` from `shortest` on: C in quarters of about equal number by length, shortest first.
+    """Rows of `schemas.BY_LENGTH` from `shortest` on: C in quarters of about equal size by length, shortest first.
 
-    words: [n], how many each text has. Texts of one length stand in one quarter, so that there may be fewer.
+    words: [n], the number in each text. Texts of one length are in one quarter, so there may be fewer quarters.
     """
     right = read.both_right
     ends = np.unique(np.quantile(words[right], np.arange(1, _QUARTERS + 1) / _QUARTERS, method="inverted_cdf"))
@@ -206,22 +206,22 @@ def by_length(read: Read, words: NDArray[np.integer], alpha: float) -> Iterator[
 
 @dataclass(frozen=True)
 class Edits:
-    """How much of n texts was changed.
+    """The extent of changes to n texts.
 
-    words: [n] shares of words changed. same_tags: [n], whether all part-of-speech tags are equal; None where nobody
-    looked.
+    words: [n] shares of words changed. same_tags: [n], True if all part-of-speech tags are equal; None without a
+    tagger.
     """
 
     words: NDArray[np.float64]
     same_tags: NDArray[np.bool_] | None
 
     def take(self, rows: NDArray[np.integer]) -> Edits:
-        """Returns those of these rows [m], in their order."""
+        """Returns the edits of these rows [m], in their order."""
         return Edits(self.words[rows], None if self.same_tags is None else self.same_tags[rows])
 
 
 def edits(test: Released, tagger: Tagger | None = None) -> Edits:
-    """How much of the texts was changed: by what the anonymiser says of it, without outcomes by metric `changed`."""
+    """The extent of changes to the texts: from the anonymiser's outcomes, or without them from the metric `changed`."""
     outcomes, differs = test.outcomes, np.flatnonzero(~test.unchanged).tolist()
     if outcomes is None:
         share = Changed().measure(test.originals, test.rewrites)
@@ -240,7 +240,7 @@ def edits(test: Released, tagger: Tagger | None = None) -> Edits:
 
 
 def changes(test: Released, read: Read, edits: Edits) -> dict[str, Any]:
-    """The columns of `schemas.ANONYMITY` from `unchanged` on; of n texts that have both labels."""
+    """The columns of `schemas.ANONYMITY` from `unchanged` on, for n texts that have both labels."""
     outcomes, differs, among = test.outcomes, ~test.unchanged, read.both_right & read.rewritten
     same = None if edits.same_tags is None else edits.same_tags[differs]
     return {
@@ -254,7 +254,7 @@ def changes(test: Released, read: Read, edits: Edits) -> dict[str, Any]:
 
 
 def statuses(test: Released) -> Iterator[dict[str, Any]]:
-    """Rows of `schemas.OUTCOMES` from `status` on, in alphabetical order; none where no outcomes are kept."""
+    """Rows of `schemas.OUTCOMES` from `status` on, in alphabetical order; none without outcomes."""
     status = np.array([] if test.outcomes is None else list(test.outcomes.status))
     for name in np.unique(status):
         of = status == name

@@ -1,4 +1,4 @@
-"""The tables of the study of anonymity, and where its stages put them, relative to the run's folder."""
+"""The tables of the study of anonymity, and their paths relative to the run's folder."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from epsilometer.core.guarantees import budget_name
 from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.tables import Schema
 
-PRIVATIZED: Schema = {  # a rewrite, with noise of its own for each seed
+PRIVATIZED: Schema = {  # a rewrite, with fresh noise for each seed
     "row": pl.Int64,  # the number of its text in the prepared table
     "seed": pl.Int64,
-    "side": pl.Int64,  # of a pair, 0 or 1; 0 of a single text
+    "side": pl.Int64,  # of a pair, 0 or 1; 0 for a single text
     "text": pl.String,
 }
 
-ANONYMIZED: Schema = {  # a rewrite; the columns of outcomes are null where the mechanism has none
+ANONYMIZED: Schema = {  # a rewrite; the columns of outcomes are null for a mechanism without outcomes
     "row": pl.Int64,  # the number of its text in the prepared table
     "split": pl.String,  # train, that of the victims; test; validation
     "text": pl.String,
@@ -25,24 +25,24 @@ ANONYMIZED: Schema = {  # a rewrite; the columns of outcomes are null where the 
 }
 
 
-ANONYMITY: Schema = {  # what rewrites do to what a victim reads; a row a budget, attribute (or all), task and victim
+ANONYMITY: Schema = {  # effects of rewrites on a victim; a row per budget, attribute (or all), task and victim
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
-    "attribute": pl.String,  # or several that are to be hidden at once, joined by " and "
+    "attribute": pl.String,  # or several hidden together, joined by " and "
     "task": pl.String,
     "victim": pl.String,  # kind of the classifiers: "transformer", "linear", "encoder"
     "seed": pl.Int64,
     "texts": pl.Int64,  # test texts
-    "groups": pl.Int64,  # of texts that are no independent observations; as many as texts without groups
+    "groups": pl.Int64,  # of dependent texts; without groups, the number of texts
     "attribute_accuracy": pl.Float64,  # of the victim on clean test texts, as is the next
     "task_accuracy": pl.Float64,
-    "task_f1_clean": pl.Float64,  # macro F1 of the victim of the task, of the originals and of all texts as released
+    "task_f1_clean": pl.Float64,  # macro F1 of the victim of the task, on originals and on all texts as released
     "task_f1": pl.Float64,
-    "task_f1_low": pl.Float64,  # of the latter, over texts
+    "task_f1_low": pl.Float64,  # of the F1 as released, over texts
     "task_f1_high": pl.Float64,
     "both_right": pl.Int64,  # C: the texts whose attribute and task the victim reads right
-    "rewritten": pl.Int64,  # A: those of C that got a changed rewrite (where outcomes are kept: one that was found)
+    "rewritten": pl.Int64,  # A: those of C with a changed rewrite (if there are outcomes: with the status "found")
     "fooled": pl.Int64,  # those of A whose attribute it then reads wrong and whose task it reads right: RS, RS_all
     "same_task": pl.Int64,  # those of A whose task it reads as before: UR
     "exposed": pl.Int64,  # those of A whose attribute it still reads right: PA
@@ -59,7 +59,7 @@ ANONYMITY: Schema = {  # what rewrites do to what a victim reads; a row a budget
     "asked_victim": pl.Int64,
 }
 
-BY_LENGTH: Schema = {  # RS_all by length of text: a row a quarter of C, from the shortest texts to the longest
+BY_LENGTH: Schema = {  # RS_all by length of text: a row per quarter of C, from the shortest texts to the longest
     **{name: ANONYMITY[name] for name in ("dataset", "mechanism", "epsilon", "attribute", "task", "victim", "seed")},
     "shortest": pl.Int64,  # words
     "longest": pl.Int64,
@@ -67,45 +67,45 @@ BY_LENGTH: Schema = {  # RS_all by length of text: a row a quarter of C, from th
     **{f"{share}{end}": pl.Float64 for share in ("rs_all", "coverage") for end in ("", "_low", "_high")},
 }
 
-QUALITY: Schema = {  # how much changed rewrites keep of their texts: a row a metric of `quality.METRICS`
+QUALITY: Schema = {  # quality of changed rewrites relative to their texts: a row per metric of `quality.METRICS`
     **{name: ANONYMITY[name] for name in ("dataset", "mechanism", "epsilon")},
     "metric": pl.String,
-    "texts": pl.Int64,  # test texts with a changed rewrite of which the metric is defined; no row where there is none
+    "texts": pl.Int64,  # test texts with a changed rewrite for which the metric is defined; no row if there are none
     **{f"mean{end}": pl.Float64 for end in ("", "_low", "_high")},
 }
 
-OUTCOMES: Schema = {  # how many test texts ended how: statuses of `core.outcomes`; no rows of a mechanism without them
+OUTCOMES: Schema = {  # numbers of test texts by status (`core.outcomes`); no rows for a mechanism without outcomes
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "status": pl.String,
     "texts": pl.Int64,
-    "unchanged": pl.Int64,  # of these, released as they were
+    "unchanged": pl.Int64,  # of these texts, released unchanged
 }
 
-ATTACKERS: Schema = {  # who infers a label from what is released; a row an attacker, and `strongest`
+ATTACKERS: Schema = {  # inferences of a label from releases; a row per attacker, and `strongest`
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
-    "label": pl.String,  # "rewritten" of the detector, which tells rewrites from originals
-    "attacker": pl.String,  # clean (of the originals), and the names of `attackers`
+    "label": pl.String,  # "rewritten" for the detector, which tells rewrites from originals
+    "attacker": pl.String,  # clean (on the originals), and the names of `attackers`
     "kind": pl.String,  # of its classifier
     "seed": pl.Int64,
-    "best_attacker": pl.String,  # which attacker the row `strongest` is; null in other rows
-    "texts_each": pl.Int64,  # texts of one author that it reads together; 1 but of author
-    "training": pl.String,  # hash of the texts and labels that it learned from; null of one that learns nothing
-    "trained_on": pl.Int64,  # how many
+    "best_attacker": pl.String,  # the attacker of the row `strongest`; null in other rows
+    "texts_each": pl.Int64,  # texts of one author that it reads together; 1 except for author
+    "training": pl.String,  # hash of the texts and labels that it learned from; null if it learns nothing
+    "trained_on": pl.Int64,  # number of those texts
     "classes": pl.Int64,
-    "texts": pl.Int64,  # test texts, or sets of texts of one author: of these are the shares
+    "texts": pl.Int64,  # test texts, or sets of texts of one author; the shares are of these
     "accuracy": pl.Float64,
     "low": pl.Float64,  # of the accuracy, over texts
     "high": pl.Float64,
     "balanced_accuracy": pl.Float64,
     "macro_f1": pl.Float64,
-    "majority": pl.Float64,  # accuracy of naming the commonest class of the training texts
-    "unusable": pl.Float64,  # share of answers that name no class, which count as wrong; 0 of classifiers
-    "top_3": pl.Float64,  # how often the class is among the first three named; null where one alone is named
-    "trials": pl.Int64,  # test texts in equal number from each class: of these is the loss
+    "majority": pl.Float64,  # accuracy of always naming the most frequent class of the training texts
+    "unusable": pl.Float64,  # share of answers that name no class, which count as wrong; 0 for classifiers
+    "top_3": pl.Float64,  # share of units whose class is among the first three named; null if only one is named
+    "trials": pl.Int64,  # test texts in equal number from each class; the loss is of these
     "successes": pl.Int64,
     "hits": pl.List(pl.Boolean),  # of these trials
     "loss": pl.Float64,  # attribute loss in nats (`studies.anonymity.attribute_loss`)
@@ -130,10 +130,10 @@ def classifier_path(dataset: str, label: str, kind: str, seed: int) -> Path:
 
 
 def anonymized_path(cell: str, epsilon: float | None) -> Path:
-    """The table of a cell's rewrites that classifiers try to see through (schema `ANONYMIZED`), at one epsilon."""
+    """The table of a cell's rewrites that classifiers attack (schema `ANONYMIZED`), at one epsilon."""
     return Path(f"data/anonymized/{cell}/{budget_name(epsilon)}.parquet")
 
 
 def anonymity_path(cell: str, what: str) -> Path:
-    """What a cell's rewrites hide: table `anonymity`, `by_length`, `outcomes` or `attackers`."""
+    """The tables of a cell's rewrites: `anonymity`, `by_length`, `outcomes` or `attackers`."""
     return Path(f"data/anonymity/{cell}/{what}.parquet")

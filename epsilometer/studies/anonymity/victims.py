@@ -1,4 +1,4 @@
-"""The classifiers of a data set's labels, which are victims, and the attackers that are trained as they were."""
+"""The classifiers of a data set's labels, which are victims, and the attackers, which are trained like them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fine_tuning(params: AnonymityParams, training: FineTuningSettings) -> FineTu
 
 
 def located(params: AnonymityParams, model: str) -> str:
-    """A model by id or folder; one that lies in the project is located from the run's folder."""
+    """A model by id or folder; a folder in the project is located from the run's folder."""
     inside = Path(params.path(model))
     return str(inside) if inside.exists() else model
 
@@ -45,7 +45,7 @@ def roles(params: AnonymityParams, dataset: str) -> Iterator[tuple[str, str]]:
 
 
 def chosen(params: AnonymityParams, dataset: str, label: str) -> pl.DataFrame:
-    """The rows that classifiers or regressions of this label learn from, of the victims' part, and are tested on."""
+    """The rows of the victims' part that classifiers or regressions of this label learn from and are tested on."""
     settings = params.classification
     table = parted(params, dataset)
     choose = numbered if label in settings.labels[dataset].numbers else labelled
@@ -53,7 +53,7 @@ def chosen(params: AnonymityParams, dataset: str, label: str) -> pl.DataFrame:
 
 
 def seeds(params: AnonymityParams, kind: str) -> int:
-    """How many classifiers of a kind there are of each label: those that draw nothing at random are trained once."""
+    """The number of classifiers of a kind per label: those without randomness are trained once."""
     return params.classification.training.seeds if kind == TRANSFORMER else 1
 
 
@@ -63,7 +63,7 @@ def stream(params: AnonymityParams, dataset: str, label: str, seed: int) -> Nois
 
 
 def victims(params: AnonymityParams, dataset: str, label: str) -> list[Learned]:
-    """The classifiers of a label that stage `classifiers` keeps, a kind and seed each."""
+    """The classifiers of a label that stage `classifiers` keeps, for every kind and seed."""
     own = examples(chosen(params, dataset, label), label, TRAIN, sides=params.datasets[dataset].sides)
     return [
         Learned(load(classifier_path(dataset, label, kind, seed)), own, seed)
@@ -79,7 +79,7 @@ def attackers_of(params: AnonymityParams) -> list[tuple[str, int]]:
 
 
 def trained(params: AnonymityParams, dataset: str, label: str, kind: str, seed: int, examples: Examples) -> Classifier:
-    """A victim, or an attacker, who is trained as victims are; of several epochs the best is chosen by `divided`."""
+    """A victim, or an attacker that is trained like one; of several epochs, `divided` chooses the best."""
     settings, validation = fine_tuning(params, params.classification.training), None
     if chooses_epochs(params, kind):
         examples, validation = divided(params, label, examples)
@@ -87,21 +87,21 @@ def trained(params: AnonymityParams, dataset: str, label: str, kind: str, seed: 
 
 
 def chooses_epochs(params: AnonymityParams, kind: str) -> bool:
-    """Whether classifiers of a kind hold out texts, by whose loss the best of several epochs is chosen."""
+    """Return True if classifiers of a kind hold out texts, whose loss chooses the best of several epochs."""
     return kind == TRANSFORMER and params.classification.training.epochs > 1
 
 
 def check_divided(params: AnonymityParams, label: str, examples: Examples) -> None:
-    """Raise UserError as `divided` does, where any classifier of these examples holds out texts."""
+    """Raise UserError as `divided` does, if any classifier of these examples holds out texts."""
     if any(chooses_epochs(params, kind) for kind in params.classification.kinds):
         divided(params, label, examples)
 
 
 def divided(params: AnonymityParams, label: str, examples: Examples) -> tuple[Examples, Examples]:
-    """The examples to train on, and about a tenth of those of each class, by whose loss an epoch is chosen.
+    """The examples to train on, and about a tenth of those of each class, whose loss chooses an epoch.
 
-    Examples of one group, or of equal texts where they have no groups, stay together. Raises UserError where nothing
-    can be held out, and where fewer than a batch are left.
+    Examples of one group, or of equal texts if they have no groups, stay together. Raises UserError if nothing can be
+    held out, or if fewer examples than a batch are left.
     """
     training = params.classification.training
     if examples.groups is None:
@@ -121,7 +121,7 @@ def divided(params: AnonymityParams, label: str, examples: Examples) -> tuple[Ex
 
 
 def released(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> Released:
-    """Rows of a prepared table beside what is released of them. table: also the column `rewrite`, and outcomes."""
+    """Rows of a prepared table with their releases. table: also the column `rewrite`, and outcomes."""
     labels = {label: table[label].to_list() for label, _ in roles(params, dataset)}
     authors = table[GROUP].cast(pl.String).to_list() if params.datasets[dataset].group else None
     texts = table["text"].to_list()

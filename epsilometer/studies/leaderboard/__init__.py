@@ -1,1 +1,1 @@
-"""The leaderboard: worth of mechanisms at equal loss, in tiers within a class of claims."""
+"""The leaderboard: the worth of mechanisms at equal loss, in tiers within a class of claims."""

@@ -1,11 +1,11 @@
-"""The two budgets of a mechanism at an average loss, and what it loses there.
+"""The two budgets of a mechanism at an average loss, and its losses there.
 
-The first has that average loss over the pairs that are compared. The second is the largest with at most that loss and a
-delta at 4 nats of at most .01: an average loss alone is won by publishing a share of the texts verbatim (the mechanism
-`coin`). Both are found by bisection, as if losses rose with budgets: where one falls in between, of several crossings
-one is found. By a mechanism's law where it has one, by that of its latents, which bound the text's loss from above, or
-by attacks: a search by attacks uses the same draws at every budget, and rests on the loss that their hits show, without
-an interval, which the text's loss may exceed.
+The first budget has that average loss over the compared pairs. The second is the largest budget with at most that
+loss and a delta at 4 nats of at most .01, because publishing a share of the texts verbatim (the mechanism `coin`) would
+win at equal average loss. Both come from bisection, which assumes that losses rise with budgets: where a loss falls in
+between, bisection finds one of several crossings. The loss comes from the mechanism's law if it has one, from the law
+of its latents, which bounds the text's loss from above, or from attacks. A search by attacks uses the same draws at
+every budget. It rests on the loss that the attacks' hits show, without an interval; the text's loss may exceed it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ALLOWED = 0.01  # delta at 4 nats
 _WIDTH = 1.01  # high / low of the interval in which a search by law ends
 _COARSE = 1.03  # by attacks
 _EFFORT = Effort(width=0.01)
-_DRAWS = 5  # of each text of a pair, by attacks
+_DRAWS = 5  # per text of a pair, by attacks
 _ALPHA = 0.01
 _ATTACKS = {"embedding": EmbeddingAttack(), "lexical": LexicalAttack()}
 
@@ -52,9 +52,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Lost:
-    """What is lost at a budget over the pairs compared. average, delta: between what they lie; delta at 4 nats.
+    """The losses at a budget over the compared pairs. average, delta: each as an interval; delta at 4 nats.
 
-    pure: the largest loss of any output; worst: the largest guess loss of a pair; None where neither is known.
+    pure: the largest loss of any output; worst: the largest guess loss of a pair; None if neither is known.
     """
 
     average: tuple[float, float]
@@ -64,20 +64,20 @@ class Lost:
 
 
 class Curve(Protocol):
-    """What a mechanism loses by its budget. by: how that is known; width: to which its budgets are found."""
+    """A mechanism's loss as a function of its budget. by: the source of the loss; width: the precision of budgets."""
 
     @property
     def by(self) -> str: ...
     @property
     def width(self) -> float: ...
     def at(self, epsilon: float) -> Lost:
-        """What is lost at a budget."""
+        """Return the losses at a budget."""
         ...
 
 
 @dataclass(frozen=True)
 class ByLaw:
-    """By the law of what is released, or of the latents behind it. texts: those that the pairs number."""
+    """Losses by the law of the release, or of the latents behind it. texts: the texts that the pairs number."""
 
     mechanism: Mechanism
     texts: Sequence[str]
@@ -110,9 +110,9 @@ class ByLaw:
 
 @dataclass(frozen=True)
 class ByAttacks:
-    """By the strongest of attacks that see the released text; the same draws at every budget.
+    """Losses by the strongest of attacks that see the released text; the same draws at every budget.
 
-    embedded: their sentence embeddings.
+    embedded: sentence embeddings of the texts.
     """
 
     mechanism: Mechanism
@@ -138,7 +138,7 @@ class ByAttacks:
             )
             tried = [Scored(guess.slots == self.trials.target, guess.scores) for guess in played[epsilon].values()]
             rate = max(float(scored.right.mean()) for scored in tried)
-            loss = float(loss_at(min(rate, 1 - 0.5 / count), 2))  # half a miss, where there was none
+            loss = float(loss_at(min(rate, 1 - 0.5 / count), 2))  # half a miss if there was none
             tail = lower_end(tried, 2, _ALPHA) or 0.0
             self._held[epsilon] = Lost((loss, loss), (tail, tail))
         return self._held[epsilon]
@@ -152,7 +152,7 @@ def curve(
     *,
     stream: Sequence[str | int],
 ) -> Curve:
-    """By law where a mechanism has one that gives the loss of each pair, else by attacks. pairs: [n, 2]."""
+    """The curve by law if a mechanism has one that gives the loss of each pair, else by attacks. pairs: [n, 2]."""
     if pairwise(mechanism) and not shows_more(mechanism):
         trials = Trials(pairs.astype(np.int32), np.zeros(len(pairs), np.int16))
         return ByLaw(mechanism, texts, of_trials(trials, texts))
@@ -163,7 +163,7 @@ def curve(
 
 @dataclass(frozen=True)
 class Budget:
-    """kind: AVERAGE or TAIL; epsilon and what is lost there, or the reason why there is none."""
+    """kind: AVERAGE or TAIL; epsilon and the losses there, or the reason why no budget qualifies."""
 
     kind: str
     epsilon: float | None
@@ -172,7 +172,7 @@ class Budget:
 
 
 def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
-    """The budget with that average loss, and the largest one with at most that and little tail."""
+    """The budget with that average loss, and the largest one with at most that loss and a small tail."""
     met = meet(lambda epsilon: losses.at(epsilon).average, target, *ends, width=losses.width, watch=_unwatched)
     if met.status in (OUTSIDE, FALLING) or met.best is None:
         return _none(met, losses, target, ends)
@@ -186,7 +186,7 @@ def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Bud
 
 
 def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
-    """No budget has that loss: the largest one where all lose less, and none where all lose more."""
+    """No budget has that loss: return the largest one if all lose less, and no budget if all lose more."""
     if met.low > 0 and met.status == OUTSIDE:
         why = f"at the largest budget searched it loses less than {target:g} nats"
         largest = Budget(AVERAGE, ends[1], losses.at(ends[1]), why)
@@ -198,7 +198,7 @@ def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> 
 
 
 def _with_little_tail(losses: Curve, first: Budget, target: float, ends: tuple[float, float]) -> Budget:
-    """The second budget. Where the tail binds it is sought between both ends, so it is the same at every loss."""
+    """The second budget. If the tail binds, the search spans both ends, so its result is the same at every loss."""
     low = ends[0]
     assert first.epsilon is not None
     assert first.lost is not None
@@ -213,7 +213,7 @@ def _with_little_tail(losses: Curve, first: Budget, target: float, ends: tuple[f
     met = meet(tail, ALLOWED, *ends, width=losses.width, watch=_unwatched)
     if met.status != FOUND or met.low > first.epsilon:  # delta does not rise throughout
         met = meet(tail, ALLOWED, low, first.epsilon, width=losses.width, watch=_unwatched)
-    lost = losses.at(met.low)  # the end of the interval at which the tail is within bounds
+    lost = losses.at(met.low)  # the end of the interval where the tail is within bounds
     if lost.average[0] > target * losses.width:
         why = (
             f"where its delta at 4 nats is within {ALLOWED:g}, it loses {lost.average[0]:.3g} nats, at a smaller budget"
@@ -223,4 +223,4 @@ def _with_little_tail(losses: Curve, first: Budget, target: float, ends: tuple[f
 
 
 def _unwatched(low: float, high: float) -> None:
-    """Shows nothing."""
+    """Show no progress."""

@@ -9,9 +9,9 @@ from epsilometer.studies.leaderboard.params import LeaderboardParams
 
 
 def build(params: LeaderboardParams, name: str) -> Mechanism:
-    """The mechanism of a cell, told whether the texts of its data set are public.
+    """Build the mechanism of a cell and tell it if the texts of its data set are public.
 
-    Raises UserError for one without a privacy budget, and where it must not see these texts.
+    Raises UserError for a mechanism without a privacy budget, and for one that must not see these texts.
     """
     cell = params.leaderboard_cells[name]
     place = f"leaderboard.mechanisms.{cell.mechanism}"

@@ -1,12 +1,12 @@
-"""Learning that knows the law: loss correction by the channel of a mechanism with few public outputs.
+"""Learning with a known law: loss correction by the channel of a mechanism with few public outputs.
 
-A mechanism turns a text into one of a public set of outputs y with a law P(y | n) that depends on its public type n
-alone: of exemplars, the nearest one. A release y with the label c of its source is a draw from sum over n of h(n, c)
-P(y | n), where h(n, c) is how many sources are of type n and label c. The loss of a model f on the releases, corrected
-backward (Natarajan et al., NeurIPS 2013), is the loss on the types weighted by the unbiased estimate of h, with the
-inverse of P, whose weights may be negative. Here h is estimated by maximum likelihood, which is never negative: the
-iteration of expectation and maximisation (Agrawal and Aggarwal, PODS 2001). The model is then trained on the types'
-own texts, weighted by h. Nothing private is read beyond the releases, so the claim is untouched (post-processing).
+A mechanism turns a text into one of a public set of outputs y with a law P(y | n) that depends only on the text's
+public type n: for exemplars, the nearest exemplar. A release y with the label c of its source is a draw from the sum
+over n of h(n, c) P(y | n), where h(n, c) is the number of sources of type n and label c. Backward correction (Natarajan
+et al., NeurIPS 2013) replaces the loss of a model f on the releases by the loss on the types, weighted by the unbiased
+estimate of h with the inverse of P, whose weights may be negative. Here h is estimated by maximum likelihood, which is
+never negative, by expectation maximisation (Agrawal and Aggarwal, PODS 2001). The model is then trained on the types'
+own texts, weighted by h. It reads nothing private beyond the releases, so the claim still holds (post-processing).
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from numpy.typing import NDArray
 
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 
-MOST = 4096  # outputs of a channel, at most; and types
+MOST = 4096  # largest number of outputs of a channel, and of types
 _STEPS = 300
-_LEAST = 1e-3  # of a text: what counts less is left out
+_LEAST = 1e-3  # of a text: smaller weights are left out
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Channel:
-    """types: the texts that stand for them; law: [types, outputs], P(y | n)."""
+    """types: one text per type; law: [types, outputs], P(y | n)."""
 
     types: Sequence[str]
     law: Array
 
     def counts(self, outputs: NDArray[np.integer], classes: NDArray[np.integer], number: int) -> Array:
-        """[types, number]: how many sources of each type and class made these releases, by maximum likelihood.
+        """[types, number]: the number of sources of each type and class behind these releases, by maximum likelihood.
 
-        outputs, classes: [n], of each release.
+        outputs, classes: [n], one per release.
         """
         seen = np.zeros((self.law.shape[1], number))
         np.add.at(seen, (outputs, classes), 1)
@@ -50,7 +50,7 @@ class Channel:
     def examples(
         self, outputs: NDArray[np.integer], labels: Sequence[str]
     ) -> tuple[NDArray[np.intp], list[str], Array]:
-        """The types, labels and weights of the examples to learn from, in the place of these labelled releases."""
+        """The types, labels and weights of the examples to learn from, instead of these labelled releases."""
         classes = sorted({*labels})
         counts = self.counts(outputs, np.searchsorted(classes, labels), len(classes))
         types, numbers = np.nonzero(counts >= _LEAST)
@@ -58,9 +58,9 @@ class Channel:
 
 
 def channel(mechanism: Mechanism, epsilon: float, public: Sequence[str]) -> Channel | None:
-    """The channel of a mechanism whose outputs are few, public, and one a text; None of any other.
+    """The channel of a mechanism whose outputs are few, public, and one per text; None for any other.
 
-    public: texts by which it is seen whether a text's type alone decides its law. A mechanism among the audited texts
+    public: texts for the test that a text's type alone decides its law. A mechanism among the audited texts
     (`among_texts`) has no public outputs.
     """
     if getattr(mechanism, "among_texts", False) or not (
@@ -77,7 +77,7 @@ def channel(mechanism: Mechanism, epsilon: float, public: Sequence[str]) -> Chan
 
 
 def _laws(mechanism: HasLaws, texts: Sequence[str], epsilon: float) -> tuple[Array, bool]:
-    """P(y | x) [texts, outputs] of texts of one unit each, and whether they are."""
+    """P(y | x) [texts, outputs] and True if every text has one unit, else an empty array and False."""
     laws = mechanism.laws(texts)
     if (laws.rows.lengths != 1).any():
         return np.empty((0, laws.outputs)), False

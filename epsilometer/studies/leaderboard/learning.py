@@ -1,7 +1,7 @@
-"""What classifiers learn from releases with the true labels of their sources: macro F1 on clean texts, a split each.
+"""Classifiers trained on releases with the true labels of their sources: macro F1 on clean texts, per split.
 
-Labels are released in the clear, as in the papers that the leaderboard compares: a mechanism protects the text alone.
-Two learners, both logistic regressions: on TF-IDF of words, and on sentence embeddings of a frozen encoder.
+Labels are released in the clear, as in the papers that the leaderboard compares: a mechanism protects only the text.
+Both learners are logistic regressions: on TF-IDF of words, and on sentence embeddings of a frozen encoder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Labelled:
-    """n texts with labels and unit embeddings [n, d]. weights: [n], how many texts each stands for; None: one."""
+    """n texts with labels and unit embeddings [n, d]. weights: [n], the number of texts that each counts for."""
 
     texts: Sequence[str]
     labels: Sequence[str]
@@ -31,14 +31,14 @@ class Labelled:
     weights: Array | None = None
 
     def take(self, places: Sequence[int] | NDArray[np.integer]) -> Labelled:
-        """Those at these places, in their order."""
+        """The texts at these places, in their order."""
         weights = None if self.weights is None else self.weights[places]
         texts, labels = ([list_[i] for i in places] for list_ in (self.texts, self.labels))
         return Labelled(texts, labels, self.vectors[places], weights)
 
 
 def macro_f1(learnt: Labelled, tested: Labelled) -> Iterator[tuple[str, float]]:
-    """Yields each learner with its macro F1 over the classes of the tested texts; one class alone is always guessed."""
+    """Yields each learner with its macro F1 over the classes of the tested texts; a single class is always guessed."""
     classes = sorted({*tested.labels})
     number = {name: i for i, name in enumerate(classes)}
     truth = np.array([number[label] for label in tested.labels])

@@ -1,4 +1,4 @@
-"""What a mechanism keeps at a loss, over the trials and splits of a data set's parts."""
+"""The worth of a mechanism at a loss, over the trials and splits of a data set's parts."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from epsilometer.studies.leaderboard.tables import (
 from epsilometer.text.words import words
 
 PURE, APPROXIMATE, METRIC, NO_CLAIM = "pure epsilon", "epsilon and delta", "per word or metric", "none"
-_TIMED = 100  # texts by which the speed is measured, once a cell
-_TYPED = 200  # public texts by which it is seen whether a mechanism has a channel
+_TIMED = 100  # texts that the speed is measured on, once per cell
+_TYPED = 200  # public texts for the test that a mechanism has a channel
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a data set. texts: schema `TEXTS`; vectors: their unit embeddings; sets, frontiers as in tables."""
+    """The parts of a data set. texts: schema `TEXTS`; vectors: their unit embeddings; sets, frontiers: as in tables."""
 
     texts: pl.DataFrame
     vectors: Array
@@ -59,13 +59,13 @@ class Parts:
 
     @classmethod
     def read(cls, dataset: str) -> Parts:
-        """What stage `leaderboard_parts` wrote."""
+        """Read the parts that stage `leaderboard_parts` wrote."""
         folder = Path(parts_folder(dataset))
         read = {name: tables.read(folder / f"{name}.parquet", schema) for name, schema in _FILES.items()}
         return cls(read["parts"], np.load(folder / "vectors.npy").astype(np.float64), read["sets"], read["frontiers"])
 
     def of(self, part: str, block: int | None = None, label: str = "task") -> Labelled:
-        """The labelled texts of a part, of one block or of all."""
+        """The labelled texts of a part, of one block or of all blocks."""
         chosen = (self.texts["part"] == part) & (True if block is None else self.texts["block"] == block)
         places = np.flatnonzero(chosen.to_numpy())
         rows = self.texts[places]
@@ -73,11 +73,11 @@ class Parts:
 
     @cached_property
     def rewritten(self) -> Labelled:
-        """The texts that every mechanism rewrites, split by split."""
+        """The texts that every mechanism rewrites, ordered by split."""
         return self.of(TRAIN)
 
     def blocks(self, first: int, count: int) -> NDArray[np.int64]:
-        """The places of so many blocks of the rewritten texts, in a ring."""
+        """The places of `count` blocks of the rewritten texts from block `first` on, in a ring."""
         each = len(self.rewritten.texts) // SPLITS
         return np.concatenate([(first + i) % SPLITS * each + np.arange(each) for i in range(count)])
 
@@ -94,7 +94,7 @@ class Comparison:
     stream: tuple[str | int, ...]
 
     def rows(self, loss: float, ends: tuple[float, float]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-        """Yields, of each length of sets and budget, columns of `ROWS` from `lengths` on, and rows of `FIGURES`.
+        """Yields, for each length of sets and each budget, columns of `ROWS` from `lengths` on, and rows of `FIGURES`.
 
         loss: the average in nats; ends: of the search for budgets.
         """
@@ -119,7 +119,7 @@ class Comparison:
             yield row, [at | figure for figure in (cosine, *release.figures)]
 
     def _losses(self, lengths: str, sets: pl.DataFrame) -> Curve:
-        """What is lost between the pairs of these sets, of whose texts alone the mechanism's law is asked."""
+        """The losses between the pairs of these sets; the mechanism's law is asked only about their texts."""
         used, places = np.unique(np.array(sets["pair"].to_list(), np.int64), return_inverse=True)
         compared = self.parts.rewritten.take(used)
         embedded = Embedded(ENCODER, "float32", compared.vectors.astype(np.float32))
@@ -127,7 +127,7 @@ class Comparison:
         return curve(self.mechanism, compared.texts, places.reshape(-1, 2), embedded, stream=stream)
 
     def _releases(self, epsilons: Sequence[float]) -> dict[float, Release]:
-        """All texts rewritten at these budgets, which share what does not depend on them."""
+        """All texts rewritten at these budgets, with the work that does not depend on the budget shared."""
         if not epsilons:
             return {}
         rewrites = self._rewritten(self.parts.rewritten.texts, epsilons)
@@ -142,7 +142,7 @@ class Comparison:
         return rewrite_all(self.mechanism, Job(texts, np.arange(len(texts)), epsilons, noises))
 
     def words_a_second(self, epsilon: float) -> float:
-        """Of private texts that the mechanism has not seen, with its models loaded."""
+        """The speed on private texts that the mechanism has not seen, with its models loaded."""
         texts = self.parts.of(TEST, 0).texts[:_TIMED]
         begun = time.perf_counter()
         self._rewritten(texts, [epsilon])
@@ -172,13 +172,13 @@ class Comparison:
 
 
 def ceiling(parts: Parts, lengths: str) -> tuple[Frontier, float]:
-    """The ceiling over all sets of these lengths, and what the best public text keeps."""
+    """The ceiling over all sets of these lengths, and the cosine of the best public text."""
     (row,) = parts.frontiers.filter(lengths=lengths).to_dicts()
     return Frontier(*(np.array(row[name]) for name in ("at", "upper", "lower"))), float(row["one_text"])
 
 
 def claim_class(mechanism: Mechanism, epsilon: float) -> str:
-    """Within which a mechanism may be ranked: what is claimed, and for what."""
+    """The class within which a mechanism may be ranked: its kind of claim and what the claim covers."""
     claim = mechanism.guarantee(epsilon)
     if claim is None:
         return NO_CLAIM
@@ -189,7 +189,7 @@ def claim_class(mechanism: Mechanism, epsilon: float) -> str:
 
 @dataclass(frozen=True)
 class Release:
-    """All texts of a data set's part TRAIN as a mechanism released them."""
+    """All texts of a data set's part TRAIN, as a mechanism released them."""
 
     parts: Parts
     rewrites: Rewrites
@@ -202,14 +202,14 @@ class Release:
         return _encoder().encode(list(place))[[place[text] for text in texts]].astype(np.float64)
 
     def cosines(self, sets: pl.DataFrame) -> Array:
-        """[splits]: the mean cosine of text and release over each split's sets; every text of a set is a source."""
+        """[splits]: the mean cosine of text and release over each split's sets, every text of a set being a source."""
         each = np.einsum("nd,nd->n", self.parts.rewritten.vectors, self._vectors)
         means = sets.select("block", value=pl.Series([float(each[numbers].mean()) for numbers in sets["texts"]]))
         return means.group_by("block").agg(pl.col("value").mean()).sort("block")["value"].to_numpy()
 
     @cached_property
     def figures(self) -> list[dict[str, Any]]:
-        """Rows of `FIGURES` from `figure` on: F1 of the task, by law too, and of who infers the attribute."""
+        """Rows of `FIGURES` from `figure` on: F1 of the task, also by law, and of inferring the attribute."""
         task = Labelled(list(self.rewrites.texts), self.parts.rewritten.labels, self._vectors)
         tests = [self.parts.of(TEST, block) for block in range(SPLITS)]
         rows = []
@@ -230,7 +230,7 @@ class Release:
         return Labelled([channel.types[i] for i in types], classes, vectors[types], weights)
 
     def _inferred(self) -> list[dict[str, Any]]:
-        """Learnt from one split's releases with the attribute, and tested on the next split's releases."""
+        """Rows for learning the attribute from one split's releases, tested on the next split's releases."""
         labels = self.parts.of(TRAIN, label="attribute").labels
         if not any(label is not None for label in labels):
             return []
@@ -247,9 +247,9 @@ def figures(
     of: Sequence[int] | None = None,
     by_law: bool = False,
 ) -> list[dict[str, Any]]:
-    """A row a learner, its macro F1 in each split.
+    """A row per learner, with its macro F1 in each split.
 
-    of: from how many releases it learnt, where these were summed up.
+    of: the number of releases that it learnt from, where these were summed up.
     """
     values: dict[str, list[float]] = {}
     for training, test in zip(learnt, tests, strict=True):

@@ -1,4 +1,4 @@
-"""What params.yaml says of the leaderboard: data sets, mechanisms and losses, and the cells that they make."""
+"""The leaderboard's part of params.yaml: data sets, mechanisms and losses, and the cells that they make."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from epsilometer.project.references import check_dataset, check_entry, check_lab
 from epsilometer.project.sections import Cell, MechanismEntry, Number, Section
 from epsilometer.studies.leaderboard.tables import SPLITS, TEST, TRAIN, public_path, texts_path
 
-_PLACES = {"public": public_path, "texts": texts_path}  # resources that each data set has of its own
+_PLACES = {"public": public_path, "texts": texts_path}  # resources that belong to each data set
 
 Loss = Annotated[float, Field(gt=0, le=20)]
 
@@ -92,7 +92,7 @@ def spelled_out(board: Leaderboard) -> dict[str, LeaderboardCell]:
 
 
 class LeaderboardParams(ProjectParams):
-    """What params.yaml says of the leaderboard."""
+    """The params.yaml of the leaderboard."""
 
     leaderboard: Leaderboard = Field(Leaderboard(), description="What mechanisms keep at equal loss.")
     leaderboard_cells: Mapping[str, LeaderboardCell] = Field(
@@ -101,7 +101,7 @@ class LeaderboardParams(ProjectParams):
     )
 
     def check(self) -> None:
-        """As `ProjectParams.check`; also for data sets and labels that there are not, and ends that are none."""
+        """As `ProjectParams.check`; also for unknown data sets and labels, and for invalid ends."""
         super().check()
         for dataset, entry in self.leaderboard.datasets.items():
             place = f"leaderboard.datasets.{dataset}"
@@ -122,7 +122,7 @@ class LeaderboardParams(ProjectParams):
             check_entry(MechanismEntry(mechanism=name, file=mechanism.file, epsilons=mechanism.epsilons), place)
 
     def parts(self, dataset: str) -> dict[str, int]:
-        """How many texts of a data set are rewritten and tested on, of all splits together."""
+        """The numbers of texts of a data set to rewrite and to test on, over all splits."""
         entry = self.leaderboard.datasets[dataset]
         return {TRAIN: SPLITS * entry.texts, TEST: SPLITS * entry.tested}
 

@@ -1,8 +1,8 @@
-"""How a data set is divided: a public part, texts that are rewritten, texts that classifiers are tested on, and sets.
+"""The division of a data set: a public part, texts to rewrite, texts to test classifiers on, and sets.
 
-The public part is that of the data set (`public_part`); the others are the first of the rest by the same hash of each
-text, whatever the order of rows. Five splits share no text: each has texts of its own to be rewritten, from which
-classifiers learn and sets of ten are drawn, and clean texts of its own to be tested on.
+The public part is that of the data set (`public_part`); the other parts are the first of the remaining texts, ordered
+by the same hash of each text, so the order of rows does not matter. The five splits share no text: each has its own
+texts to rewrite, from which classifiers learn and sets of ten are drawn, and its own clean texts to test on.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def divided(
 ) -> pl.DataFrame:
     """The texts of a data set by part, schema `TEXTS`: those with a task's label, in the order of their hashes.
 
-    table: prepared, with a public part. counts: how many texts the parts TRAIN and TEST have, of all splits together.
-    Raises UserError where there are fewer.
+    table: prepared, with a public part. counts: the numbers of texts in the parts TRAIN and TEST, over all splits.
+    Raises UserError for fewer texts than that.
     """
     usable = table.filter(pl.col(task).is_not_null())
     usable = usable[np.argsort(hashed(usable), kind="stable")]
@@ -51,10 +51,10 @@ def divided(
 
 
 def sets_of(texts: Sequence[str], count: int, seed: int) -> pl.DataFrame:
-    """Trials of sets, schema `SETS`: so many of ten texts in each split, of any length, and of equal length.
+    """Trials of sets of ten texts, schema `SETS`: `count` per split of any length, and as many of equal length.
 
-    texts: those that are rewritten, split by split. Where a split has no ten texts of equal length, there are no such
-    sets.
+    texts: the texts to rewrite, ordered by split. If a split does not have ten texts of equal length, there are no sets
+    of equal length.
     """
     each, rows = len(texts) // SPLITS, []
     for lengths in (ANY, EQUAL):

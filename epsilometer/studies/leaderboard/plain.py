@@ -15,7 +15,7 @@ from epsilometer.studies.leaderboard.measuring import Parts, figures
 from epsilometer.studies.leaderboard.tables import SIZES, SPLITS, TEST, TRAIN
 
 CLEAN, SENTENCE, PUBLIC_ONLY = "clean texts", "one sentence", "public only"
-_EXEMPLARS = (64, 128)  # public only: as many of the public texts, the nearest to the centres of their clusters
+_EXEMPLARS = (64, 128)  # public only: numbers of public texts, the nearest to the centres of their clusters
 
 
 def plain_rows(parts: Parts) -> Iterator[dict[str, Any]]:
@@ -35,7 +35,7 @@ def plain_rows(parts: Parts) -> Iterator[dict[str, Any]]:
 
 
 def _inferred(parts: Parts) -> Iterator[dict[str, Any]]:
-    """Who infers the attribute from clean texts, and who always guesses the commonest."""
+    """Rows for inferring the attribute from clean texts, and for always guessing the most frequent one."""
     every = parts.of(TRAIN, label="attribute")
     if not any(label is not None for label in every.labels):
         return
@@ -47,7 +47,7 @@ def _inferred(parts: Parts) -> Iterator[dict[str, Any]]:
 
 
 def _of_one_sentence(figure: str, learnt: list[Labelled], tests: list[Labelled]) -> Iterator[dict[str, Any]]:
-    """Who learns from one sentence for all guesses the commonest label."""
+    """Rows for learning from one sentence for all, which amounts to guessing the most frequent label."""
     commonest = [Counter(sorted(part.labels)).most_common(1)[0][0] for part in learnt]
     nothing = np.zeros((1, learnt[0].vectors.shape[1]))
     sentences = [Labelled([""], [label], nothing) for label in commonest]

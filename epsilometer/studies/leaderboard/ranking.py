@@ -1,13 +1,13 @@
 """Tiers of mechanisms, from paired tests over splits.
 
-Splits are disjoint, so the differences of two mechanisms over five splits are five independent draws of a population of
-texts, at budgets that are taken as given. A pair is ordered where a two-sided paired t test of its five differences
-rejects "equally good" at 5 % for all pairs of a class together (Holm 1979): with probability .95 no order is stated
+Splits are disjoint, so the differences of two mechanisms over five splits are five independent draws from a population
+of texts, at budgets that are taken as given. A pair is ordered if a two-sided paired t test of its five differences
+rejects "equally good" at 5 % for all pairs of a class together (Holm 1979). With probability .95, no order is stated
 between mechanisms that are equally good, as far as differences are normal.
 
 Tiers go down the means: a new tier begins at the first mechanism that is shown to be worse than some mechanism of the
-current tier. No mechanism of a tier is therefore shown to be worse than another of it. The converse does not hold:
-neighbours in different tiers need not be told apart.
+current tier. So no mechanism is shown to be worse than another of its tier. The converse does not hold: neighbours in
+different tiers may not be shown to differ.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LEVEL = 0.05  # for all pairs of a class together
 
 
 def surely_above(values: Mapping[str, Sequence[float]], level: float = LEVEL) -> dict[str, list[str]]:
-    """Returns for each mechanism those that it is surely better than, in the order of `values`.
+    """Returns, for each mechanism, the mechanisms that it is surely better than, in the order of `values`.
 
-    values: of each mechanism one value a split, larger where it is better; paired by split.
+    values: for each mechanism one value per split, larger is better; paired by split.
     """
     pairs = list(combinations(values, 2))
     adjusted = holm([p_value(np.subtract(values[a], values[b])) for a, b in pairs])
@@ -41,12 +41,12 @@ def surely_above(values: Mapping[str, Sequence[float]], level: float = LEVEL) ->
 def tiers(means: Mapping[str, float], above: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Return the tier of each mechanism in `means`, 1 for the best.
 
-    above: for each mechanism those that it is surely better than, as `surely_above` returns them.
+    above: for each mechanism those that it is surely better than, from `surely_above`.
     """
     tier: dict[str, int] = {}
     current: list[str] = []
     number = 1
-    for name in sorted(means, key=lambda name: -means[name]):  # equal means in the order given
+    for name in sorted(means, key=lambda name: -means[name]):  # equal means in the order of `means`
         if any(name in above[other] for other in current):
             number, current = number + 1, []
         current.append(name)
@@ -55,7 +55,7 @@ def tiers(means: Mapping[str, float], above: Mapping[str, Sequence[str]]) -> dic
 
 
 def p_value(differences: np.ndarray) -> float:
-    """Of the two-sided paired t test: 1 where all differences are 0, 0 where they are alike and not 0."""
+    """Return the p-value of the two-sided paired t test: 1 if all differences are 0, 0 if all are equal and not 0."""
     mean, deviation = float(np.mean(differences)), float(np.std(differences, ddof=1))
     if deviation == 0:
         return 1.0 if mean == 0 else 0.0

@@ -1,4 +1,4 @@
-"""The tables of the leaderboard, and where its stages put them, relative to the run's folder."""
+"""The tables of the leaderboard, and their paths relative to the run's folder."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from epsilometer.core.tables import Schema
 SPLITS = 5
 ANY, EQUAL = "any", "equal"  # lengths of the texts of a set
 AVERAGE, TAIL = "average", "average and tail"  # the two budgets of a loss
-SIZES = (1, 3)  # training texts, in blocks
-TRAIN, TEST = "train", "test"  # parts beside the public one
+SIZES = (1, 3)  # numbers of training texts, in blocks
+TRAIN, TEST = "train", "test"  # parts beside the public part
 
 TEXTS: Schema = {  # the texts of a data set, by part
     "text": pl.String,
     "task": pl.String,
-    "attribute": pl.String,  # null where the text or the data set has none
+    "attribute": pl.String,  # null if the text or the data set does not have it
     "part": pl.String,  # PUBLIC (`corpora.parts`), TRAIN, TEST
-    "block": pl.Int64,  # of TRAIN and TEST: the split that it belongs to
+    "block": pl.Int64,  # of TRAIN and TEST: the split that the text belongs to
 }
 SETS: Schema = {  # trials of sets: texts are numbers of rows of the part TRAIN
     "lengths": pl.String,
@@ -27,7 +27,7 @@ SETS: Schema = {  # trials of sets: texts are numbers of rows of the part TRAIN
     "texts": pl.List(pl.Int64),
     "pair": pl.List(pl.Int64),
 }
-FRONTIERS: Schema = {  # the ceiling over all sets, and what the best public text keeps
+FRONTIERS: Schema = {  # the ceiling over all sets, and the cosine of the best public text
     "lengths": pl.String,
     "one_text": pl.Float64,
     "at": pl.List(pl.Float64),
@@ -36,12 +36,12 @@ FRONTIERS: Schema = {  # the ceiling over all sets, and what the best public tex
 }
 
 _FIGURES: Schema = {
-    "learner": pl.String,  # "words", "sentences"; of `cosine` null
-    "texts": pl.Int64,  # how many it learnt from; of `cosine` null
+    "learner": pl.String,  # "words", "sentences"; null for `cosine`
+    "texts": pl.Int64,  # the number that it learnt from; null for `cosine`
     "by_law": pl.Boolean,
-    "values": pl.List(pl.Float64),  # one a split
+    "values": pl.List(pl.Float64),  # one per split
 }
-PLAIN: Schema = {  # what needs no mechanism
+PLAIN: Schema = {  # rows that need no mechanism
     "row": pl.String,
     "figure": pl.String,  # "task", "attribute": macro F1
     **_FIGURES,
@@ -52,16 +52,16 @@ FIGURES: Schema = {  # of a mechanism at a budget
     "figure": pl.String,  # "cosine", "task", "attribute"
     **_FIGURES,
 }
-ROWS: Schema = {  # of a cell: two lengths, two budgets each
+ROWS: Schema = {  # of a cell: two lengths, with two budgets each
     "dataset": pl.String,
     "mechanism": pl.String,
     "control": pl.Boolean,
     "loss": pl.Float64,
     "lengths": pl.String,
     "budget": pl.String,
-    "epsilon": pl.Float64,  # null where no budget is within the loss
-    "reason": pl.String,  # then why
-    "by": pl.String,  # what the loss is known by: "law", "latents", "attacks"
+    "epsilon": pl.Float64,  # null if no budget is within the loss
+    "reason": pl.String,  # why epsilon is null
+    "by": pl.String,  # the source of the loss: "law", "latents", "attacks"
     "average": pl.Float64,
     "delta_at_4": pl.Float64,
     "pure": pl.Float64,  # the largest loss of any output over the pairs compared
@@ -77,7 +77,7 @@ ROWS: Schema = {  # of a cell: two lengths, two budgets each
 
 
 def parts_folder(dataset: str) -> str:
-    """What all cells of a data set read."""
+    """The folder of the files that all cells of a data set read."""
     return f"data/leaderboard_parts/{dataset}"
 
 
@@ -87,7 +87,7 @@ def public_path(dataset: str) -> str:
 
 
 def texts_path(dataset: str) -> str:
-    """The texts that are rewritten, with a column `text`."""
+    """The texts to rewrite, with a column `text`."""
     return f"{parts_folder(dataset)}/texts.parquet"
 
 

@@ -1,1 +1,1 @@
-"""Who can tell which of k texts a mechanism rewrote, what its claim says, and what its rewrites keep."""
+"""The study of texts: source identification among k texts, claims, and the quality of rewrites."""

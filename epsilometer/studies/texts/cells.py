@@ -22,7 +22,7 @@ from epsilometer.studies.texts.params import TextsParams
 from epsilometer.studies.texts.tables import latents_path, readings_path, rewrites_path
 from epsilometer.text.words import words
 
-_READ = 1 << 16  # words of texts at the most whose readings are kept: some 100 MB
+_READ = 1 << 16  # most words of texts whose readings are kept: some 100 MB
 
 
 def mechanism(params: TextsParams, cell: str) -> Mechanism:
@@ -31,7 +31,7 @@ def mechanism(params: TextsParams, cell: str) -> Mechanism:
 
 
 def well_read(params: TextsParams, cell: str) -> Mechanism:
-    """The same, which recalls what stage rewrite read of the trials' texts (`read_once`)."""
+    """The cell's mechanism with the readings of the trials' texts that stage rewrite kept (`read_once`)."""
     built = mechanism(params, cell)
     if isinstance(built, HasReadings) and len(readings := np.load(readings_path(cell), allow_pickle=False)):
         built.recall(_compared(params, cell), readings)
@@ -39,7 +39,7 @@ def well_read(params: TextsParams, cell: str) -> Mechanism:
 
 
 def read_once(params: TextsParams, cell: str, built: Mechanism) -> None:
-    """Write data/readings/<cell>.npy: what the cell's mechanism reads of the trials' texts, unless these are many."""
+    """Write data/readings/<cell>.npy: the mechanism's readings of the trials' texts; empty if these are many."""
     texts, readings = _compared(params, cell), np.empty((0, 0), np.float32)
     if isinstance(built, HasReadings) and sum(len(words(text)) for text in texts) <= _READ:
         readings = built.read(texts)
@@ -48,7 +48,7 @@ def read_once(params: TextsParams, cell: str, built: Mechanism) -> None:
 
 
 def _compared(params: TextsParams, cell: str) -> list[str]:
-    """The texts that trials compare, each once."""
+    """The distinct texts that trials compare."""
     dataset = params.cells[cell].dataset
     texts = audited_texts(params, dataset)
     return [texts[i] for i in np.unique(trials(dataset).candidates)]

@@ -1,4 +1,4 @@
-"""What stage claims checks: mechanisms on few words and on all, at the epsilons of the audit and at others."""
+"""The parts of stage claims: mechanisms on few words and on all, at the audit's epsilons and at others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def built(params: TextsParams, cell: Cell, resource: str | None) -> Mechanism:
 
 
 def budgets(params: TextsParams, name: str, mechanism: Mechanism) -> dict[float, bool]:
-    """The epsilons at which a mechanism is checked, and whether they are audited; in ascending order."""
+    """The epsilons at which a mechanism is checked, in ascending order, each with True if it is audited."""
     audited = {epsilon for cell in params.cells.values() if cell.mechanism == name for epsilon in cell.budgets}
     if not has_budget(mechanism):
         return dict.fromkeys(audited, True)
@@ -30,7 +30,7 @@ def budgets(params: TextsParams, name: str, mechanism: Mechanism) -> dict[float,
 
 
 def row(finding: Finding, largest: tuple[float, str] | None, private: bool) -> dict[str, Any]:
-    """A finding as a row; private: whether its inputs must not be shown. largest: a loss in nats, and its method."""
+    """A finding as a row; private: True if its inputs must not be shown. largest: a loss in nats, and its method."""
     row = asdict(finding) | {"slack": finding.slack}
     row["largest"], row["largest_method"] = largest or (None, None)
     witness = row.pop("witness")
@@ -39,7 +39,7 @@ def row(finding: Finding, largest: tuple[float, str] | None, private: bool) -> d
 
 
 def is_private(params: TextsParams, cell: Cell) -> bool:
-    """Whether a mechanism's inputs may be the texts of a data set that is not public."""
+    """Return True if a mechanism's inputs may be the texts of a data set that is not public."""
     return any(
         cell.resource in (f"data/prepared/{name}.parquet", dataset.source)
         for name, dataset in params.datasets.items()
@@ -48,7 +48,7 @@ def is_private(params: TextsParams, cell: Cell) -> bool:
 
 
 def few_words(resource: str | None, count: int, out: Path) -> str | None:
-    """The path of a resource, written to `out` with its first `count` words alone where it is one of words."""
+    """The path of a resource; one of words is written to `out` with its first `count` words only."""
     if resource == "data/lists.npz":
         WordLists.load(resource).first(count).save(out)
     elif resource is not None and resource.startswith("data/vectors/"):

@@ -1,6 +1,6 @@
-"""Which of two mechanisms leaks less: by the guesses of a project's last audit, or on texts of one's own.
+"""Compare the losses of two mechanisms: by the guesses of a project's last audit, or on your own texts.
 
-Both were attacked on the same trials. Losses are in nats.
+Attacks on both use the same trials. Losses are in nats.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from epsilometer.project.paths import inside
 from epsilometer.studies.texts.params import TextsParams, read
 
 Side = Named | tuple[Named, float]
-"""A mechanism at an epsilon, or one without a privacy budget by itself."""
+"""A mechanism at an epsilon, or a mechanism without a privacy budget."""
 
 
 class Compared(Printed):
-    """The table of a comparison, which prints what it found."""
+    """The table of a comparison, which prints its findings."""
 
     short = ("dataset", "attack", "p Holm", "finding")
 
@@ -47,19 +47,19 @@ class Compared(Printed):
 def compare(
     source: Sequence[str] | str | Path, first: Side, second: Side, *, trials: int = 2000, design: Design = STANDARD
 ) -> pl.DataFrame:
-    """Compare how much two mechanisms leak, on the same trials: McNemar's exact test, with Holm's correction.
+    """Compare how much two mechanisms leak on the same trials, by McNemar's exact test with Holm's correction.
 
     source: the texts, or the folder of a project with an audit, whose guesses are compared. first, second: a mechanism,
-    as in `epsilometer.audit`, and its epsilon: `("tem", 11)`; one without a privacy budget by itself: `"presidio"`; of
-    a project by name. trials, design: on texts; of a project those of its params.yaml.
-    Returns a row for the strongest of the attacks on both, and one for each of these (of a project for each data set):
-    dataset, attack, attacks (those compared), trials, `first only` and `second only` (trials in which the adversary was
-    right about the one alone), `p value`, `p Holm` and the `finding` in words, all of which hold at once at level
-    alpha; and of each what its surest guesses prove of delta at 4 nats (`first delta at 4`, `second delta at 4`; null
-    where not testable), which an average does not show. Last a row for each attack on one of the two alone, with its
-    loss in the `finding`, and without a comparison. The table prints four columns and holds all: `table.columns`.
-    Raises UserError for an epsilon that was not audited, that is missing or that has no effect, and for values outside
-    their range.
+    as in `epsilometer.audit`, with its epsilon: `("tem", 11)`; or by itself if it has no privacy budget: `"presidio"`;
+    in a project by name. trials, design: on texts; a project uses those of its params.yaml. Returns a row for the
+    strongest of the attacks on both, and one for each of these (in a project for each data set): dataset, attack,
+    attacks (those compared), trials, `first only` and `second only` (trials in which the adversary was right about only
+    that one), `p value`, `p Holm` and the `finding` in words, all of which hold at once at level alpha; and for each
+    mechanism the delta at 4 nats that its most confident guesses prove (`first delta at 4`, `second delta at 4`; null
+    if not testable), which an average does not show. The last rows are for attacks on only one of the two, with the
+    loss in the `finding` and without a comparison. The table prints four columns and holds all: `table.columns`. Raises
+    UserError for an epsilon that was not audited, that is missing or that has no effect, and for values outside their
+    range.
     """
     (left, left_at), (right, right_at) = _at(first), _at(second)
     if isinstance(source, (str, Path)):
@@ -74,7 +74,7 @@ def compare(
 
 
 def _at(side: Side) -> tuple[Named, float | None]:
-    """A mechanism, and its epsilon if there is one."""
+    """A mechanism, and its epsilon or None."""
     if not isinstance(side, tuple):
         return side, None
     if len(side) != 2:
@@ -90,8 +90,8 @@ def compare_cells(
 ) -> list[dict[str, Any]]:
     """The rows of `compare`, from the guesses of the last audit.
 
-    first, second: a mechanism and its epsilon, None for one without a privacy budget. Attacks that see more than is
-    released are left out. Holm's correction is over all rows that compare.
+    first, second: a mechanism and its epsilon, None for one without a privacy budget. Attacks that see more than the
+    release are left out. Holm's correction is over all rows that compare.
     """
     rows, alone, names = [], [], _labels(first, second)
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
@@ -127,7 +127,7 @@ def compare_texts(
     design: Design = STANDARD,
     name: str = "texts",
 ) -> list[dict[str, Any]]:
-    """The same on texts of one's own: both rewrite the same sources of the same trials; `name`: of the texts."""
+    """The same on your own texts: both rewrite the same sources of the same trials; `name`: of the texts."""
     check_design(design)
     texts, attacks, k = api.distinct(texts), api.chosen_attacks(None), design.k
     named = [(api.label(mechanism), epsilon) for mechanism, epsilon in (first, second)]
@@ -159,7 +159,7 @@ def _scored(guesses: pl.DataFrame, target: pl.Series) -> Scored:
 def _guessed(
     pool: api.Pool, sampled: Trials, at: tuple[Mechanism, float], attacks: Mapping[str, Attack], design: Design
 ) -> Mapping[str, Scored]:
-    """Whether each attack that sees what is released names the source, by trial, and how sure it is."""
+    """For each attack that sees what is released: if it names the source, and its score, per trial."""
     mechanism, epsilon = at
     trials = len(sampled.target)
     noise = Noise.named(trials, design.seed, "rewrite", epsilon)
@@ -177,7 +177,7 @@ def _guessed(
 def _paired(
     dataset: str, guessed: Sequence[Mapping[str, Scored]], candidates: int, alpha: float
 ) -> list[dict[str, Any]]:
-    """The rows of one data set that compare, with what the surest guesses of the compared attacks prove."""
+    """The rows of one data set that compare, with the delta that the most confident guesses of their attacks prove."""
     first, second = guessed
 
     def tail(side: Mapping[str, Scored], attack: str) -> float | None:
@@ -212,6 +212,6 @@ def _right(side: Mapping[str, Scored]) -> dict[str, NDArray[np.bool_]]:
 
 
 def _labels(first: tuple[str, float | None], second: tuple[str, float | None]) -> tuple[str, str]:
-    """What the two are called in a finding; which of them is meant, where both are called the same."""
+    """The names of the two in a finding, with "first" and "second" if both have the same name."""
     left, right = (name if epsilon is None else f"{name}={epsilon:g}" for name, epsilon in (first, second))
     return (f"first ({left})", f"second ({right})") if left == right else (left, right)

@@ -1,4 +1,4 @@
-"""What the outputs of a cell look like, how estimators compare on it, and where attacks disagree."""
+"""Statistics of a cell's outputs, a comparison of estimators on it, and the trials on which attacks disagree."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def diagnosed(params: TextsParams) -> dict[str, pl.DataFrame]:
 
 
 def _cell(params: TextsParams, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a cell, each with the table that it belongs to."""
+    """The rows of a cell, each with the table it belongs to."""
     cell = params.cells[name]
     texts, cell_trials, statements = audited_texts(params, cell.dataset), trials(cell.dataset), read(stated_path(name))
     guesses = tables.read(f"data/guesses/{name}.parquet", GUESSES)
@@ -63,7 +63,7 @@ def _counts(trials: int) -> list[int]:
 
 
 def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: TextsParams) -> dict[str, float]:
-    """The loss by the reduced form, and by true and false positives of the first slot."""
+    """The loss by the reduced form, and by true and false positives of the first candidate."""
     alpha = params.audit.alpha
     reduced = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, alpha)
     return {"loss": reduced.loss, "by_rates": Rates.of_first_slot(guess, target).loss(alpha)}

@@ -1,4 +1,4 @@
-"""A cell of a project as the subject of a gate, and what its baseline says of it."""
+"""A cell of a project as the subject of a gate, and the estimates that its baseline accepts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from epsilometer.studies.texts.params import TextsParams
 
 
 def subject_of_cell(params: TextsParams, name: str, epsilon: float | None) -> Subject:
-    """A cell at one of its epsilons, by the attacks of params.yaml, on the texts and with the design of its audit."""
+    """A cell at one of its epsilons, with the attacks of params.yaml and the texts and design of its audit."""
     if name not in params.cells:
         raise unknown("cell", name, list(params.cells))
     cell = params.cells[name]
@@ -45,15 +45,15 @@ def subject_of_cell(params: TextsParams, name: str, epsilon: float | None) -> Su
 
 
 def accepted(params: TextsParams, of: Subject, name: str, file: Path) -> dict[str, Estimate]:
-    """The accepted estimates of a cell, by attack. file: of the baseline's folder, or that folder.
+    """The accepted estimates of a cell, by attack. file: in the baseline's folder, or that folder.
 
-    Raises UserError where the baseline has none of this cell at this epsilon, and where it is about other trials.
+    Raises UserError if the baseline has none of this cell at this epsilon, or is about other trials.
     """
     baseline = read(file.parent)
     baseline.check(settings(params))
     dataset = params.cells[name].dataset
     ours = (dataset, of.name, stored(of.epsilon))
-    rows = {  # a cell under anonymity may have rows of its attackers beside them
+    rows = {  # a cell under anonymity may also have rows of its attackers
         row.attack: measured
         for row, measured in baseline.measured.items()
         if row[:3] == ours and row.attack in params.attacks

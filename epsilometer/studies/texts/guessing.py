@@ -1,4 +1,4 @@
-"""What the attacks guess of some trials of a cell, and what they count meanwhile."""
+"""The attacks' guesses on some trials of a cell, and their counts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from epsilometer.studies.texts.params import read as read_params
 
 @dataclass(frozen=True)
 class GuessedTrials:
-    """What the attacks made of some trials: by attack their guesses an epsilon, and what was counted meanwhile.
+    """The attacks' results on some trials: by attack the guesses at each epsilon, and the counts made meanwhile.
 
-    encoded: vectors of rewrites by the audit's own encoder, where an attack has it.
+    encoded: vectors of rewrites by the audit's own encoder, if an attack has it.
     """
 
     rows: NDArray[np.int64]
@@ -32,7 +32,7 @@ class GuessedTrials:
 
 
 def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
-    """All attacks that apply to a cell, their models loaded at first use: trials in ascending order to guesses."""
+    """All attacks that apply to a cell, as a function from trials in ascending order to guesses; models load late."""
     params = read_params()
     cell = params.cells[name]
     cell_trials, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
@@ -74,7 +74,7 @@ def _tallies(attack: Attack, epsilons: tuple[float, ...]) -> list[dict[str, floa
 
 
 def added(to: list[dict[str, float]], more: list[dict[str, float]], sign: int) -> list[dict[str, float]]:
-    """Sums of what was counted, epsilon by epsilon; names in the order in which they first appear."""
+    """Sums of counts, epsilon by epsilon; names in the order in which they first appear."""
     return [
         {what: count.get(what, 0) + sign * other.get(what, 0) for what in {**count, **other}}
         for count, other in zip(to, more, strict=True)

@@ -1,4 +1,4 @@
-"""What an audit of texts has measured, row by row, as baselines keep it and re-audits compare it."""
+"""The results of an audit of texts, row by row, as baselines keep them and re-audits compare them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from epsilometer.studies.texts.tables import rewrites_path
 
 
 def settings(params: TextsParams) -> dict[str, Any]:
-    """What two audits must have in common to be compared: alpha, the number of candidates, attacks and settings.
+    """The settings that two audits must share to be compared: alpha, number of candidates, attacks and their settings.
 
-    `trials`: of each data set the temperature and match by which candidates are drawn, its split and the size of sets;
-    `embedding`: the encoder by which they are drawn.
+    `trials`: for each data set the temperature and match by which candidates are drawn, its split and the size of
+    sets; `embedding`: the encoder by which they are drawn.
     """
     attacks = {name: json.loads(json.dumps(dict(settings))) for name, settings in params.attacks.items()}
     trials = {

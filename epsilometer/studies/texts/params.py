@@ -1,4 +1,4 @@
-"""What params.yaml says of the study of texts: trials, cells, attacks, and what mechanisms read."""
+"""The texts study's part of params.yaml: trials, cells, attacks, and the resources of mechanisms."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ class ExemplarsEntry(Section):
 
 @dataclass(frozen=True)
 class Built:
-    """What stage `build` makes of public texts: an entry of a section. begins_with: the path of the model or the
-    vectors that it starts from or reads; its texts again where it needs none.
+    """An entry of a section that stage `build` makes of public texts. begins_with: the path of the initial model or the
+    vectors that it needs; without any, the path of its texts again.
     """
 
     section: str
@@ -228,7 +228,7 @@ class Decide(Section):
 
     @property
     def limits(self) -> Limits:
-        """The limits; raises UserError for one that nothing could show to be kept."""
+        """The limits; raises UserError for one that no audit could show kept."""
         return Limits(self.loss, self.delta_at_4, self.identifiers, self.attribute)
 
 
@@ -254,7 +254,7 @@ class Sweep(Cell):
 
 
 class TextsParams(ProjectParams):
-    """What params.yaml says of the study of texts."""
+    """The params.yaml of the study of texts."""
 
     embedding: Embedding = Field(Embedding(), description="The sentence encoder behind candidate sampling.")
     trials: TrialSettings = Field(TrialSettings(), description="How trials are drawn.")
@@ -287,11 +287,11 @@ class TextsParams(ProjectParams):
 
     @property
     def audited(self) -> frozenset[str]:
-        """The data sets of which cells, ablations or sweeps rewrite texts."""
+        """The data sets whose texts a cell, ablation or sweep rewrites."""
         return frozenset(cell.dataset for some in (self.cells, self.ablations, self.sweeps) for cell in some.values())
 
     def check(self) -> None:
-        """As `ProjectParams.check`; also for too few trials, and no attack."""
+        """As `ProjectParams.check`; also for too few trials, and for no attack."""
         super().check()
         if self.cells:
             self._check_audit()
@@ -330,7 +330,7 @@ class TextsParams(ProjectParams):
             )
 
     def _check_decide(self) -> None:
-        """Refuse limits that nothing could show to be kept, and attributes that are no labels."""
+        """Refuse limits that no audit could show kept, and attributes that are not labels."""
         assert self.decide.limits
         for dataset, labels in self.decide.attributes.items():
             check_dataset(self.datasets, dataset, "decide.attributes")
@@ -346,7 +346,7 @@ class TextsParams(ProjectParams):
 
     @property
     def built(self) -> dict[str, Built]:
-        """What stage `build` makes, each as dvc.yaml spells it out: with dependencies of its own."""
+        """The entries that stage `build` makes, each as dvc.yaml spells it out: with its own dependencies."""
         entries = {}
         for place, entry in self.made_of_public():
             section, _, name = place.partition(".")
@@ -361,13 +361,13 @@ class TextsParams(ProjectParams):
         return entries
 
     def made_of_public(self) -> Iterator[tuple[str, OfPublic]]:
-        """What mechanisms read that is made of public texts, each with its place in params.yaml."""
+        """The resources of mechanisms that are made of public texts, each with its place in params.yaml."""
         for kind in ("triples", "autoencoders", "noise_aware", "exemplars"):
             for name, entry in getattr(self, kind).items():
                 yield f"{kind}.{name}", entry
 
     def _check_public(self, corpus: PublicCorpus, place: str) -> None:
-        """Refuse the public part of a data set that has none, or another source, on which DVC would depend."""
+        """Refuse a public part from a data set without one, or with another source than DVC depends on."""
         if corpus.dataset is None:
             return
         if corpus.dataset not in self.datasets:
@@ -383,7 +383,7 @@ class TextsParams(ProjectParams):
             )
 
     def _check_varied(self, entry: Cell, kind: str, name: str) -> None:
-        """Refuse an entry that differs from its cell, which it repeats because DVC cannot look it up."""
+        """Refuse an entry that differs from its cell, which it must repeat because DVC cannot look it up."""
         if name not in self.cells:
             raise unknown(f"cell in {kind}", name, self.cells)
         if self.cells[name].epsilons is None:
@@ -397,7 +397,7 @@ class TextsParams(ProjectParams):
                 )
 
     def data_paths(self) -> Iterator[tuple[str, str]]:
-        """As `ProjectParams.data_paths`; also public texts to build on, and word vectors of autoencoders."""
+        """As `ProjectParams.data_paths`; also public texts to build from, and word vectors of autoencoders."""
         yield from super().data_paths()
         yield from ((f"{place}.corpus.source", entry.corpus.source) for place, entry in self.made_of_public())
         for name, autoencoder in self.autoencoders.items():
@@ -411,7 +411,7 @@ class TextsParams(ProjectParams):
         yield from (("utility.metrics", name) for name in self.utility.metrics)
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """As `ProjectParams.read_paths`; also models of encoders, taggers and of what is built."""
+        """As `ProjectParams.read_paths`; also models of encoders, taggers and built resources."""
         yield from super().read_paths()
         yield from strings(self.attacks, "attacks")
         yield from strings(self.utility.metrics, "utility.metrics")
@@ -433,16 +433,16 @@ class TextsParams(ProjectParams):
                     yield setting, value, sweep.epsilon, {**sweep.settings, setting: value}
 
     def trial_count(self, dataset: str) -> int:
-        """How many trials a data set has."""
+        """The number of trials of a data set."""
         sets = self.datasets[dataset].sets
         return self.trials.count if sets is None else sets.count
 
     def temperature(self, dataset: str) -> float:
-        """The temperature at which fresh trials are like a data set's own: 0 for those of sets, which are uniform."""
+        """The temperature at which fresh trials resemble a data set's own: 0 for trials of sets, which are uniform."""
         return self.trials.temperature if self.datasets[dataset].sets is None else 0.0
 
     def match(self, dataset: str) -> Match:
-        """Whether the candidates of a data set's trials have equally many words ("words") or not ("none")."""
+        """The match of a data set's trials: "words" if the candidates have equally many words, else "none"."""
         return self.datasets[dataset].match or self.trials.match
 
 

@@ -1,4 +1,4 @@
-"""Public texts that models are trained on, from wherever they come."""
+"""Public texts that models are trained on, from all kinds of sources."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from epsilometer.studies.texts.params import PublicCorpus, TextsParams
 
 
 def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
-    """The texts of all parts; of a file or a data set of the hub the first `count`; of a data set its public part.
+    """The texts of all parts; of a file or a hub data set the first `count`; of a data set its public part.
 
-    A generator writes some texts under more than one seed: those that it writes for an audited data set are left out,
-    so that no model has read what it is audited on.
+    A generator writes some texts under more than one seed. Those that it writes for an audited data set are left out,
+    so no model has read the texts that it is audited on.
     """
     if corpus.dataset is not None:
         texts: list[str] = audited_corpus(params, corpus.dataset).table.filter(split=PUBLIC)["text"].to_list()
@@ -39,7 +39,7 @@ def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
 
 
 def source_of(corpus: PublicCorpus) -> str:
-    """Where public texts come from, in a few words, for claims."""
+    """The source of public texts in a few words, for claims."""
     if corpus.dataset is not None:
         return f"the public part of {corpus.dataset}"
     return " ".join([Path(corpus.source).name, *corpus.parts])

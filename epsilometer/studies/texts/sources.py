@@ -1,4 +1,4 @@
-"""What the losses of an audit come from, which a re-audit asks for updates of: texts, mechanisms, attacks, models."""
+"""The sources of an audit's losses, whose updates a re-audit looks for: texts, mechanisms, attacks, models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
 
 
 def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
-    """The sources of the audit in a folder as they are now, without asking the hub."""
+    """The current sources of the audit in a folder, without asking the hub."""
     project = (folder / params.root).resolve()
     sources = [Source("audit", _said({"seed": params.audit.seed, "trials": params.trials.model_dump()}))]
     for name, dataset in params.datasets.items():
@@ -50,12 +50,12 @@ def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
 
 
 def _slug(name: str) -> str:
-    """The name or path of a component as a file's name: two paths with the same last part stay two."""
+    """The name or path of a component as a file's name; two paths with the same last part stay different."""
     return re.sub(r"\W+", "-", name.removesuffix(".py")).strip("-")
 
 
 def _of_cell(params: TextsParams, cell: Cell, folder: Path) -> Record:
-    """What a cell says of its mechanism, and its resource by content unless a stage makes that of other sources."""
+    """The cell's settings of its mechanism, and a hash of its resource unless a stage makes it from other sources."""
     settings = {"settings": cell.settings, "epsilons": cell.budgets, "resource": cell.resource}
     if cell.resource is None or any(PurePath(cell.resource).is_relative_to(out) for out in _of_stages(params)):
         return _said(settings)
@@ -63,7 +63,7 @@ def _of_cell(params: TextsParams, cell: Cell, folder: Path) -> Record:
 
 
 def _of_stages(params: TextsParams) -> list[str]:
-    """Where stages put what mechanisms read."""
+    """The paths where stages put the resources of mechanisms."""
     whole = ["prepared", "auxiliaries", "rewriters", "leaderboard_parts", "lists.npz"]
     named = [f"vectors/{name}.npz" for name in params.words.sources] + [f"models/{name}" for name in params.models]
     public = [place.replace(".", "/", 1) for place, _ in params.made_of_public()]
@@ -71,7 +71,7 @@ def _of_stages(params: TextsParams) -> list[str]:
 
 
 def _of_code(project: Path, file: str | Path, settings: Mapping[str, Any] | None = None) -> Record:
-    """The record of a Python file with all that its imports reach."""
+    """The record of a Python file and of everything that its imports reach."""
     return code.Reading(project).code([project / file]).by_path() | _said(settings)
 
 
@@ -89,7 +89,7 @@ def _of_data(project: Path, path: str, settings: Mapping[str, Any] | None = None
 
 
 def _of_model(name: Any, folder: Path) -> Record:
-    """The place of a model that is named by its id; nothing for an embedded one, a folder or a stage's output."""
+    """The place of a model that is named by its id; empty for an embedded one, a folder or a stage's output."""
     named = isinstance(name, str) and _HUB_NAME.fullmatch(name)
     if not named or name.endswith(ENCODER) or name.startswith(("data/", ".")) or (folder / name).exists():
         return {}
@@ -97,7 +97,7 @@ def _of_model(name: Any, folder: Path) -> Record:
 
 
 def _said(settings: Mapping[str, Any] | None) -> Record:
-    """A record of settings, as they come back from JSON."""
+    """A record of settings, as JSON returns them."""
     return {"settings": json.loads(json.dumps(settings))} if settings else {}
 
 
@@ -110,5 +110,5 @@ def _pin(file: Path) -> dict[str, Any]:
     try:
         pin = json.loads(file.read_bytes()) if file.suffix == ".json" else {}
     except (OSError, ValueError):
-        return {}  # the stage that reads it says what is wrong
+        return {}  # the stage that reads the file reports the error
     return pin if isinstance(pin, dict) else {}

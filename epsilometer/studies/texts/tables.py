@@ -1,4 +1,4 @@
-"""The tables of the study of texts, and where its stages put them, relative to the run's folder."""
+"""The tables of the study of texts, and their paths relative to the run's folder."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ SIMILARITY: Schema = {  # over the first `texts` trials: the mean cosine and its
     "cosine": pl.Float64,
     "cosine_low": pl.Float64,
     "cosine_high": pl.Float64,
-    "corpus_bleu": pl.Float64,  # null where `bleu` is not among the metrics
+    "corpus_bleu": pl.Float64,  # null if `bleu` is not among the metrics
 }
 
 
-SIMILARITIES: Schema = {  # a row a trial and metric
+SIMILARITIES: Schema = {  # a row per trial and metric
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "trial": pl.Int64,
-    "source": pl.Int64,  # the number of the text: rewrites of one are no independent observations
+    "source": pl.Int64,  # the number of the text: rewrites of the same text are not independent observations
     "metric": pl.String,
-    "value": pl.Float64,  # null where the metric has none
+    "value": pl.Float64,  # null if the metric has no value
 }
 
 
 def sets_path(dataset: str) -> Path:
-    """The sets of texts that a data set's trials are of (schema `SETS`); without rows where they are of pairs."""
+    """The sets of texts that a data set's trials are of (schema `SETS`); without rows for trials of pairs."""
     return Path(f"data/trials/{dataset}.sets.parquet")
 
 
@@ -43,7 +43,7 @@ def ceilings_path() -> Path:
 
 
 def possible_path() -> Path:
-    """How much of what is possible each cell of such a data set keeps (schema `POSSIBLE`)."""
+    """The share of the possible that each cell of such a data set keeps (schema `POSSIBLE`)."""
     return Path("data/possible.parquet")
 
 
@@ -53,22 +53,22 @@ def rewrites_path(cell: str, epsilon: float | None) -> Path:
 
 
 def stated_path(cell: str) -> Path:
-    """The statements of the cell's mechanism about itself at each epsilon (`auditing.claims.stated`)."""
+    """The cell's mechanism's own statements at each epsilon (`auditing.claims.stated`)."""
     return Path(f"data/rewrites/{cell}/stated.json")
 
 
 def readings_path(cell: str) -> Path:
-    """What the network of the cell's mechanism makes of the trials' texts, float32 [rows, width]; perhaps no rows."""
+    """The readings of the trials' texts by the network of the cell's mechanism, float32 [rows, width]; may be empty."""
     return Path(f"data/readings/{cell}.npy")
 
 
 def encoded_path(cell: str) -> Path:
-    """Sentence embeddings of the cell's rewrites, as far as an attack has encoded them (`encoded.py`)."""
+    """Sentence embeddings of the cell's rewrites that an attack has encoded (`encoded.py`)."""
     return Path(f"data/encoded/{cell}.npz")
 
 
 def tokens_path(cell: str) -> Path:
-    """How the cell's mechanism cuts the first audited text (schema `TOKENS`), without rows where it does not say."""
+    """The cell's mechanism's tokens of the first audited text (schema `TOKENS`); without rows if it states none."""
     return Path(f"data/tokens/{cell}.parquet")
 
 
@@ -83,17 +83,17 @@ def exact_path(cell: str) -> Path:
 
 
 def attributes_path(cell: str) -> Path:
-    """What the cell's law leaves of attributes at most (schema `ATTRIBUTE_LOSSES`)."""
+    """Upper bounds on attribute losses by the cell's law (schema `ATTRIBUTE_LOSSES`)."""
     return Path(f"data/attribute_losses/{cell}.parquet")
 
 
 def decisions_path() -> Path:
-    """Which cells stay within the stated limits (schema `DECISIONS`)."""
+    """The decision on each cell under the stated limits (schema `DECISIONS`)."""
     return Path("data/decisions.parquet")
 
 
 def curves_path(cell: str) -> Path:
-    """What delta the cell's exact losses leave at each level (schema `EXACT_CURVES`)."""
+    """The delta of the cell's exact losses at each level (schema `EXACT_CURVES`)."""
     return Path(f"data/exact/{cell}.curves.parquet")
 
 

@@ -1,4 +1,4 @@
-"""What variations of a cell share: the texts from which candidates are drawn, and what these agree in."""
+"""The data that variations of a cell share: the texts to draw candidates from, and the groups of candidates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from epsilometer.studies.texts.params import TextsParams
 
 
 def pool(params: TextsParams, dataset: str, match: str | None = None) -> tuple[Pool, NDArray[np.float32]]:
-    """The audited texts of a data set, in groups where candidates have as many words, and their embeddings.
+    """The audited texts of a data set, in groups if candidates have equally many words, and their embeddings.
 
     match: None for the data set's own.
     """

@@ -1,1 +1,1 @@
-"""What training with noise claims, costs and gives away: members of training sets, and texts read off gradients."""
+"""The study of training with noise: its claims, its cost, and attacks on membership and on gradients."""

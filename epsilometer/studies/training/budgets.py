@@ -1,4 +1,4 @@
-"""What every training claims, by every accountant that applies, for neighbours that are named."""
+"""The claims of every training, by every accountant that applies, each with its neighbours."""
 
 from __future__ import annotations
 

@@ -1,19 +1,20 @@
-"""The noise at which what a client sends gives away so much: sigma and kappa of equal reconstruction, side by side.
+"""The noise at which the attacks on a client's gradient reach a target loss: sigma and kappa of equal reconstruction.
 
-By the attack `candidates` (which of two texts was it?), whose truth is known, for every kind of noise on the gradients
-of the same texts. An entry of `sent` has the gradients that clients send; a cell of `private_training` those of its
-head's first weights, seen by an adversary who knows the rest of the batch. The texts are of the commonest class, as the
-labels are given. The loss is that of the success rate over pairs of different texts, each pair as likely:
+The attack is `candidates` (which of two texts was it?), whose truth is known. It runs on the gradients of the same
+texts under every kind of noise: for an entry of `sent`, the gradients that clients send; for a cell of
+`private_training`, the gradients of its head's first weights, seen by an adversary who knows the rest of the batch.
+The texts all have the most frequent of the given labels. The loss is that of the success rate over pairs of different
+texts, all pairs equally likely:
 
-- `average`: by the law of the noise (`auditing.results.candidates.pair_law`), over all pairs. Exact but for rounding.
+- `average`: by the law of the noise (`auditing.results.candidates.pair_law`), over all pairs. Exact up to rounding.
 - `sampled`: fresh pairs, sources and noise, bet upon until the interval is narrow (`auditing.calibration.sampled`).
 
-By `rouge_l` it is the level at which attacks that search for the text achieve a mean ROUGE-L, read off what an entry
-of `reconstruction` measured. Each level's mean over texts has an interval by betting (`estimation.betting`); alpha
-is divided among the levels, so that they hold together. Provided that reconstruction never grows with noise, the level
-sought lies between the quietest one that is surely below the target and the loudest one that is surely above it.
+With `rouge_l` the target is the mean ROUGE-L of attacks that search for the text, read from the measurements of an
+entry of `reconstruction`. Each level's mean over texts has an interval by betting (`estimation.betting`); alpha is
+divided among the levels, so the intervals hold together. If reconstruction never grows with noise, the level sought
+lies between the quietest level that is surely below the target and the loudest one that is surely above it.
 
-Levels are searched by their loudness reversed, 1 / sigma and kappa, with which losses grow.
+Levels are searched by the reverse of their loudness, 1 / sigma and kappa: losses grow with both.
 """
 
 from __future__ import annotations
@@ -59,16 +60,16 @@ from epsilometer.training.noise import DirectionalNoise, TrainingNoise
 SAMPLED, AVERAGE, ROUGE_L = "sampled", "average", "rouge_l"
 MEASURES = (SAMPLED, AVERAGE, ROUGE_L)
 KINDS = ("gaussian", "scaled", "vmf")
-WIDTH = 1.25  # of a sampled interval, where nobody asks for another
+WIDTH = 1.25  # of a sampled interval, by default
 _SPAN = 1e3  # sigma between 1 / this and this, and kappa at which a draw is as loud
-_POOL = 1024  # texts of a training
+_POOL = 1024  # most texts of a training that are compared
 _GROWS = "reconstruction grows with noise: a louder level is surely above the target, a quieter one below it"
 
 
 @dataclass(frozen=True)
 class NoiseTarget:
-    """What is to be met. target: nats, or of ROUGE_L a mean in (0, 1); width: ratio of the interval's ends to stop at,
-    None for 1.25, by the law 1.01; budget: most trials a kind of noise, of SAMPLED.
+    """The target of a calibration. target: nats, or a mean in (0, 1) for ROUGE_L; width: ratio of the interval's ends
+    at which the search stops, None for 1.25 (1.01 by the law); budget: most trials per kind of noise, for SAMPLED.
 
     Raises UserError for values outside their range.
     """
@@ -94,15 +95,15 @@ class NoiseTarget:
 
 @dataclass(frozen=True)
 class Gradients:
-    """Gradients of texts of one class. whole: of all parts together; parts: one by one, where these are drawn apart;
-    noise: the entry's own, whose settings its kind has."""
+    """Gradients of texts of one class. whole: of all parts together; parts: of each part, where each has its own draw;
+    noise: the entry's noise, whose settings apply to its own kind."""
 
     whole: GradientPool
     parts: Sequence[GradientPool]
     noise: NoiseEntry
 
     def at(self, kind: str, level: float) -> tuple[Sequence[GradientPool], TrainingNoise]:
-        """Returns what is noised, and the noise."""
+        """Returns the gradients that get the noise, and the noise."""
         settings = self.noise if self.noise.kind == kind else NoiseEntry(kind=kind)
         noise = trainings.noise(settings, level)
         by_parts = isinstance(noise, DirectionalNoise) and noise.parts
@@ -110,10 +111,10 @@ class Gradients:
 
 
 def calibrate_training(params: TrainingParams, names: Sequence[str], aim: NoiseTarget) -> Iterator[dict[str, Any]]:
-    """A row an entry and kind of noise; by ROUGE_L a row an attack and size of batch.
+    """Yield a row per entry and kind of noise; with ROUGE_L, a row per attack and size of batch.
 
-    Needs what the stages `sent` (and `reconstruction`), or `features`, wrote. Raises UserError for unknown entries and
-    for what is missing, before any search.
+    Reads the results of the stages `sent` (and `reconstruction`), or `features`. Raises UserError for unknown entries
+    and for missing results, before any search.
     """
     by_loss = aim.measure != ROUGE_L
     entries = {**params.sent, **params.private_training} if by_loss else dict(params.reconstruction)
@@ -132,7 +133,7 @@ def calibrate_training(params: TrainingParams, names: Sequence[str], aim: NoiseT
 
 
 def _check_provable(aim: NoiseTarget, alpha: float) -> None:
-    """Refuse a target that trials do not exceed even if all are right: they multiply wealth by at most 1 / p* each."""
+    """Refuse a target that no trials prove even if every guess is right: each multiplies wealth by at most 1 / p*."""
     needed = math.ceil(math.log(1 / alpha) / -math.log(success_bound(aim.target, 2)))
     if needed > aim.budget:
         raise UserError(
@@ -142,7 +143,7 @@ def _check_provable(aim: NoiseTarget, alpha: float) -> None:
 
 
 def effective_sigma(kind: str, level: float, dimension: int) -> float:
-    """Returns the sigma of Gaussian noise on one unit gradient that is as loud: sqrt(1 / (A kappa)) of a draw."""
+    """Returns the sigma of Gaussian noise as loud as a draw on one unit gradient: sqrt(1 / (A kappa))."""
     return math.sqrt(1 / (mean_cosine(level, dimension) * level)) if kind == "vmf" else level
 
 
@@ -164,7 +165,7 @@ def _row(params: TrainingParams, name: str, of: Gradients, kind: str, *, aim: No
 
 
 def _said(name: str, kind: str, aim: NoiseTarget, attack: str = ATTACK, size: int = 1) -> dict[str, Any]:
-    """A row without a result."""
+    """Return a row without a result."""
     of = {"training": name, "noise": kind, "attack": attack, "size": size, "measure": aim.measure}
     nothing = dict.fromkeys(("level", "low", "high", "effective_sigma"))
     name_of = "kappa" if kind == "vmf" else "sigma"
@@ -205,7 +206,7 @@ def _by_trials(params: TrainingParams, name: str, of: Gradients, kind: str, *, g
 
 
 def _reason(met: Met | Calibrated, aim: NoiseTarget) -> str | None:
-    """Why there is no level; None where there is."""
+    """Return the reason for a missing level, or None if there is a level."""
     if met.status == FOUND:
         return None
     if met.status == FALLING:
@@ -237,7 +238,7 @@ def _sent(params: TrainingParams, name: str) -> Gradients:
 
 
 def _own(entry: NoiseEntry) -> NoiseEntry:
-    """The settings of a noise; those of its kind where it is none of a training's."""
+    """Return the entry's noise if a training can have it, else Gaussian noise with default settings."""
     return entry if entry.kind in KINDS else NoiseEntry(kind="gaussian")
 
 
@@ -259,9 +260,9 @@ def _trained(params: TrainingParams, name: str) -> Gradients:
 
 
 def _searched(params: TrainingParams, name: str) -> pl.DataFrame:
-    """What attacks that search for the text achieved at every level of an entry of `reconstruction`.
+    """The results of attacks that search for the text, at every level of an entry of `reconstruction`.
 
-    Raises UserError where there are no levels, no such attacks, or no results of some level.
+    Raises UserError if the entry has no levels or no such attacks, or if results of a level are missing.
     """
     of, path = params.reconstruction[name].sent, reconstruction_path(name, "texts")
     if not (levels := params.sent[of].levels):
@@ -285,7 +286,7 @@ def _searched(params: TrainingParams, name: str) -> pl.DataFrame:
 
 
 def _by_attack(params: TrainingParams, name: str, table: pl.DataFrame, aim: NoiseTarget) -> Iterator[dict[str, Any]]:
-    """A row an attack and size of batch, of what an entry of `reconstruction` measured text by text."""
+    """Yield a row per attack and size of batch, from the text-by-text measurements of an entry of `reconstruction`."""
     sent = params.sent[params.reconstruction[name].sent]
     kind, levels = sent.noise.kind, sorted(sent.levels or (), reverse=sent.noise.kind != "vmf")  # the loudest first
     for (attack, size), part in table.group_by("attack", "size", maintain_order=True):
@@ -303,7 +304,7 @@ def _by_attack(params: TrainingParams, name: str, table: pl.DataFrame, aim: Nois
 
 
 def _undecided(target: float, below: float | None, above: float | None) -> str:
-    """Why levels do not enclose a target."""
+    """Return the reason why the levels do not enclose a target."""
     lacking = [f"below {target:g} (add louder ones)"] if below is None else []
     lacking += [f"above {target:g} (add quieter ones, or ask for less)"] if above is None else []
     return f"no level's mean is surely {', and none surely '.join(lacking)}; or attack more texts"
@@ -312,9 +313,10 @@ def _undecided(target: float, below: float | None, above: float | None) -> str:
 def between(
     values: Sequence[NDArray[np.float64]], levels: Sequence[float], target: float, alpha: float
 ) -> tuple[str, float | None, float | None]:
-    """Returns a status, the quietest level whose mean surely lies below the target, and the loudest surely above it.
+    """Returns a status, the quietest level whose mean is surely below the target, and the loudest surely above it.
 
-    values: in [0, 1], of each level; levels: the loudest first. The two hold together with probability 1 - alpha.
+    values: in [0, 1], one array per level; levels: the loudest first. Both bounds hold together with probability
+    1 - alpha.
     """
     sure = [interval(of_level, alpha / len(levels), fixed=True) for of_level in values]
     below = [i for i, (_, high) in enumerate(sure) if high < target]

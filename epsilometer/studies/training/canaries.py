@@ -1,4 +1,4 @@
-"""The entries of `one_run` as the library sees them: canaries, and what a run with them gives an adversary to see."""
+"""The entries of `one_run` as the library sees them: canaries, and the adversary's view of a run with them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _neighbours(entry: OneRunEntry) -> Neighbours:
 
 
 def white_box(params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise) -> tuple[Run, ClaimedTraining]:
-    """Updates of gradient canaries alone, which no model takes."""
+    """Updates made of gradient canaries alone, applied to no model."""
     steps = schedule(params.private_training[entry.training], training_count(params, entry.training))
     replaced = _neighbours(entry) is Neighbours.REPLACED
     size = first_head(params, entry.training, 0).size if replaced else entry.canaries + 1

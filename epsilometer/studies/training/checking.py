@@ -1,4 +1,4 @@
-"""Check what this study is to do, before an audit runs. What it trains with loads slowly."""
+"""Check the settings of this study before an audit runs. The libraries it trains with load slowly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from epsilometer.studies.training.params import TrainingParams
 
 
 def check(params: TrainingParams) -> None:
-    """Build each attack, which must be content with its references, and with a model of its own. Raises UserError."""
+    """Build each attack and check that its references and its own model suit it. Raises UserError."""
     for name, entry in params.membership.items():
         built = members.attacks(entry, f"membership.{name}")
         members.check_references(params.references[entry.references], built, f"membership.{name}")
@@ -22,7 +22,7 @@ def check(params: TrainingParams) -> None:
 
 
 def check_texts(params: TrainingParams, dataset: str, table: pl.DataFrame) -> None:
-    """Raises UserError for a cell that the texts of its data set are not enough for. table: as `prepared` gives it."""
+    """Raises UserError for a cell whose data set has too few texts. table: as `prepared` returns it."""
     for name, cell in params.private_training.items():
         if params.features[cell.features].dataset != dataset:
             continue

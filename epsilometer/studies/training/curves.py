@@ -1,4 +1,4 @@
-"""Every attack on training against its noise: the curves, and whether they fall as noise grows."""
+"""The result of every attack on training as a curve over noise, and a test of whether it falls as noise grows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from epsilometer.studies.training.params import Noised, TrainingParams
 from epsilometer.studies.training.reconstruction import BLIND, bounded_mean
 from epsilometer.studies.training.tables import RECONSTRUCTED, membership_path, reconstruction_path
 
-CURVES: Schema = {  # a row an attack, measure and batch size; its levels from the least noise to the most
+CURVES: Schema = {  # a row per attack, measure and batch size; its levels from the least noise to the most
     "cell": pl.String,  # of membership or reconstruction
     "family": pl.String,  # "membership", "reconstruction" or "candidates"
     "noise": pl.String,
@@ -29,18 +29,18 @@ CURVES: Schema = {  # a row an attack, measure and batch size; its levels from t
     "values": pl.List(pl.Float64),
     "low": pl.List(pl.Float64),
     "high": pl.List(pl.Float64),
-    "fall_p": pl.Float64,  # before correction; null of a single level, and of what is not the attack's primary figure
-    "least_p": pl.Float64,  # the smallest that fall_p could have been of as many texts; 0 by the normal law
+    "fall_p": pl.Float64,  # before correction; null for a single level, and for figures not in PRIMARY
+    "least_p": pl.Float64,  # the smallest fall_p that this number of texts allows; 0 by the normal law
     "rise_p": pl.Float64,
-    "verdict": pl.String,  # `well_behaved.verdicts`, of all curves that are tested together; null as fall_p is
+    "verdict": pl.String,  # `well_behaved.verdicts`, of all curves that are tested together; null where fall_p is
 }
-PRIMARY = ("auc", "rouge_l", "loss")  # what an attack is judged by; of candidates, their smallest sets
+PRIMARY = ("auc", "rouge_l", "loss")  # the figure that an attack is judged by; for candidates, with their smallest sets
 SHOWN = ("rouge_l", "jaccard", "meteor", "cosine", "in_place", "exact")
 Row = dict[str, Any]
 
 
 def curves(params: TrainingParams) -> pl.DataFrame:
-    """All curves of a project (schema `CURVES`), of what its stages have written."""
+    """All curves of a project (schema `CURVES`), from the results of its stages."""
     rows = [*_membership(params), *_reconstruction(params), *_candidates(params)]
     tested = [row for row in rows if row["moves"] is not None]
     for row, verdict in zip(tested, verdicts([row["moves"] for row in tested], params.audit.alpha), strict=True):
@@ -50,7 +50,7 @@ def curves(params: TrainingParams) -> pl.DataFrame:
 
 
 def _membership(params: TrainingParams) -> Iterator[Row]:
-    """Areas under curves, of all levels on the same examples, with intervals over these."""
+    """Areas under ROC curves with their intervals; all levels share the same examples."""
     for name, entry in params.membership.items():
         table = tables.read(membership_path(name, "areas"), MEMBERSHIP_AREAS)
         for (attack,), part in table.group_by(["attack"], maintain_order=True):
@@ -60,7 +60,7 @@ def _membership(params: TrainingParams) -> Iterator[Row]:
 
 
 def _candidates(params: TrainingParams) -> Iterator[Row]:
-    """Losses of guessing among candidates, up to what so many trials can show."""
+    """Losses of guessing among candidates, up to the largest that the number of trials can show."""
     for name, entry in params.choosing.items():
         sent = params.sent[entry.sent]
         table = tables.read(reconstruction_path(name, "candidates"), CANDIDATES).with_columns(
@@ -89,7 +89,7 @@ def _reconstruction(params: TrainingParams) -> Iterator[Row]:
 
 
 def _of_areas(part: pl.DataFrame, alpha: float) -> Row:
-    """part: of schema `MEMBERSHIP_AREAS`, a row a level."""
+    """Return the curve of one attack. part: of schema `MEMBERSHIP_AREAS`, a row per level."""
     areas = Areas(part["auc"].to_numpy(), np.array(part["covariance"].to_list()), part["pairs"][0])
     ends = [
         area_of(*of_level, areas.pairs, alpha) for of_level in zip(areas.values, np.diag(areas.covariance), strict=True)
@@ -99,7 +99,7 @@ def _of_areas(part: pl.DataFrame, alpha: float) -> Row:
 
 
 def _of_texts(part: pl.DataFrame, measure: str, sent: Noised, alpha: float) -> Row:
-    """Texts of a batch were attacked together, so that batches are what is independent."""
+    """Return the curve of one measure. Texts of a batch are attacked together, so the independent units are batches."""
     batches = part.group_by("level", "batch").agg(pl.col(measure).mean()).sort("batch")
     values = np.array([_at(batches, level)[measure].to_list() for level in sent.from_least_noise])
     figures = zip(*(bounded_mean(measure, of_level, alpha) for of_level in values), strict=True)
@@ -112,6 +112,6 @@ def _at(part: pl.DataFrame, level: float | None) -> pl.DataFrame:
 
 
 def _curve(levels: Sequence[float | None], figures: Sequence[Sequence[float]], moves: Moves | None) -> Row:
-    """figures: the values, and the lower and upper ends of their intervals."""
+    """Return a row of `CURVES`. figures: the values, and the lower and upper ends of their intervals."""
     values, low, high = map(list, figures)
     return {"levels": list(levels), "values": values, "low": low, "high": high, "moves": moves}

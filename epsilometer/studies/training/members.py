@@ -38,14 +38,14 @@ from epsilometer.training.private import Settings
 from epsilometer.training.shadows import answers
 from epsilometer.training.splits import Split, disjoint, overlapping
 
-ANSWERS = "answers.npy"  # of references, in their folder: log-probabilities [m, n, classes] of the examples
+ANSWERS = "answers.npy"  # in the folder of references: log-probabilities [m, n, classes] of the examples
 
 
 @dataclass(frozen=True)
 class GameTexts:
-    """All texts of a membership game: the N that a cell is trained on, and after them others of the same classes.
+    """All texts of a membership game: the N that a cell is trained on, followed by others of the same classes.
 
-    places: [n], the split and the number in it of each text; states: [n, width]; labels: [n] numbers of classes.
+    places: [n], the split and number of each text; states: [n, width]; labels: [n] numbers of classes.
     """
 
     training: int
@@ -57,8 +57,8 @@ class GameTexts:
 def game_texts(params: TrainingParams, name: str) -> GameTexts:
     """The texts of a cell of `private_training`, and others.
 
-    Others are the texts of the train split that the cell leaves out; where they are fewer than it is trained on, those
-    of the other splits too, which may differ from the training texts in more than membership.
+    The others are the texts of the train split that the cell leaves out. If these are fewer than the training texts,
+    texts of the other splits join them, which may differ from the training texts in more than membership.
     """
     cell = params.private_training[name]
     training = training_texts(params, name)
@@ -82,7 +82,7 @@ def texts_of(params: TrainingParams, name: str, of: GameTexts, numbers: NDArray[
 
 
 def split(params: TrainingParams, name: str, of: GameTexts) -> Split:
-    """Who is asked about, and who trains on what. Raises UserError where there are too few texts."""
+    """Return the questioned texts and the training set of each model. Raises UserError for too few texts."""
     entry = params.references[name]
     rng = Noise.named(1, params.audit.seed, "references", entry.training, entry.split).generator(0)
     cut = overlapping if entry.split == "overlapping" else disjoint
@@ -90,7 +90,7 @@ def split(params: TrainingParams, name: str, of: GameTexts) -> Split:
 
 
 def first_heads(params: TrainingParams, name: str, numbers: NDArray[np.integer]) -> Head:
-    """The heads that these references begin with, side by side: each draws what its checkpoint lacks."""
+    """The first heads of these references, side by side: each draws the weights that its checkpoint lacks."""
     entry = params.references[name]
     layers = load_last_layers(features_path(entry.features) / features.LAYERS)
     count = len(classes(params, entry.training))
@@ -102,7 +102,7 @@ def first_heads(params: TrainingParams, name: str, numbers: NDArray[np.integer])
 
 
 def reference_settings(params: TrainingParams, name: str, number: int, texts: int) -> Settings:
-    """How reference `number` is trained: by the recipe of the cell, with its noise only where a level is given."""
+    """The settings of reference `number`: the recipe of the cell, with its noise only where a level is given."""
     entry = params.references[name]
     cell = params.private_training[entry.training]
     return Settings(
@@ -123,7 +123,7 @@ def attacks(entry: MembershipEntry, place: str) -> dict[str, MembershipAttack]:
 
 
 def check_references(entry: ReferencesEntry, compared: dict[str, MembershipAttack], place: str) -> None:
-    """Raises UserError where an attack cannot do with these references; before they are trained."""
+    """Raises UserError, before any training, for references that an attack cannot work with."""
     numbers = np.arange(entry.count)[:, None]
     members = (numbers % 2 == [[0, 1]]) if entry.split == "overlapping" else np.zeros((entry.count, 2), bool)
     for name, attack in compared.items():
@@ -135,9 +135,9 @@ def check_references(entry: ReferencesEntry, compared: dict[str, MembershipAttac
 
 
 def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], place: str) -> None:
-    """Raises UserError where an attack's own model will not do; before references are trained.
+    """Raises UserError, before references are trained, for an attack's own model that does not suit it.
 
-    A model that a stage has still to make is passed over.
+    Skips a model that a later stage makes.
     """
     for name, attack in built.items():
         model = entry.modules[name][1].get("masked_lm")
@@ -151,7 +151,7 @@ def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], pla
 
 @dataclass(frozen=True)
 class MembershipGame:
-    """What is attacked. models: level and seed of each target; training: N; inside: bool [q], of whom they know."""
+    """The targets and questions of a cell. models: level and seed of each target; training: N; inside: bool [q]."""
 
     models: list[tuple[float | None, int]]
     training: int
@@ -160,7 +160,7 @@ class MembershipGame:
 
 
 def game(params: TrainingParams, name: str) -> MembershipGame:
-    """The models of a cell, and what the adversaries of an entry have to attack them, all but their noise."""
+    """The models of a cell, and the evidence of an entry's adversaries except the noise of each attack."""
     entry = params.membership[name]
     cell = params.private_training[entry.training]
     models = list(product(cell.steps, range(cell.seeds)))
@@ -185,7 +185,7 @@ def game(params: TrainingParams, name: str) -> MembershipGame:
 
 @dataclass(frozen=True)
 class _Asked:
-    """Targets that are asked about texts of the adversary's own: these go through the frozen network first."""
+    """The targets' answers to texts of the adversary's own, which pass through the frozen network first."""
 
     heads: Head
     entry: FeaturesEntry
@@ -200,7 +200,7 @@ class _Asked:
 
 
 def _others(params: TrainingParams, name: str, split: str, taken: NDArray[np.int64]) -> LabelledTexts:
-    """The texts of a split that have one of the cell's classes, but those of these numbers."""
+    """The texts of a split that have one of the cell's classes, except those with the numbers `taken`."""
     cell = params.private_training[name]
     eligible = pl.col(cell.label).is_in(classes(params, name)) & ~pl.col("row").is_in(taken)
     return labelled(params, name, split, featured(cell.features, split).filter(eligible))

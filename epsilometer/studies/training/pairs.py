@@ -1,14 +1,14 @@
-"""Trainings that differ in their noise alone, at noise that is equally loud: do their heads score alike?
+"""Compare the scores of trainings that differ in their noise alone, at equally loud noise.
 
-Every seed of one is paired with that of the other, which has the same first head, batches and masks of dropout. Noise
-is equally loud where its sigma is the same within 2 %, seen in one of two ways:
+Each seed of a cell is paired with the same seed of the other, which has the same first head, batches and dropout
+masks. Two noises are equally loud if their sigmas agree within 2 %, seen in one of two ways:
 
 - `average`: as the noise on a step's sum, for directional noise sqrt(L / (A kappa)) of L examples a step;
-- `one gradient`: as the noise on what one example alone sends, sqrt(1 / (A kappa)). Here the best guess between two
-  texts is right as often under either noise (by their laws), so this is utility at equal reconstruction.
+- `one gradient`: as the noise on the gradient that one example sends, sqrt(1 / (A kappa)). Here the best guess between
+two texts is right equally often under either noise (by their laws), so this is utility at equal reconstruction.
 
-For Gaussian noise and noise on scaled gradients both are the sigma that is set. Between these two reconstruction is
-equal as well where no gradient is shorter than the clip bound.
+For Gaussian noise and noise on scaled gradients, both are the sigma in the settings. Between these two,
+reconstruction is equal as well if no gradient is shorter than the clip bound.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from epsilometer.studies.training.params import TrainingCell, TrainingParams
 from epsilometer.studies.training.tables import budgets_path, runs_path
 from epsilometer.studies.training.trainings import schedule, training_count
 
-METRIC, MARGIN = "mcc", 0.05  # within which heads count as equally good
+METRIC, MARGIN = "mcc", 0.05  # largest difference of heads that count as equally good
 AVERAGE, ONE = "average", "one gradient"
-_ALIKE = 1.02  # ratio of sigmas that count as one
+_ALIKE = 1.02  # ratio of sigmas that count as equal
 PAIRS: Schema = {
     "cell": pl.String,
     "level": pl.Float64,
-    "other": pl.String,  # of private_training, too
+    "other": pl.String,  # also a cell of private_training
     "other_level": pl.Float64,
-    "seen": pl.String,  # "average" or "one gradient": in which view the noise is equally loud
+    "seen": pl.String,  # "average" or "one gradient": the view in which the noise is equally loud
     "sigma": pl.Float64,
     "seeds": pl.Int64,
-    "difference": pl.Float64,  # of the metric on tested texts, the cell's less the other's, mean over seeds
+    "difference": pl.Float64,  # of the metric on tested texts, the cell's minus the other's, mean over seeds
     "low": pl.Float64,  # its interval at 1 - alpha / rows
     "high": pl.Float64,
     "verdict": pl.String,  # `equivalence`, of all rows together
@@ -48,7 +48,7 @@ Row = dict[str, Any]
 
 
 def pairs(params: TrainingParams) -> pl.DataFrame:
-    """All pairs of a project (schema `PAIRS`), of what stage private_training has written, and of its budgets."""
+    """All pairs of a project (schema `PAIRS`), from its budgets and the results of stage private_training."""
     rows = list(_loud_alike(params))
     for row in rows:
         own, other = _scores(params, row["cell"], row["level"]), _scores(params, row["other"], row["other_level"])
@@ -78,7 +78,7 @@ def _loud_alike(params: TrainingParams) -> Iterator[Row]:
 
 
 def _sigmas(params: TrainingParams, name: str, average: float) -> dict[str, float]:
-    """The noise of a cell at a level as sigma in both views, given that on a step's sum."""
+    """The noise of a cell at a level as sigma in both views. average: the noise on a step's sum."""
     cell = params.private_training[name]
     if cell.noise.kind != "vmf":
         return {AVERAGE: average, ONE: average}
@@ -87,7 +87,7 @@ def _sigmas(params: TrainingParams, name: str, average: float) -> dict[str, floa
 
 
 def _is_plain(cell: TrainingCell) -> bool:
-    """Whether noise is added to whole gradients that are as long as 1 at most."""
+    """Return True if noise is added to whole gradients of length 1 at most."""
     return not (cell.noise.parts or cell.noise.gamma) and cell.noise.clip in (None, 1)
 
 
@@ -97,7 +97,7 @@ def _same_but_noise(left: TrainingCell, other: TrainingCell) -> bool:
 
 
 def _scores(params: TrainingParams, name: str, level: float) -> dict[int, float]:
-    """The metric on the texts that a cell is tested on, by seed."""
+    """The metric on the cell's test texts, by seed."""
     split = params.private_training[name].test
     runs = tables.read(runs_path(name, level), RUNS).filter(split=split, metric=METRIC)
     return dict(runs.select("seed", "value").iter_rows())

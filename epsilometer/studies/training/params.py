@@ -1,4 +1,4 @@
-"""The sections of params.yaml on training: what is trained, what it claims, and who attacks it."""
+"""The sections of params.yaml on training: the trainings, their claims and the attacks on them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class NoiseEntry(Section):
 
 
 class Noised(Section):
-    """What has noise at several levels."""
+    """A section with noise at several levels."""
 
     noise: NoiseEntry = Field(description="The noise; its bare kind stands for `{kind: KIND}`.")
     levels: Levels | None = Field(
@@ -118,12 +118,12 @@ class Noised(Section):
 
     @property
     def steps(self) -> tuple[float | None, ...]:
-        """The levels; None alone where there are none."""
+        """The levels; only None if there are none."""
         return self.levels or (None,)
 
     @property
     def from_least_noise(self) -> tuple[float | None, ...]:
-        """The levels, from the least noise to the most: kappa concentrates, so that its largest is the least."""
+        """The levels, from the least noise to the most: a larger kappa is less noise."""
         return (*sorted(self.levels or (), reverse=self.noise.kind == "vmf"),) or (None,)
 
 
@@ -180,7 +180,7 @@ class TrainingCell(Noised):
 
     @property
     def passes(self) -> int:
-        """Over the training texts: the epochs, times `overfit`."""
+        """The number of passes over the training texts: the epochs, times `overfit`."""
         return self.epochs * self.overfit
 
 
@@ -287,7 +287,7 @@ class SentEntry(Noised):
 
     @property
     def texts_and_model(self) -> dict[str, Any]:
-        """All that gradients depend on without noise, in batches of one: of the noise, whether it is drawn by parts."""
+        """The settings that noiseless gradients of single texts depend on; of the noise, only `parts`."""
         return self.model_dump(mode="json", exclude={"levels", "noise", "sizes"}) | {"parts": self.noise.parts}
 
 
@@ -303,7 +303,7 @@ class ReconstructionEntry(Section):
 
 @dataclass(frozen=True)
 class TrainingAt:
-    """What DVC reruns of a training: a cell at one level of its noise, by all its seeds; `place` in data/trained."""
+    """The unit of training that DVC reruns: a cell at one noise level, with all seeds; `place` in data/trained."""
 
     cell: str
     level: float | None
@@ -321,7 +321,7 @@ class SentTexts:
 
 @dataclass(frozen=True)
 class SearchAt(SentTexts):
-    """What DVC reruns of an entry of `reconstruction`: its searches at one size and level; `place` in data/searched."""
+    """The part of a `reconstruction` entry that DVC reruns: one size and level; `place` in data/searched."""
 
     entry: str
     size: int
@@ -329,11 +329,11 @@ class SearchAt(SentTexts):
     place: str
 
 
-CANDIDATES = "candidates"  # the attack that searches for no text, but chooses among some
+CANDIDATES = "candidates"  # the attack that does not search for a text but chooses among candidates
 
 
 class TrainingParams(ProjectParams):
-    """What params.yaml says of the study of training."""
+    """The params.yaml of the study of training."""
 
     features: Mapping[str, FeaturesEntry] = Field({}, description="What trainings see of the texts of a data set.")
     private_training: Mapping[str, TrainingCell] = Field(
@@ -396,7 +396,7 @@ class TrainingParams(ProjectParams):
         return SentTexts(sent, self.sent[sent].model)
 
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """As `ProjectParams.excerpts`; of trainings, and of what is sent, all but the levels."""
+        """As `ProjectParams.excerpts`; for trainings and sent gradients, all settings but the levels."""
         yield from super().excerpts()
         for name, cell in self.private_training.items():
             for record, apart in (("private_training", {"levels"}), ("recipes", {"levels", "seeds", "test"})):
@@ -426,7 +426,7 @@ def read(path: Path | str = "params.yaml") -> TrainingParams:
 
 
 def _check_entries(params: TrainingParams) -> None:
-    """Refuse an entry that names what does not exist, or what does not fit it."""
+    """Refuse an entry that names something that does not exist or does not fit it."""
     for name, entry in params.features.items():
         check_dataset(params.datasets, entry.dataset, f"features.{name}")
         check_model(params.models, entry.model, f"features.{name}.model")
@@ -479,20 +479,20 @@ def _check_named(params: TrainingParams, section: str, name: str, place: str) ->
 
 
 def _check_head(params: TrainingParams, cell: str, place: str) -> None:
-    """References are heads, side by side, and canaries go through heads."""
+    """Refuse a cell that trains more than a head: references are heads, and canaries pass through heads."""
     if params.private_training[cell].trains != HEAD:
         raise UserError(f"{place} must be a cell with trains: head, got {cell!r}, which trains more; name one")
 
 
 def _check_same_features(params: TrainingParams, cell: str, features: str, place: str) -> None:
-    """DVC sees that an entry reads features by the entry alone, so it names those of its cell once more."""
+    """Refuse features other than the cell's: DVC sees only the entry, so it must repeat the features of its cell."""
     own = params.private_training[cell].features
     if features != own:
         raise UserError(f"{place}.features must be those of {cell}, {own!r}, got {features!r}")
 
 
 def _check_same_texts(params: TrainingParams, target: str, imitated: str, name: str) -> None:
-    """References know who is asked about by the training texts of the cell that they imitate."""
+    """Refuse references for other texts: the training texts of the imitated cell determine the questions."""
     target_cell, other = params.private_training[target], params.private_training[imitated]
     for field in ("features", "label", "texts", "balance"):
         if getattr(target_cell, field) != getattr(other, field):

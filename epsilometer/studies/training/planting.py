@@ -1,10 +1,10 @@
-"""Texts planted in a training set by fair coins, to see afterwards what the training reveals about the coins.
+"""Texts planted in a training set by fair coins, to test what the training reveals about the coins.
 
-- `mislabelled`: texts taken from the training set and put back with a wrong label.
+- `mislabelled`: texts of the training set, put back with a wrong label.
 - `random`: words of the training set in random order, with a random label.
 
 Coins and labels are those of `training.canaries`. A planted training set is as private as the training set. The key
-lists the coins and quotes texts, so it removes whatever privacy the canaries have.
+lists the coins and quotes texts, so publishing it removes whatever privacy the canaries have.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CANARY, TEXT, VERSIONS, INCLUDED = "canary", "text", ("label", "other_label"), "
 
 
 def random_texts(texts: Sequence[str], count: int, generator: np.random.Generator) -> list[str]:
-    """Returns texts of random words: each as long as a text of the training set, of words uniform among its words."""
+    """Returns texts of random words: each as long as a text of the training set, its words uniform among the set's."""
     split = [words(text) for text in texts]
     vocabulary = sorted({word for words in split for word in words})
     lengths = np.array([len(words) for words in split if words])
@@ -38,8 +38,8 @@ def random_texts(texts: Sequence[str], count: int, generator: np.random.Generato
 
 @dataclass(frozen=True)
 class PlantedTraining:
-    """training: the table to train on; key: a row a canary, `canary`, `kind`, the text and its label columns,
-    `other_label` (null where a canary is left out instead) and `included`.
+    """A planted training set. training: the table to train on; key: a row per canary, with `canary`, `kind`, the text
+    and its label columns, `other_label` (null for a canary that is left out instead) and `included`.
     """
 
     training: pl.DataFrame
@@ -48,7 +48,7 @@ class PlantedTraining:
 
 @dataclass(frozen=True)
 class CanaryRequest:
-    """text, label: columns; count: of canaries; kind: one of KINDS; replaced: whether each has two versions."""
+    """A request for canaries. text, label: columns; kind: one of KINDS; replaced: whether each has two versions."""
 
     text: str
     label: str
@@ -67,9 +67,9 @@ class CanaryRequest:
 
 
 def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Generator) -> PlantedTraining:
-    """Plant canaries in a table of labelled texts, in random places; canaries of random words have no other columns.
+    """Plant canaries at random places of a table of labelled texts. Canaries of random words have no other columns.
 
-    Raises UserError for a column that is missing or has gaps, for one class, and for more canaries than texts.
+    Raises UserError for a missing column, for gaps in one, for a single class, and for more canaries than texts.
     """
     classes = _classes(table, request)
     numbers = {value: i for i, value in enumerate(classes)}
@@ -108,7 +108,7 @@ def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Gene
 
 
 def _classes(table: pl.DataFrame, request: CanaryRequest) -> list[object]:
-    """The classes, in order. Raises UserError where canaries cannot be planted."""
+    """The classes, in order. Raises UserError if canaries cannot be planted."""
     if request.text == request.label:
         raise UserError(f"text and label must be two columns, got {request.text!r} for both; name another one")
     for name in (request.text, request.label):

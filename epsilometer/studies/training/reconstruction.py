@@ -1,17 +1,17 @@
-"""How much of a gradient's texts an attack recovered: per text, and on average with an interval.
+"""Measure how much of a gradient's texts an attack recovered: per text, and on average with an interval.
 
-Texts of a batch come back in no order: they are assigned to the true ones so that the sum of ROUGE-L is largest, for
-the blind baseline too. ROUGE-L is the F1, as the scores of the paper's Table 8 are, though its formula
-divides by the longer length: .222 and .333 where that gives .200 and .250.
+Texts of a batch come back in no order, so they are assigned to the true ones to maximise the sum of ROUGE-L; so is
+the blind baseline. ROUGE-L is the F1. The scores of the paper's Table 8 are F1 too, though the paper's formula divides
+by the longer length: .222 and .333 where that formula gives .200 and .250.
 
 | measure | what |
 |---|---|
-| rouge_l, jaccard, meteor, cosine | of `metrics`, of the text found against the true one; 1 is the text itself |
-| in_place | share of the true tokens that stand in their place |
-| exact | 1 where all words are the same in the same order |
-| identifiers | share of the text's identifiers (`leakage`) that stand in what was found; null for a text without any |
+| rouge_l, jaccard, meteor, cosine | of `metrics`, between the recovered and the true text; 1 for the text itself |
+| in_place | share of the true tokens that are recovered at their own position |
+| exact | 1 if all words are the same in the same order |
+| identifiers | share of the text's identifiers (`leakage`) in the recovered text; null for a text without identifiers |
 
-The **blind baseline** is a public text of that many tokens, for which nobody needs a gradient: its score is no leak.
+The **blind baseline** is a public text of the same length in tokens. It needs no gradient, so its score is not a leak.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from epsilometer.text.words import words
 BLIND = "blind"  # the attack that sees no gradient
 METRICS = ("rouge_l", "jaccard", "meteor", "cosine")
 MEASURES = (*METRICS, "in_place", "exact", "identifiers")
-_LEAST = {"cosine": -1.0}  # value of a measure; 0 of all others
+_LEAST = {"cosine": -1.0}  # least value of a measure; 0 for all others
 
 
 def assigned(truths: Sequence[str], recovered: Sequence[str]) -> NDArray[np.int64]:
-    """Returns [n]: which of the n texts found stands for each true one, so that the sum of ROUGE-L is largest."""
+    """Returns [n]: the recovered text that is assigned to each true one, with the largest sum of ROUGE-L."""
     from scipy.optimize import linear_sum_assignment
 
     pairs = [(truth, other) for truth in truths for other in recovered]
@@ -50,14 +50,14 @@ def assigned(truths: Sequence[str], recovered: Sequence[str]) -> NDArray[np.int6
 
 
 def in_place(truth: Sequence[int], recovered: Sequence[int]) -> float:
-    """Returns the share of the true tokens at whose place stands the same token."""
+    """Returns the share of the true tokens that are recovered at their own position."""
     return sum(a == b for a, b in zip(truth, recovered, strict=False)) / len(truth)
 
 
 def measured(texts: pl.DataFrame, identifiers: Mapping[int, Sequence[Identifier]]) -> pl.DataFrame:
-    """Add the measures to a table of texts and what was found for them, a row a pair.
+    """Add the measures to a table of true and recovered texts, a row per pair.
 
-    texts: columns `row`, `truth`, `found`, `true_ids` and `found_ids` among others; identifiers: by row, of each text.
+    texts: columns `row`, `truth`, `found`, `true_ids` and `found_ids` among others; identifiers: of each text, by row.
     """
     truths, recovered = texts["truth"].to_list(), texts["found"].to_list()
     columns = measure(truths, recovered, {name: metric(name, {}) for name in METRICS}).with_columns(
@@ -75,11 +75,11 @@ def measured(texts: pl.DataFrame, identifiers: Mapping[int, Sequence[Identifier]
 
 
 def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
-    """Yield a row a level, batch size, attack and measure: the mean over batches and its interval at 1 - alpha.
+    """Yield a row per level, batch size, attack and measure: the mean over batches and its interval at 1 - alpha.
 
-    table: of schema `RECONSTRUCTED`. Texts of one batch share their noise, so batches are what is independent. The
-    measure `truth_less_likely` is the share of texts for which one was found that explains what was sent better than
-    the true one: there no attack can do better but by luck.
+    table: of schema `RECONSTRUCTED`. Texts of one batch share their noise, so the independent units are batches. The
+    measure `truth_less_likely` is the share of texts for which the attack found a text that explains the sent gradient
+    better than the true text does. There, an attack can do better only by luck.
     """
     likelier = pl.col("log_likelihood") + pl.col("log_prior") > pl.col("true_log_likelihood") + pl.col("true_log_prior")
     table = table.with_columns(truth_less_likely=likelier.cast(pl.Float64))
@@ -94,9 +94,9 @@ def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
 
 
 def bounds(params: TrainingParams, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the most nats that one text's gradient tells, a row a level of an entry of `reconstruction`.
+    """Yield an upper bound on the nats that one text's gradient reveals, per level of an entry of `reconstruction`.
 
-    None where the noise has no law that bounds it.
+    None for a noise without a law that bounds it.
     """
     of = params.reconstruction[name].sent
     entry, parts = params.sent[of], tables.read_json(sent_path(of) / "about.json")["parts"]
@@ -110,18 +110,18 @@ def bounds(params: TrainingParams, name: str) -> Iterator[dict[str, Any]]:
 def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, float, float]:
     """The mean of a measure over batches, and the ends of its interval at confidence 1 - alpha.
 
-    values: [batches], at least one, in order. The interval assumes no more than the measure's range and independent
-    batches, and so holds for few of them (`estimation.betting`); of a single one nearly the whole range is left, where
+    values: [batches], at least one, in order. The interval assumes only the measure's range and independent batches, so
+    it holds even for few batches (`estimation.betting`). A single batch leaves nearly the whole range, where
     resampling would see no spread at all.
     """
     x, least = np.asarray(values, np.float64), _LEAST.get(name, 0.0)
-    shares = np.clip((x - least) / (1 - least), 0, 1)  # a cosine of 1 may be rounded up
+    shares = np.clip((x - least) / (1 - least), 0, 1)  # rounding may lift a cosine above 1
     mean, (low, high) = float(x.mean()), (least + (1 - least) * end for end in interval(shares, alpha, fixed=True))
     return mean, min(low, mean), max(high, mean)
 
 
 def public_text(length: int, public: Sequence[Sequence[int]], generator: np.random.Generator) -> int:
-    """Returns the number of a public text of that many tokens, or of those nearest to it, drawn uniformly."""
+    """Returns the number of a public text of this length in tokens, or nearest to it, drawn uniformly."""
     away = np.array([abs(len(ids) - length) for ids in public])
     near = np.flatnonzero(away == away.min())
     return int(near[generator.integers(len(near))])

@@ -1,4 +1,4 @@
-"""The game of reconstruction: what clients of an entry send, what attacks find in it, and a public text instead."""
+"""The game of reconstruction: the gradients of an entry's clients, the attacks' results, and the blind baseline."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from epsilometer.training.sent import Sent, send
 from epsilometer.training.shared_model import SharedModel
 
 Recovered = dict[str, Any]
-"""Of one batch: `ids`, `notes`, whether the attack left the model `honest`, and what `explain` says of the `true`."""
+"""The result for one batch: `ids`, `notes`, if the attack left the model `honest`, and `explain` of the `true`."""
 
 COLUMNS = dict(list(RECONSTRUCTED.items())[: list(RECONSTRUCTED).index("rouge_l")])  # those before the measures
 _NATS = ("log_likelihood", "log_prior")
 
 
 class ReconstructionGame:
-    """An entry's texts, model and streams. identifiers: by row, of each attacked text."""
+    """An entry's texts, model and streams. identifiers: of each attacked text, by row."""
 
     def __init__(self, params: TrainingParams, name: str) -> None:
         self._params, of = params, params.reconstruction[name].sent
@@ -47,7 +47,7 @@ class ReconstructionGame:
         }
 
     def blind(self, size: int) -> list[dict[str, Any]]:
-        """The rows of the baseline: a public text of each text's length, matched within batches as any."""
+        """The rows of the baseline: a public text of each text's length, matched within batches as for any attack."""
         public = [self._model.plain(ids) for ids in self._model.encode(self._public)]
         count = self._entry.texts // size
         stream = Noise.named(count, self._params.audit.seed, self._params.audit.round, "blind", size)
@@ -60,7 +60,7 @@ class ReconstructionGame:
         return self.rows(BLIND, size, None, batches)
 
     def prepared(self, attack: str, built: ReconstructionAttack, level: float | None) -> Prepared:
-        """An attack that is ready to search. Raises UserError where its models will not do."""
+        """An attack that is ready to search. Raises UserError for models that do not suit it."""
         generator = Noise.named(1, *self._named(attack)).generator(0)
         return built.prepare(self._model, Knowledge(self._public, noise(self._entry.noise, level), generator))
 
@@ -74,7 +74,7 @@ class ReconstructionGame:
         level: float | None,
         batch: int,
     ) -> Recovered:
-        """What an attack finds in a batch. others: what earlier attacks found, from which it may go on."""
+        """The texts that an attack finds in a batch. others: texts from earlier attacks, from which it may continue."""
         generator = Noise.named(self._entry.texts // size, *self._named(attack), size).generator(batch)
         sent = self._sent(ready.model, size, level, batch)
         tries = [ready.reconstruct(sent, generator)]
@@ -90,7 +90,7 @@ class ReconstructionGame:
     def rows(
         self, attack: str, size: int, level: float | None, batches: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        """A row a text: the true one, and that which was found for it."""
+        """Return a row per text: the true text and the one recovered for it."""
         rows = []
         for batch, result in enumerate(batches):
             truths = self._plain(size, batch)
@@ -109,7 +109,7 @@ class ReconstructionGame:
         return self._params.audit.seed, self._params.audit.round, "reconstruction", attack
 
     def _sent(self, of: SharedModel, size: int, level: float | None, batch: int) -> Sent:
-        """What a client sends. All attacks and levels see the same texts with the same normal numbers."""
+        """The gradient that a client sends. All attacks and levels see the same texts with the same normal numbers."""
         part = slice(batch * size, (batch + 1) * size)
         seed = self._params.audit.seed, self._params.audit.round, "sent", size
         generator = Noise.named(batch + 1, *seed).generator(batch)
@@ -117,5 +117,5 @@ class ReconstructionGame:
         return send(of, self._ids[part], labels, noise(self._entry.noise, level), generator=generator)
 
     def _plain(self, size: int, batch: int) -> list[list[int]]:
-        """The tokens of a batch's texts, without special ones."""
+        """The tokens of a batch's texts, without special tokens."""
         return [self._model.plain(ids) for ids in self._ids[batch * size : (batch + 1) * size]]

@@ -21,11 +21,11 @@ from epsilometer.studies.training.tables import sent_path
 from epsilometer.training.noise import TrainingNoise
 from epsilometer.training.sent import OnMean
 
-if TYPE_CHECKING:  # it loads torch, which showing and checking results need not
+if TYPE_CHECKING:  # it loads torch, which showing and checking results do not need
     from epsilometer.training.shared_model import SharedModel
 
 ATTACKED, PUBLIC, POOL = "attacked", "public", "pool"
-TEXTS: tables.Schema = {  # of a client or of the server; one may be in the pool too
+TEXTS: tables.Schema = {  # of a client or of the server; a text of either may also be in the pool
     "use": pl.String,  # attacked, public or pool
     "row": pl.Int64,  # the number of the text in the audited split
     "text": pl.String,
@@ -36,10 +36,10 @@ TEXTS: tables.Schema = {  # of a client or of the server; one may be in the pool
 
 
 def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
-    """The texts of an entry (schema `TEXTS` but for identifiers) in a random order, and the classes by name.
+    """The texts of an entry (schema `TEXTS` without identifiers) in a random order, and the classes by name.
 
-    Distinct texts that have the label: first those attacked, then as many public ones. The pool is of the commonest
-    class and may hold both. Raises UserError where there are too few, or of one class.
+    Distinct texts that have the label: first the attacked ones, then the public ones, as many as the entry says. The
+    pool is of the most frequent class and may hold both. Raises UserError for too few texts, or for a single class.
     """
     entry = params.sent[name]
     table = audited(params, entry.dataset).with_row_index("row").drop_nulls(entry.label).unique("text", keep="first")
@@ -71,7 +71,7 @@ def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
 
 
 def model(params: TrainingParams, name: str, classes: int) -> SharedModel:
-    """The model that server and clients of an entry share; its head's first weights come from the audit's seed."""
+    """The model that server and clients of an entry share; the audit's seed determines its head's first weights."""
     entry = params.sent[name]
     seed = int(Noise.named(1, params.audit.seed, "sent", "head").generator(0).integers(1 << 53))
     from epsilometer.training.shared_model import SharedModel
@@ -87,7 +87,7 @@ def noise(entry: SentNoise, level: float | None) -> TrainingNoise:
 
 
 def mechanism(entry: SentEntry) -> str:
-    """What tables of losses call the noisy gradient of an entry."""
+    """The name of an entry's noisy gradient in tables of losses."""
     return f"gradient_{entry.noise.kind}"
 
 
@@ -104,7 +104,7 @@ def searching(params: TrainingParams, name: str) -> dict[str, ReconstructionAtta
 
 
 def choosing(params: TrainingParams, name: str) -> Candidates:
-    """The attack of an entry of `choosing`. Raises UserError for unknown settings, and without a pool."""
+    """The attack of an entry of `choosing`. Raises UserError for unknown settings, or if the pool is missing."""
     entry, place = params.reconstruction[name], f"reconstruction.{name}.attacks.{CANDIDATES}"
     if not params.sent[entry.sent].pool:
         raise UserError(f"{place} chooses among the texts of a pool; set sent.{entry.sent}.pool, 1024 say")

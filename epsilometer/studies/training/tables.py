@@ -1,4 +1,4 @@
-"""The tables of the study of training, and where its stages put them, relative to the run's folder."""
+"""The tables of the study of training, and their paths relative to the run's folder."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import polars as pl
 from epsilometer.core.guarantees import budget_name
 from epsilometer.core.tables import Schema
 
-RECONSTRUCTED: Schema = {  # a text whose gradient was sent, and what an attack found for it
+RECONSTRUCTED: Schema = {  # a text whose gradient was sent, and the text that an attack found for it
     "level": pl.Float64,  # sigma or kappa; null without noise, and for the blind baseline
     "size": pl.Int64,  # of the batch
-    "attack": pl.String,  # `blind`: a public text of that length
+    "attack": pl.String,  # `blind`: a public text of the same length
     "batch": pl.Int64,  # its number
     "row": pl.Int64,  # the number of the text in the prepared table
-    "truth": pl.String,  # as the model reads it: cut, in its tokens
+    "truth": pl.String,  # as the model reads it: truncated, in its tokens
     "found": pl.String,
     "true_ids": pl.List(pl.Int64),  # without special tokens
     "found_ids": pl.List(pl.Int64),
@@ -33,10 +33,10 @@ RECONSTRUCTED: Schema = {  # a text whose gradient was sent, and what an attack 
 }
 
 
-RECONSTRUCTION: Schema = {  # a row a level, batch size, attack and measure
+RECONSTRUCTION: Schema = {  # a row per level, batch size, attack and measure
     "level": pl.Float64,
     "size": pl.Int64,
-    "attack": pl.String,  # `blind`; `bound`: what no attack exceeds, without an interval
+    "attack": pl.String,  # `blind`; `bound`: the upper bound for every attack, without an interval
     "measure": pl.String,  # of `reconstruction.MEASURES`; truth_less_likely; information, in nats
     "texts": pl.Int64,
     "value": pl.Float64,
@@ -51,7 +51,7 @@ def features_path(name: str) -> Path:
 
 
 def featured_path(name: str) -> Path:
-    """The ids and labels of the texts whose states lie in `features_path`, in their order."""
+    """The ids and labels of the texts in `features_path`, in the same order."""
     return features_path(name) / "texts.parquet"
 
 
@@ -70,7 +70,7 @@ def head_path(cell: str, level: float | None, seed: int) -> Path:
 
 
 def runs_path(cell: str, level: float | None) -> Path:
-    """How well the heads of a cell at one level do: level, seed, split, metric, value."""
+    """The scores of a cell's heads at one level: level, seed, split, metric, value."""
     return trained_path(cell, level) / "runs.parquet"
 
 
@@ -85,14 +85,14 @@ def references_path(name: str) -> Path:
 
 
 def membership_path(name: str, what: str | None = None) -> Path:
-    """What membership attacks on a cell achieve; `rates`, their true positive rates at small false ones; `roc`, their
-    curves of true against false positives; `areas`, those under them with their covariance over levels.
+    """The results of membership attacks on a cell; `rates`: true positive rates at small false positive rates; `roc`:
+    ROC curves; `areas`: the areas under them, with their covariance over levels.
     """
     return _table("membership", name, what)
 
 
 def one_run_path(name: str) -> Path:
-    """What canaries prove in one run a level."""
+    """The losses that canaries prove, in one run per level."""
     return Path(f"data/one_run/{name}.parquet")
 
 
@@ -102,17 +102,17 @@ def sent_path(name: str) -> Path:
 
 
 def reconstruction_path(name: str, what: str | None = None) -> Path:
-    """What attacks read off the gradients that are sent: on average; `texts`, one by one; `candidates`, which of k."""
+    """The results of attacks on sent gradients: averages; `texts`: one row per text; `candidates`: guesses among k."""
     return _table("reconstruction", name, what)
 
 
 def searched_path(name: str, size: int, level: float | None) -> Path:
-    """What the attacks of an entry found in all batches of one size at one level, before it is measured."""
+    """The texts that an entry's attacks found in all batches of one size at one level, before measurement."""
     return Path(f"data/searched/{name}/{size}-{budget_name(level)}.json")
 
 
 def training_pairs_path() -> Path:
-    """Heads of equally loud noises compared (`studies.training.pairs`)."""
+    """Comparison of heads at equally loud noise (`studies.training.pairs`)."""
     return Path("data/training_pairs.parquet")
 
 

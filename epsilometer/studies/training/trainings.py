@@ -27,7 +27,7 @@ from epsilometer.training.private import Settings
 if TYPE_CHECKING:
     from torch.nn import Module
 
-FEATURED: tables.Schema = {"id": pl.String, "split": pl.String}  # and one column a label; in each split as its states
+FEATURED: tables.Schema = {"id": pl.String, "split": pl.String}  # and a column per label; in a split, as its states
 TRAIN = "train"
 
 
@@ -55,20 +55,20 @@ def classes(params: TrainingParams, name: str) -> list[str]:
 def training_texts(params: TrainingParams, name: str) -> LabelledTexts:
     """The texts that a cell is trained on.
 
-    Raises UserError where there are fewer than a batch, or of one class.
+    Raises UserError for fewer texts than a batch, or for a single class.
     """
     return labelled(params, name, TRAIN, _trainingfeatured(params, name))
 
 
 def training_count(params: TrainingParams, name: str) -> int:
-    """How many texts a cell is trained on, N. Raises as `training_texts`."""
+    """The number of texts that a cell is trained on, N. Raises as `training_texts`."""
     return len(_trainingfeatured(params, name))
 
 
 def texts_tested_on(params: TrainingParams, name: str) -> LabelledTexts:
     """The texts that a cell is tested on.
 
-    Raises UserError where there are none, or of a class that no training text has.
+    Raises UserError for no texts, or for a class that no training text has.
     """
     cell = params.private_training[name]
     table = featured(cell.features, cell.test).drop_nulls(cell.label)
@@ -77,7 +77,7 @@ def texts_tested_on(params: TrainingParams, name: str) -> LabelledTexts:
 
 
 def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
-    """The rows of a split that have the label, as many as the cell asks for; in the order in which they are."""
+    """The rows of a split that have the label, at most the cell's number of texts, in the order of the table."""
     order = Noise.named(len(table), seed, "training texts").uniforms()[:, 0]
     rows = table.with_columns(_order=pl.Series(order, dtype=pl.Float64)).drop_nulls(cell.label).sort("_order")
     kinds = rows[cell.label].n_unique()
@@ -90,7 +90,7 @@ def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
 
 
 def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
-    """Raises UserError for training texts of one class, and for fewer than a batch."""
+    """Raises UserError for training texts of a single class, and for fewer of them than a batch."""
     classes = sorted({*table[cell.label]})
     if len(classes) < 2:
         raise UserError(
@@ -105,7 +105,7 @@ def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
 
 
 def check_tested(table: pl.DataFrame, cell: TrainingCell, classes_known: Sequence[str], place: str) -> None:
-    """Raises UserError for no texts to test on, and for a class that no training text has."""
+    """Raises UserError for no test texts, and for a class that no training text has."""
     if table.is_empty():
         raise UserError(
             f"{place}.test: no text in the split {cell.test!r} of {cell.features} has the label {cell.label!r}; name "
@@ -119,7 +119,7 @@ def check_tested(table: pl.DataFrame, cell: TrainingCell, classes_known: Sequenc
 
 
 def schedule(cell: TrainingCell, texts: int) -> Schedule:
-    """The schedule of a cell with so many training texts, which sampler and accountant both read."""
+    """The schedule of a cell with this number of training texts, for sampler and accountant alike."""
     kind = Poisson if cell.sampling == "poisson" else Shuffled
     return kind(texts=texts, batch=cell.batch, epochs=cell.passes)
 
@@ -136,7 +136,7 @@ def noise(entry: NoiseEntry, level: float | None) -> GaussianNoise | Directional
 
 
 def first_head(params: TrainingParams, name: str, seed: int) -> Head:
-    """What training number `seed` of a cell begins with.
+    """The first weights of training number `seed` of a cell.
 
     Raises UserError for parts that a network lacks.
     """
@@ -155,14 +155,14 @@ def first_head(params: TrainingParams, name: str, seed: int) -> Head:
 
 
 def _parts(cell: TrainingCell, module: Module, generator: np.random.Generator) -> Sequence[str]:
-    """The beginnings of the names of what is trained; adapters are put in place."""
+    """The prefixes of the names of trained weights; puts adapters in place."""
     if isinstance(cell.trains, Adapters):
         return adapt(module, cell.trains.lora.rank, cell.trains.lora.targets, generator)
     return cell.trains
 
 
 def settings(params: TrainingParams, name: str, texts: int, level: float | None, seed: int) -> Settings:
-    """How training number `seed` of a cell goes at a level. All levels and noises of one seed see the same batches."""
+    """The settings of training number `seed` of a cell at a level. All levels and noises of a seed share batches."""
     cell = params.private_training[name]
     return Settings(
         schedule=schedule(cell, texts),
@@ -174,13 +174,13 @@ def settings(params: TrainingParams, name: str, texts: int, level: float | None,
 
 
 def stream_seed(params: TrainingParams, seed: int, of: str = "training") -> int:
-    """The seed of all streams of training number `seed`; of: "reference" for those that no target shares."""
+    """The seed of all streams of training number `seed`; of: "reference" for streams that no target shares."""
     name = params.audit.seed, params.audit.round, of, seed
     return int(Noise.named(1, *name).generator(0).integers(1 << 53))
 
 
 def featured(name: str, split: str | None = None) -> pl.DataFrame:
-    """The featured texts of a split, with their numbers in it (`row`); of all splits, without these, by default."""
+    """The featured texts of a split, with their numbers in it (`row`); by default of all splits, without numbers."""
     table = tables.read(featured_path(name), FEATURED)
     if split is None:
         return table
@@ -197,7 +197,7 @@ def _trainingfeatured(params: TrainingParams, name: str) -> pl.DataFrame:
 
 
 def labelled(params: TrainingParams, name: str, split: str, table: pl.DataFrame) -> LabelledTexts:
-    """The texts of a table of a split's (`featured`) with their states and labels."""
+    """The texts of a split's `table` (rows of `featured`) with their states and labels."""
     cell = params.private_training[name]
     rows = table["row"].to_numpy().astype(np.int64)
     numbers = {value: i for i, value in enumerate(classes(params, name))}

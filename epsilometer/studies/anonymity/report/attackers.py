@@ -1,4 +1,4 @@
-"""Who infers an attribute from what is released: tables, sentences and a figure on the attackers."""
+"""Tables, sentences and a figure on the attackers who infer an attribute from releases."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from epsilometer.studies.anonymity.attackers import (
 )
 
 LEARNED = (ADAPTIVE, AUGMENTED, RELABELLED, FOLDED)  # from rewrites
-SHOWN = (STATIC, *LEARNED, LLM)  # of single texts, in the table's order
+SHOWN = (STATIC, *LEARNED, LLM)  # those of single texts, in the table's order
 LABEL = ("dataset", "label")
 
 
 def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set and attribute on who infers it."""
+    """A table of attackers per data set and attribute."""
     inferred = infer_rows(attackers)
     for dataset, label in dict.fromkeys((row["dataset"], row["label"]) for row in inferred):
         here = [row for row in inferred if (row["dataset"], row["label"]) == (dataset, label)]
@@ -52,7 +52,7 @@ def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
 
 
 def kind_table(attackers: pl.DataFrame, heading: str) -> Iterator[Table]:
-    """The balanced accuracy of each attacker of single texts by the kind of its classifier, where there are several."""
+    """The balanced accuracy of each attacker of single texts by the kind of its classifier, if there are several."""
     single = attackers.filter(pl.col("texts_each") == 1, pl.col("attacker").is_in([CLEAN, STATIC, *LEARNED]))
     if single["kind"].n_unique() < 2:
         return
@@ -69,9 +69,9 @@ def kind_table(attackers: pl.DataFrame, heading: str) -> Iterator[Table]:
 
 
 def infer_rows(attackers: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a cell and label: the balanced accuracy of each attacker of single texts, and the strongest's loss.
+    """A row per cell and label: the balanced accuracy of each attacker of single texts, and the strongest's loss.
 
-    Of several kinds and seeds of an attacker the one that is right most often is shown, as anybody would choose.
+    Among several kinds and seeds of an attacker, the row shows the one that is right most often.
     """
     single = attackers.filter(pl.col("texts_each") == 1, pl.col("attacker").is_in([CLEAN, *SHOWN]))
     best = single.group_by(*CELL, "label", "attacker").agg(pl.max("balanced_accuracy"), pl.first("classes"))
@@ -85,7 +85,7 @@ def infer_rows(attackers: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def further_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """What else attackers can do than read one text, as `further_rows` gives it."""
+    """Further abilities of attackers, beyond reading one text, from the rows of `further_rows`."""
     sizes = sorted({size for row in rows for size in row["authors"]})
     columns = [f"{size} {inflected(size, 'text', 'texts')}: {{texts_{size}:share}}" for size in sizes]
     models = "detector: {detector:share} | model, unusable: {unusable:share} | model, top 3: {top_3:share}"
@@ -101,11 +101,11 @@ def further_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def further_rows(attackers: pl.DataFrame, attributes: Iterable[str]) -> list[dict[str, Any]]:
-    """A row a cell and attribute: what else attackers can do than read one text; those without any are left out.
+    """A row per cell and attribute: abilities of attackers beyond reading one text; rows without any are left out.
 
-    authors: the balanced accuracy by how many texts of one author are read together; detector: that of telling rewrites
-    from originals; unusable, top_3: of language models, the share of answers that name no class, and how often the
-    class is among the first three named. Of several kinds and seeds the most.
+    authors: the balanced accuracy by the number of texts of one author read together; detector: that of telling
+    rewrites from originals; unusable, top_3: of language models, the share of answers that do not name a class, and how
+    often the class is among the first three named. Among several kinds and seeds, the largest value.
     """
     best = pl.max("balanced_accuracy")
     shows = {
@@ -130,10 +130,10 @@ def further_rows(attackers: pl.DataFrame, attributes: Iterable[str]) -> list[dic
 
 
 def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
-    """For each label whom rewriting stops: who never saw a rewrite, and who learned from rewrites.
+    """For each label, the attackers that rewriting stops: without a rewrite in training, and with rewrites.
 
-    By McNemar's exact test on the same test texts, corrected for the methods (Holm) and, of the retrained attackers,
-    if there are any, for the choice of one (`comparison.compare_strongest`). It takes texts as independent.
+    By McNemar's exact test on the same test texts, corrected for the methods (Holm) and, if there are retrained
+    attackers, for the choice of one of them (`comparison.compare_strongest`). It assumes independent texts.
     """
     sentences = []
     single = attackers.filter(pl.col("texts_each") == 1)
@@ -177,7 +177,7 @@ def _count(some: int, of: int) -> str:
 
 
 def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) -> list[str]:
-    """What several texts of one group add; of a data set that names no group, several texts of one class."""
+    """The gain from several texts of one group; for a data set that names no group, from several texts of one class."""
     authors = attackers.filter(attacker=AUTHOR)
     means = (
         authors.group_by("dataset", "label", "texts_each").agg(pl.mean("balanced_accuracy")).sort(*LABEL, "texts_each")
@@ -193,7 +193,7 @@ def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) ->
 
 
 def detector_sentence(attackers: pl.DataFrame) -> list[str]:
-    """Whether rewriting shows."""
+    """The least and the largest share of cases in which a detector recognises rewriting."""
     detectors = attackers.filter(attacker=DETECTOR)
     if detectors.is_empty():
         return []
@@ -212,7 +212,7 @@ def detector_sentence(attackers: pl.DataFrame) -> list[str]:
 
 
 def attacker_figure(attackers: pl.DataFrame) -> Specification:
-    """The balanced accuracy of each attacker, a panel a data set and label, a line a cell, best hidden first."""
+    """The balanced accuracy of each attacker, a panel per data set and label, a line per cell, best hidden first."""
     colours = dict(zip(SHOWN, COLOURS, strict=False))
     rows = [
         {

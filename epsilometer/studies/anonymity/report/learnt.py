@@ -1,4 +1,4 @@
-"""What classifiers and regressions learn from rewritten texts: all tasks beside each other, then a table a data set."""
+"""The report on learning from rewritten texts: one table of all tasks, then one per data set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCORE = pl.coalesce("accuracy", (pl.col("pearson") + pl.col("spearman")) / 2)
 
 
 def section(results: Results[AnonymityParams]) -> Section | None:
-    """Tables alone; absent where nothing is trained on rewrites."""
+    """Tables only; absent where nothing is trained on rewrites."""
     names = ("clean", *results.params.downstream) if results.params.downstream else ()
     paths = filter(results.has, (f"data/downstream/{name}.parquet" for name in names))
     trained = results.tables(paths, DOWNSTREAM)
@@ -35,7 +35,7 @@ def section(results: Results[AnonymityParams]) -> Section | None:
 
 
 def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
-    """Accuracy of every task, and the mean of both correlations of every number, in percent, and the mean drop."""
+    """Accuracy of every task, the mean of both correlations of every number, and the mean drop, in percent."""
     tasks = trained.filter(pl.col("role") != "attribute").with_columns(score=100 * _SCORE)
     clean = tasks.filter(setting="clean").group_by(*_TASK, "kind", maintain_order=True).agg(clean=pl.mean("score"))
     if clean.is_empty():
@@ -63,7 +63,7 @@ def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
 
 
 def attackers(trained: pl.DataFrame) -> Iterator[Table]:
-    """The accuracy of who infers an attribute, in percent: of clean texts first, then of each cell."""
+    """The accuracy of attackers of an attribute, in percent: on clean texts first, then on each cell."""
     attributes = trained.filter(role="attribute").with_columns(pl.col("mechanism").fill_null("clean texts"))
     if attributes.is_empty():
         return
@@ -98,7 +98,7 @@ def _drop(means: pl.DataFrame) -> str:
 
 
 def _undefined(tasks: pl.DataFrame) -> str:
-    """How many classifiers guess one class alone, or regressions one number: their coefficients are not defined."""
+    """The number of classifiers that guess only one class, or regressions one number: no coefficient is defined."""
     learnt = tasks.filter(pl.col("setting") != "majority")
     constant = learnt.filter(pl.col("guessed") < 2)
     if constant.is_empty():
@@ -110,7 +110,7 @@ def _undefined(tasks: pl.DataFrame) -> str:
 
 
 def one_text(results: Results[AnonymityParams]) -> Iterator[Table]:
-    """The first text of the first public data set as every cell rewrites it, the first side of a pair."""
+    """The first text of the first public data set as every cell rewrites it; of a pair, the first side."""
     cells, datasets = results.params.downstream, results.params.datasets
     dataset = next((cell.dataset for cell in cells.values() if datasets[cell.dataset].public), None)
     budgets = ((name, cell, epsilon) for name, cell in cells.items() for epsilon in cell.budgets)
@@ -130,7 +130,7 @@ def one_text(results: Results[AnonymityParams]) -> Iterator[Table]:
 
 
 def of_datasets(trained: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set: macro F1 and Matthews' coefficient of classifiers, correlations of regressions."""
+    """A table per data set: macro F1 and Matthews' coefficient of classifiers, correlations of regressions."""
     for (dataset,), table in trained.group_by("dataset", maintain_order=True):
         rows = []
         for (mechanism, epsilon, kind), cell in table.group_by(CELL, maintain_order=True):
@@ -158,7 +158,7 @@ def _scores(name: str, seeds: pl.DataFrame) -> Mapping[str, str]:
 
 
 def spread(values: pl.Series) -> str | None:
-    """Mean and standard deviation, `0.71 ± 0.02`; the mean alone of one value, None of none."""
+    """Mean and standard deviation, `0.71 ± 0.02`; for one value the mean only, for no values None."""
     scores = values.to_numpy()
     if not len(scores):
         return None

@@ -1,4 +1,4 @@
-"""What anonymisers hide of an attribute, from whom, and what they leave of the text. Losses are in nats."""
+"""The report on anonymity: how far anonymisers hide an attribute, and what they keep. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from epsilometer.studies.anonymity.tables import (
     anonymized_path,
 )
 
-CLOSE = 0.03  # in macro F1, of clean texts, within which the task counts as kept
+CLOSE = 0.03  # in macro F1: a difference from clean texts within which the task counts as kept
 QUARTERS = (0.25, 0.5, 0.75)
 _SHARES = ("rs_all", "rs", "ur", "pa", "coverage", "ur_released", "pa_released")
 
@@ -102,7 +102,7 @@ def section(results: Results[AnonymityParams]) -> Section | None:
 def drawings(
     attackers: pl.DataFrame, points: pl.DataFrame, names: Sequence[str], controls: Sequence[str]
 ) -> list[Figure]:
-    """Who infers an attribute, and what hiding it costs."""
+    """The figures: inference of an attribute by each attacker, and the cost of hiding it."""
     return [
         Figure(
             "anonymity-attackers",
@@ -126,7 +126,7 @@ def drawings(
 
 
 def success_tables(measured: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set and pair of labels on success over all texts."""
+    """A table of success over all texts per data set and pair of labels."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | victim: {victim} | "
         "RS_all: {rs_all:.3f} ({rs_all_low:.3f} to {rs_all_high:.3f}) | coverage: {coverage:number} | RS: {rs:number} "
@@ -163,15 +163,15 @@ def settings_table(validated: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def tables_of(results: Results[AnonymityParams], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
-    """Table `name` of every cell under `anonymity` as one (`project.paths.anonymity_path`); of test texts alone."""
+    """Table `name` of all cells under `anonymity` in one (`project.paths.anonymity_path`), for test texts only."""
     cells = [cell for cell, settings in results.params.anonymity.items() if settings.part == "test"]
     return results.tables([anonymity_path(cell, name) for cell in cells], schema)
 
 
 def success_rows(measured: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a cell, pair of labels and kind of victim, the most successful first; shares are means over seeds.
+    """A row per cell, pair of labels and kind of victim, the most successful first; shares are means over seeds.
 
-    Their intervals are those of the first seed: they are over texts, and seeds share the texts.
+    Their intervals are those of the first seed: an interval is over texts, and all seeds share the texts.
     """
     keys = [*CELL, "attribute", "task", "victim"]
     ends = [f"{name}{end}" for name in _SHARES for end in ("_low", "_high")]
@@ -183,7 +183,7 @@ def success_rows(measured: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def validation_rows(results: Results[AnonymityParams]) -> list[dict[str, Any]]:
-    """As `success_rows`, of the cells whose settings are tried on validation texts, each with its settings."""
+    """As `success_rows`, for the cells whose settings are tried on validation texts, each with its settings."""
     rows = []
     for name, cell in results.params.anonymity.items():
         if cell.part == "validation":
@@ -194,11 +194,11 @@ def validation_rows(results: Results[AnonymityParams]) -> list[dict[str, Any]]:
 
 
 def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
-    """A row a cell and attribute: its attribute loss, what it keeps of the task, and the loss of the text.
+    """A row per cell and attribute: its attribute loss, the kept part of the task, and the loss of the text.
 
     kept: the macro F1 of a victim that does the task on all released texts, the least of several tasks; clean: on clean
-    ones. text: the loss of the strongest attack on the text (null where it was not audited). front: no other mechanism
-    keeps more at a smaller attribute loss, by the plug-in values.
+    texts. text: the loss of the strongest attack on the text (null if there was no audit of it). front: no other
+    mechanism keeps more at a smaller attribute loss, by the plug-in values.
     """
     chosen = attackers.filter(attacker=STRONGEST).select(
         *CELL, "label", "best_attacker", "loss", "upper", "point", "ceiling"
@@ -231,7 +231,7 @@ def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFram
 
 
 def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
-    """How many anonymisers leave a text that anybody who holds candidates for it recognises."""
+    """Count the anonymisers whose rewrites anybody who holds candidates recognises."""
     anonymised = measured.filter(pl.col("epsilon").is_null()).select(CELL).unique()
     cells = losses.filter(~pl.col("control"), pl.col("ceiling") > 0).join(anonymised, on=CELL, nulls_equal=True)
     if cells.is_empty():
@@ -245,7 +245,7 @@ def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
 
 
 def best_sentence(points: pl.DataFrame) -> list[str]:
-    """Which method keeps most of the task where its attribute loss is surely at most half of that of clean texts."""
+    """Name the method that keeps most of the task among those with at most half the attribute loss of clean texts."""
     sentences = []
     for (dataset, label), part in points.sort(*LABEL).group_by(LABEL, maintain_order=True):
         clean: float | None = part.filter(mechanism="identity").select(pl.max("loss")).item()  # the lower bound
@@ -270,9 +270,9 @@ def best_sentence(points: pl.DataFrame) -> list[str]:
 
 
 def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Sequence[str]) -> Specification:
-    """For each data set and label two panels: attribute loss against that of the text, and utility against it.
+    """Two panels for each data set and label: attribute loss against the text's loss, and utility against it.
 
-    Budgets of a mechanism are joined by a line; a mechanism without them is a mark. Rings: the Pareto front.
+    A line joins the budgets of a mechanism; a mechanism without budgets is a mark. Rings: the Pareto front.
     """
     style = styles(mechanisms)
     names = points["mechanism"].unique().sort().to_list()
@@ -328,7 +328,7 @@ def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Seque
 
 
 def length_table(lengths: pl.DataFrame) -> Table:
-    """RS_all of each quarter of the texts by length, of the first seed."""
+    """RS_all of each quarter of the texts by length, for the first seed."""
     keys = [*CELL, "attribute", "task", "victim"]
     quarter = pl.format("{} to {}: {}", "shortest", "longest", pl.col("rs_all").round(2))
     first = lengths.filter(pl.col("seed") == pl.col("seed").min()) if len(lengths) else lengths
@@ -340,7 +340,7 @@ def length_table(lengths: pl.DataFrame) -> Table:
 
 
 def quality_table(measured: pl.DataFrame) -> Table:
-    """How much changed rewrites keep of their texts, a column a metric."""
+    """The quality of changed rewrites relative to their texts, a column per metric."""
     shown = []
     for _, part in measured.sort(CELL, maintain_order=True).group_by(CELL, maintain_order=True):
         metrics = {
@@ -357,7 +357,7 @@ def quality_table(measured: pl.DataFrame) -> Table:
 
 
 def outcome_table(outcomes: pl.DataFrame) -> Table:
-    """How many texts of each cell ended with which status."""
+    """The number of texts of each cell by status."""
     ends = pl.format("{} {}", "status", "texts").str.join(", ")
     rows = outcomes.sort(CELL).group_by(CELL, maintain_order=True).agg(ends=ends)
     shown = records(rows, NAMED + " | outcomes: {ends}")
@@ -365,7 +365,7 @@ def outcome_table(outcomes: pl.DataFrame) -> Table:
 
 
 def examples(results: Results[AnonymityParams]) -> Iterator[Table]:
-    """For each cell of a public data set texts at the quartiles of the share of changed words, with what changed."""
+    """For each cell of a public data set, texts at the quartiles of the share of changed words, with their changes."""
     for name, cell in results.params.anonymity.items():
         if cell.dataset not in results.public:
             continue
@@ -382,7 +382,7 @@ _MARKS = {"same": Markup("{}"), "gone": Markup('<s class="muted">{}</s>')}
 
 
 def quartile_rows(pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """The pairs of text and rewrite below whose share of changed words a quarter, half and three quarters lie."""
+    """The pairs of text and rewrite at the quartiles of the share of changed words."""
     ordered = sorted(pairs, key=lambda pair: (changed_share(*pair), pair))
     rows = []
     for quarter in QUARTERS if ordered else ():

@@ -1,6 +1,6 @@
-"""Stage anonymity@cell: what a cell's rewrites hide of attributes, and what attackers infer from them all the same.
+"""Stage anonymity@cell: how far a cell's rewrites hide attributes, and what attackers infer nevertheless.
 
-Of validation texts nothing is learned: they are attacked by those who never saw a rewrite.
+Nothing learns from validation texts: their attackers never saw a rewrite.
 """
 
 from __future__ import annotations

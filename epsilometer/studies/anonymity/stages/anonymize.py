@@ -1,8 +1,7 @@
-"""Stage anonymize@cell: the texts by which a cell is measured, rewritten at every epsilon, with what became of each.
+"""Stage anonymize@cell: the texts that a cell is measured on, rewritten at every epsilon, each with its outcome.
 
-Those are the test texts and, where attackers learn how rewrites look, some of the texts that victims were trained on.
-Mechanisms that ask classifiers are told the true labels where they run `as_published`, as the papers' are, or as the
-cell says.
+These are the test texts and, if attackers learn from rewrites, some of the victims' training texts. Mechanisms that ask
+classifiers receive the true labels if they run `as_published`, as the papers' do, or if the cell says so.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def _mechanism(params: AnonymityParams, name: str, true_labels: Truths | None) -
 
 
 def _rows(params: AnonymityParams, name: str) -> pl.DataFrame:
-    """The rows that are rewritten, with their numbers."""
+    """The rows to rewrite, with their numbers."""
     cell, settings = params.anonymity[name], params.classification
     labels = settings.labels[cell.dataset]
     counts = params.anonymized if cell.part == "test" else {VALIDATION: settings.texts.validation}

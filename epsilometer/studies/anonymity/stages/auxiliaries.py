@@ -1,4 +1,4 @@
-"""Stage auxiliaries@name: what anonymisers read, trained on texts that nothing else sees."""
+"""Stage auxiliaries@name: the auxiliaries of anonymisers, trained on texts that nothing else sees."""
 
 from __future__ import annotations
 

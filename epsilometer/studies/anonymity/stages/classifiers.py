@@ -1,6 +1,6 @@
-"""Stage classifiers: a classifier of every label asked for, trained on clean texts, and the majority baseline.
+"""Stage classifiers: a classifier of every requested label, trained on clean texts, and the majority baseline.
 
-They are kept: those of attributes are victims and static attackers, those of tasks tell what a rewrite still says.
+They are kept: those of attributes are victims and static attackers, those of tasks measure what a rewrite keeps.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from epsilometer.studies.anonymity.victims import NUMBER, check_divided, chosen,
 
 
 def main() -> None:
-    """Write data/downstream/clean.parquet, without rows unless labels are asked for, and data/classifiers.
+    """Write data/downstream/clean.parquet, without rows unless labels are requested, and data/classifiers.
 
-    Of each data set data/classifiers/<dataset>/<label>-<kind>-<seed>, and about.json: the roles, classes and test
-    accuracies of the classifiers, and the ids of all texts that they were trained or chosen on. A regression of a
-    number is scored, not kept.
+    Each data set has the folders data/classifiers/<dataset>/<label>-<kind>-<seed>, and about.json: the roles, classes
+    and test accuracies of the classifiers, and the ids of all texts that they were trained or chosen on. A regression
+    of a number is scored, not kept.
     """
     params = read_params()
     roles_of = [(dataset, *role) for dataset in params.classification.labels for role in roles(params, dataset)]
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _of_number(params: AnonymityParams, dataset: str, label: str) -> Iterator[dict[str, Any]]:
-    """The rows of regressions on clean texts, one a kind."""
+    """The rows of regressions on clean texts, one per kind."""
     own, sides = chosen(params, dataset, label), params.datasets[dataset].sides
     training, test = (examples(own, label, split, sides=sides) for split in (TRAIN, TEST))
     for kind in kinds(params, NUMBER):

@@ -1,9 +1,9 @@
 """Stage downstream@cell: what classifiers learn and infer from a cell's rewritten texts.
 
-Every classifier, and the regression of a number, is trained on rewritten texts and tested on clean ones (TeDA, of tasks
-and attributes alike). Those of tasks are tested on rewritten ones, too (1-Diffractor). So are the attackers of an
-attribute, since what is released is what they see: the static one is trained on clean texts (1-Diffractor), the
-adaptive one on rewritten texts.
+Every classifier, and the regression of a number, is trained on rewritten texts and tested on clean ones (TeDA, for both
+tasks and attributes). Classifiers of tasks are also tested on rewritten texts (1-Diffractor). So are the attackers of
+an attribute, because they see the releases: the static one is trained on clean texts (1-Diffractor), the adaptive one
+on rewritten texts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(name: str) -> None:
 
 
 def _rows(params: AnonymityParams, name: str, epsilon: float, classifier: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """The rows of one kind of classifier of a label at one epsilon, one a setting and seed."""
+    """The rows of one kind of classifier of a label at one epsilon, one per setting and seed."""
     cell, label = params.downstream[name], classifier["label"]
     named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon, **classifier}
     rewrites = tables.read(privatized_path(name, epsilon), PRIVATIZED)
@@ -68,7 +68,7 @@ def _rows(params: AnonymityParams, name: str, epsilon: float, classifier: dict[s
 
 
 def _texts(rewrites: pl.DataFrame) -> dict[int, Text]:
-    """The rewrites of one seed by their rows' numbers; those of both sides of a pair as one."""
+    """The rewrites of one seed by their rows' numbers; both sides of a pair together."""
     first, second = (rewrites.filter(side=side).sort("row") for side in (0, 1))
     if second.is_empty():
         return dict(first.select("row", "text").iter_rows())

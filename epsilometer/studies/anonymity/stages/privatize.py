@@ -1,7 +1,7 @@
-"""Stage privatize@cell: the texts that classifiers are trained and tested on, rewritten at every epsilon, with noise
-of its own for each seed of the classifiers. The sides of a pair are two texts, each with noise of its own.
+"""Stage privatize@cell: the texts that classifiers are trained and tested on, rewritten at every epsilon, with fresh
+noise for each seed of the classifiers. The sides of a pair are two texts with independent noise.
 
-Mechanisms that ask classifiers are told the true labels where they run `as_published`, as the papers' are.
+Mechanisms that ask classifiers receive the true labels if they run `as_published`, as the papers' do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from epsilometer.studies.anonymity.tables import PRIVATIZED, privatized_path
 
 
 def main(name: str) -> None:
-    """Write data/privatized/<cell>/<epsilon>.parquet, with the columns of `core.outcomes` where there are outcomes."""
+    """Write data/privatized/<cell>/<epsilon>.parquet, with the columns of `core.outcomes` if there are outcomes."""
     params = read_params()
     cell, settings = params.downstream[name], params.classification
     labels = settings.labels[cell.dataset]
@@ -42,7 +42,7 @@ def main(name: str) -> None:
     texts = [text for side in sides for text in rows[side]]
     row, seed = np.tile(rows["row"].to_numpy(), len(sides) * seeds), np.repeat(np.arange(seeds), len(texts))
     side = np.tile(np.repeat(np.arange(len(sides)), len(rows)), seeds)
-    numbers = row + (seed << 32) + (side << 31)  # a stream a text and seed
+    numbers = row + (seed << 32) + (side << 31)  # a stream per text and seed
     stream = (params.audit.seed, params.audit.round, "privatize", cell.dataset, cell.mechanism)
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
     tell = takes_truths(build(params, cell))

@@ -1,7 +1,7 @@
 """Stage rewriters@name: an encoder-decoder that writes round trips of texts from states that do not show an attribute.
 
-It sees the auxiliaries' texts alone, sentence by sentence, as it rewrites them later. A stopped run goes on after the
-last slice of round trips, or the last epoch.
+It sees only the auxiliaries' texts, sentence by sentence, as in later rewriting. A stopped run continues after the last
+slice of round trips, or the last epoch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from epsilometer.text.sentences import sentences
 
 
 def main(name: str) -> None:
-    """Write data/rewriters/<name>, a model's folder with rewriter.json, and about.json, the ids of what it saw."""
+    """Write data/rewriters/<name>, a model's folder with rewriter.json, and about.json, the ids of its texts."""
     params = read_params()
     entry = params.rewriters[name]
     how = build(AdversarialTraining, entry.training, f"rewriters.{name}.training")
@@ -55,5 +55,5 @@ def main(name: str) -> None:
         shutil.rmtree(out, ignore_errors=True)
         record = train(entry.model, Parallel(texts, round_trips, labels), how, out, state=begun.folder)
         tables.write_json({"dataset": entry.dataset, "texts": rows["id"].sort().to_list()}, out / "about.json")
-        checksums.write(out)  # the starting model's checksums were copied with it
+        checksums.write(out)  # the copy included the initial model's checksums
     say(f"rewriter {name}: {record['distinct'][-1]:.0f} distinct outputs of a hundred held-out sentences")

@@ -1,4 +1,4 @@
-"""Worth and what classifiers learn against the loss, beside the ceiling. Losses are in nats."""
+"""Charts of worth, and of what classifiers learn, against the loss, beside the ceiling. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Points = list[dict[str, Any]]
 
 
 def figure(board: Board) -> Figure:
-    """A point a mechanism and loss, at the second budget, over sets of texts of equal length where there are any."""
+    """A point per mechanism and loss, at the second budget, over sets of texts of equal length if there are any."""
     lengths = EQUAL if EQUAL in board.frontiers["lengths"] else ANY
     points = _points(board, lengths)
     names = sorted({row["mechanism"] for row in points})
@@ -72,7 +72,7 @@ def _ceiling(frontier: Mapping[str, Any]) -> Points:
 
 
 def _levels(board: Board) -> Points:
-    """What is learnt without a release, from the fewest texts of each row."""
+    """The scores of learning without a release, from the fewest texts of each row."""
     task = board.plain.filter(figure="task", learner=WORDS).sort("texts")
     rows = {"clean texts": CLEAN, "public exemplars, labelled": f"{PUBLIC_ONLY}, exemplars"}
     fewest = {what: task.filter(row=row)["values"].head(1).to_list() for what, row in rows.items()}
@@ -80,7 +80,7 @@ def _levels(board: Board) -> Points:
 
 
 def _layers(column: str, title: str, colour: alt.Color, shape: alt.Shape) -> list[alt.Chart]:
-    """Points of mechanisms, and levels, each with its name."""
+    """Points of mechanisms, and horizontal levels, each with its name."""
     x = alt.X("average:Q", title="average loss, nats", scale=alt.Scale(domain=[0, _MOST], nice=False))
     y, value = (alt.Y(f"{name}:Q", title=title, scale=alt.Scale(domain=[0, 1])) for name in (column, "value"))
     level = alt.Chart(alt.NamedData(f"levels {column}"))

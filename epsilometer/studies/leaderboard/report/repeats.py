@@ -1,9 +1,9 @@
-"""Rows at the second budget that are one row at several losses.
+"""Rows at the second budget that are the same row at several losses.
 
-Where delta at 4 nats binds, and not the loss, a larger loss allows no larger budget: the rows are equal, and those of
-cells that ran before searches shared their ends differ by the noise of their draws and the width of the search alone.
-A mechanism without a budget for the same reason at several losses has one row too. Such a row is shown at the smallest
-of its losses, and counts there and at the others.
+Where delta at 4 nats binds, and not the loss, a larger loss allows no larger budget, so the rows are equal. Rows of
+cells that ran before searches shared their ends differ only by the noise of their draws and the width of the search.
+A mechanism without a budget for the same reason at several losses has one row too. Such a row is shown at the
+smallest of its losses, and counts at all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import polars as pl
 
 from epsilometer.studies.leaderboard.tables import AVERAGE, TAIL
 
-SAME = 1.03  # largest ratio of two ends of one search, as it is by attacks
+SAME = 1.03  # largest ratio of two ends of one search by attacks
 _OF = ["mechanism", "lengths"]
 
 Row = Mapping[str, Any]

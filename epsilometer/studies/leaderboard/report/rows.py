@@ -1,4 +1,4 @@
-"""What stands in the rows of the leaderboard's tables, column by column."""
+"""The rows of the leaderboard's tables, column by column."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from epsilometer.studies.leaderboard.plain import SENTENCE
 from epsilometer.studies.leaderboard.report.standing import Board, exceeds
 from epsilometer.studies.leaderboard.tables import SIZES, SPLITS, TAIL
 
-_ENDS = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # what a loss is known by; hits are counted without an interval
+_ENDS = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # by the source of a loss; hits are counted without an interval
 _SHARES = {"law": "", "latents": "≥ ", "attacks": "≲ "}
-_TURNED = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # where less is kept than by one sentence for all
+_TURNED = {"law": "", "latents": "≤ ", "attacks": "≳ "}  # if a row keeps less than one sentence for all
 _BY = {"law": "law", "latents": "law of latents", "attacks": "attacks"}
 _LEARNERS = {WORDS: "words", SENTENCES: "head"}
-_TOLD = ("mechanism", "loss")  # what the reader of any table looks for
+_TOLD = ("mechanism", "loss")  # the columns that identify a row of any table
 
 Row = Mapping[str, Any]
 
 
 def standing(board: Board, lengths: str) -> list[dict[str, str]]:
-    """Rows that need no mechanism, then every mechanism at every loss that has run, on sets of such lengths."""
+    """Rows that need no mechanism, then every mechanism at every loss that has run, on sets of these lengths."""
     of_mechanisms = board.rows.filter(lengths=lengths, budget=TAIL).to_dicts()
     return [*_plain(board, lengths), *(_standing(board, row) for row in of_mechanisms)]
 
@@ -43,7 +43,7 @@ def _standing(board: Board, row: Row) -> dict[str, str]:
 
 
 def _repeated(row: Row) -> str | None:
-    """`the same at 1 and 2 (tier 3)`: the other losses at which this is the row, and its tier where that differs."""
+    """`the same at 1 and 2 (tier 3)`: the other losses at which this is the row, and its tier where it differs."""
     losses = [
         f"{at['loss']:g}" if at["tier"] == row["tier"] else f"{at['loss']:g} (tier {at['tier'] or NONE})"
         for at in row["repeated"] or ()
@@ -52,7 +52,7 @@ def _repeated(row: Row) -> str | None:
 
 
 def _keeps_less(board: Board, row: Row) -> bool:
-    """Whether a row's cosine is surely below that of one sentence for all: at 99 %, by its values over the splits."""
+    """Return True if a row's cosine is surely below that of one sentence for all: at 99 %, over the splits' values."""
     values = board.values(row, "cosine")
     if values is None:
         return False
@@ -61,7 +61,7 @@ def _keeps_less(board: Board, row: Row) -> bool:
 
 
 def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
-    """Clean texts, one sentence for all, and public texts alone: what is learnt from the fewer texts."""
+    """Rows of clean texts, one sentence for all, and public texts alone, for learning from the fewer texts."""
     fewest = board.texts[0]
     for (name, texts), group in board.plain.filter(figure="task").group_by("row", "texts", maintain_order=True):
         if texts != fewest and texts in board.texts:
@@ -75,7 +75,7 @@ def _plain(board: Board, lengths: str) -> Iterator[dict[str, str]]:
 
 
 def taught(board: Board, rows: Sequence[Row]) -> list[dict[str, str]]:
-    """What each learner learns from more and from fewer releases, of clean texts first; without empty columns."""
+    """F1 of each learner from more and from fewer releases, clean texts first; without empty columns."""
     every = [
         *_plain_taught(board),
         *(each for row in rows if row["epsilon"] is not None for each in _taught(board, row)),
@@ -85,7 +85,7 @@ def taught(board: Board, rows: Sequence[Row]) -> list[dict[str, str]]:
 
 
 def _taught(board: Board, row: Row) -> Iterator[dict[str, str]]:
-    """A row of those that do not know the law, and one of those that do, where there are such."""
+    """A row of the learners without the law, and one of those with it, if there are any."""
     for by_law in (False, True):
         f1 = {
             f"{name}, {board.texts[size]:,}": _f1(board, row, "task", learner, size=size, by_law=by_law)
@@ -118,13 +118,13 @@ def _plain_taught(board: Board) -> Iterator[dict[str, str]]:
 
 
 def averaged(board: Board, row: Row) -> dict[str, str]:
-    """A mechanism at the budget of exactly the average loss."""
+    """A mechanism at the budget whose average loss is exactly the one asked for."""
     worth = {name: cell for name, cell in _worth(board, row).items() if name != "ceiling"}
     return {**_named(row), "lengths": row["lengths"], **worth, "remark": row["reason"] or ""}
 
 
 def measured(board: Board, row: Row) -> dict[str, str]:
-    """What is known of a row's loss beside its average, and where the row comes from."""
+    """A row's losses other than the average, and the origin of the row."""
     origin = board.origins[row["mechanism"], row["loss"]]
     speed = NONE if row["words_a_second"] is None else f"{row['words_a_second']:,.0f}"
     return {
@@ -145,7 +145,7 @@ def _named(row: Row) -> dict[str, str]:
 
 
 def _worth(board: Board, row: Row) -> dict[str, str]:
-    """What is lost, kept and taught at a budget; dashes where there is none."""
+    """The loss, the worth and the learners' F1 at a budget; dashes if there is no budget."""
     columns = ("epsilon", "average", "delta at 4", "cosine", "ceiling", "share", "F1 words", "F1 head")
     if row["epsilon"] is None:
         return dict.fromkeys(columns, NONE)
@@ -168,11 +168,11 @@ def _f1(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_
 
 
 def _interval(values: Sequence[float], *, shared: float = 0) -> str:
-    """Return F1 with its interval, or `not testable` where the interval is wider than F1 itself."""
+    """Return F1 with its interval, or `not testable` if the interval is wider than F1 itself."""
     mean, reach = mean_and_reach(values, shared=shared)
     return NOT_TESTABLE if 2 * reach > mean else mean_interval(values, shared=shared)
 
 
 def _shared(size: int) -> float:
-    """The mean part of their texts that two splits have in common: blocks in a ring, of which each takes some."""
+    """The mean share of texts that two splits have in common: each takes several blocks of a ring."""
     return (SIZES[size] - 1) / (SPLITS - 1)

@@ -1,4 +1,4 @@
-"""The leaderboard: a picture and a few tables a data set, a question each. Losses are in nats."""
+"""The leaderboard: a chart and a few tables per data set, one question each. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _TOOK = "data set: {name} | cells: {cells} | run: {run} | origin is known: {know
 
 
 def section(results: Results[LeaderboardParams]) -> Section | None:
-    """Tables a data set; absent where nothing is compared."""
+    """Tables per data set; absent where nothing is compared."""
     compared = boards(results)
     if not compared:
         return None
@@ -78,7 +78,7 @@ def section(results: Results[LeaderboardParams]) -> Section | None:
 
 
 def tables(board: Board) -> list[Table]:
-    """Who keeps how much, on texts of equal length first; what is learnt; the other budget; how it was measured."""
+    """The tables: worth, on texts of equal length first; what classifiers learn; the other budget; the measurement."""
     name, with_tail = board.dataset, board.rows.filter(budget=TAIL).to_dicts()
     first = [row for row in board.rows.filter(budget=AVERAGE).to_dicts() if row["epsilon"] is not None]
     averaged = [rows.averaged(board, row) for row in first]
@@ -106,7 +106,7 @@ def tables(board: Board) -> list[Table]:
 
 
 def _absent(board: Board) -> str:
-    """Which cells have not run."""
+    """Name the cells that have not run."""
     by_loss: dict[float, list[str]] = {}
     for mechanism, loss in board.absent:
         by_loss.setdefault(loss, []).append(mechanism)
@@ -118,7 +118,7 @@ def _absent(board: Board) -> str:
 
 
 def _averaged(rows: Sequence[Mapping[str, Any]]) -> str:
-    """At how many losses and lengths the control keeps most."""
+    """Count the losses and lengths at which the control keeps most."""
     most: dict[tuple[float, str], Mapping[str, Any]] = {}
     for row in sorted(rows, key=itemgetter("cosine")):
         most[row["loss"], row["lengths"]] = row
@@ -131,7 +131,7 @@ def _averaged(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _effort(compared: Sequence[Board]) -> Table:
-    """How many cells of each data set have run, and what they took; of all in the last row."""
+    """The number of cells of each data set that have run, and their cost; the last row is the sum."""
     of = {board.dataset: [each for each in (board.prepared, *board.origins.values()) if each] for board in compared}
     counts = [
         {

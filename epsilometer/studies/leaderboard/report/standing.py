@@ -1,4 +1,4 @@
-"""The rows of the leaderboard as they are shown: cells that have run, in tiers within a class of claims."""
+"""The leaderboard's rows as shown: cells that have run, in tiers within a class of claims."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Board:
     """A data set's part of the leaderboard.
 
     rows: as `standings` returns them. figures: schema `FIGURES` with `mechanism` and `loss`.
-    plain: `PLAIN`; frontiers: `FRONTIERS`. texts: how many classifiers learn from, by the place in SIZES. absent:
-    mechanism and loss of the cells that have not run; origins: of those that have, where it is recorded, and
-    prepared, of what they share.
+    plain: `PLAIN`; frontiers: `FRONTIERS`. texts: the number of texts that classifiers learn from, indexed as SIZES.
+    absent: mechanism and loss of the cells that have not run; origins: of the cells that have run, None where not
+    recorded; prepared: the origin of the parts that they share.
     """
 
     dataset: str
@@ -63,9 +63,9 @@ class Board:
     def values(
         self, row: Mapping[str, Any], figure: str, learner: str | None = None, size: int = 0, *, by_law: bool = False
     ) -> list[float] | None:
-        """A value a split of a figure of a row; None where it has none.
+        """The values of a row's figure, one per split; None if the row does not have it.
 
-        size: the place in SIZES of how many texts were learnt from.
+        size: the index in SIZES of the number of texts learnt from.
         """
         of = {name: row[name] for name in _OF_BUDGET}
         some = self.figures.filter(**of, figure=figure, by_law=by_law)
@@ -73,12 +73,12 @@ class Board:
         return some["values"][size].to_list() if len(some) > size else None
 
     def one_text(self, lengths: str) -> float:
-        """The cosine that one sentence for all keeps on sets of such lengths."""
+        """The cosine of one sentence for all, on sets of these lengths."""
         return float(self.frontiers.filter(lengths=lengths)["one_text"][0])
 
 
 def boards(results: Results[LeaderboardParams]) -> list[Board]:
-    """A board a data set whose parts are there, in the order of params.yaml."""
+    """A board per data set whose parts are there, in the order of params.yaml."""
     board = results.params.leaderboard
     return [_board(results, name) for name in board.datasets if results.has(_part(name, "plain"))]
 
@@ -115,16 +115,17 @@ def _of_cell(results: Results[LeaderboardParams], name: str, cell: LeaderboardCe
 
 
 def standings(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows in the order of a table, each once, with their tiers at the second budget.
+    """Return the rows in the order of a table, without repeats, with their tiers at the second budget.
 
-    Columns beside `ROWS`: `tier` (null where a row has none), `above`, those that it surely keeps more than,
+    Columns beside `ROWS`: `tier` (null for a row without one), `above`, the mechanisms that it surely keeps more than,
     `teaches_more`, those that it surely teaches more than, `tail_binds`, and `repeated`, the other losses at which it
     is the row, each with its tier there.
 
-    Controls have no tier, as an average loss is won by publishing some of the texts; nor have rows whose loss is not
-    known by law: by attacks it may be larger, by latents smaller, at a smaller budget than the one allowed; nor rows
-    that lose more than was asked for, nor a mechanism alone in its class, which nothing could have put second. A row
-    whose mean cosine is not above that of one sentence for all takes part in the tests and has no tier.
+    Controls have no tier, because publishing some of the texts wins at equal average loss. Rows whose loss is not known
+    by law have none either: by attacks it may be larger; by latents it may be smaller, at a smaller budget than the one
+    allowed. Nor do rows that lose more than the given loss, nor a mechanism alone in its class, which has nothing to
+    rank against. A row whose mean cosine is not above that of one sentence for all takes part in the tests, but has no
+    tier.
     """
     marked = with_repeats(rows)
     of_shown = figures.rename({"loss": "shown_at"})
@@ -165,7 +166,7 @@ def _once(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def exceeds(row: Mapping[str, Any]) -> bool:
-    """Whether a row of a loss has more than that loss, beyond the width to which a search by law goes."""
+    """Return True if a row loses more than the loss it was made for, beyond the width of a search by law."""
     return row["average"] is not None and row["average"] > _ALLOWANCE * row["loss"]
 
 

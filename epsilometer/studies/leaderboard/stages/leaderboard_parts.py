@@ -1,6 +1,6 @@
 """Stage leaderboard_parts@dataset: the public part, splits and sets of a data set, their ceiling, and the plain rows.
 
-Plain rows need no mechanism: clean texts, one sentence for all, and the public part, labelled, in the texts' place.
+Plain rows need no mechanism: clean texts, one sentence for all, and the labelled public part instead of the texts.
 """
 
 from __future__ import annotations

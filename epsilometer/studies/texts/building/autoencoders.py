@@ -1,4 +1,4 @@
-"""The LSTM autoencoder that ADePT reads, trained on public texts."""
+"""The LSTM autoencoder for ADePT, trained on public texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from epsilometer.text.vectors import WordVectors
 
 
 def make(params: TextsParams, name: str) -> None:
-    """Write data/autoencoders/<name>; training.json says what it was trained on, and how well it reconstructs."""
+    """Write data/autoencoders/<name>; training.json records its training texts and its reconstruction quality."""
     chosen = params.autoencoders[name]
     corpus = chosen.corpus
     audited = [

@@ -13,7 +13,7 @@ from epsilometer.studies.texts.public_texts import public_texts, source_of
 
 
 def make(params: TextsParams, name: str) -> None:
-    """Write data/exemplars/<name>, which says what they were chosen among and how, with checksums."""
+    """Write data/exemplars/<name> with checksums; it records the texts that they were chosen among, and the method."""
     entry = params.exemplars[name]
     texts = tuple(public_texts(params, entry.corpus))
     mechanism = build(Exemplars, {**entry.settings, "resource": texts}, f"exemplars.{name}.settings")

@@ -1,7 +1,7 @@
-"""The epsilon at which a loss that a mechanism's law proves meets a target: in a project's cells, or on texts.
+"""The epsilon at which a loss proved by a mechanism's law meets a target: in a project's cells, or on texts.
 
-Nothing is rewritten: `auditing.exact_loss` computes the loss at any epsilon, between the pairs of texts that the exact
-losses of an audit are about; pairs of equally many words alone, unless all are asked for.
+Nothing is rewritten: `auditing.exact_loss` computes the loss at any epsilon, between the same pairs of texts as the
+exact losses of an audit. By default these are only pairs with equally many words.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ MEASURES = (AVERAGE, WORST, DELTA)
 
 @dataclass(frozen=True)
 class LossTarget:
-    """What is to be met: the guess loss on average over the pairs, or of the worst pair (`target` in nats), or the
-    worst pair's delta at the level `at` (nats; `target` a probability).
+    """The target of a calibration: the guess loss, on average over the pairs or of the worst pair (`target` in nats),
+    or the worst pair's delta at the level `at` (nats; `target` a probability).
 
     Raises UserError for values outside their range.
     """
@@ -69,7 +69,7 @@ class LossTarget:
 
 @dataclass(frozen=True)
 class ComparedByLaw:
-    """What is compared: a mechanism on pairs of texts, how exactly, and between which epsilons its own is sought."""
+    """A mechanism, the pairs of texts it is compared on, the precision, and the range of epsilon to search."""
 
     mechanism: Mechanism
     texts: Sequence[str]
@@ -79,7 +79,7 @@ class ComparedByLaw:
 
 
 def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal], match: str | None) -> ComparedByLaw:
-    """A cell's, between the pairs of its exact stage. match: "none" for pairs of any length."""
+    """The comparison of a cell, between the pairs of its exact stage. match: "none" for pairs of any length."""
     if cell.epsilons is None:
         raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
     built, texts = cells.build(params, cell), audited_texts(params, cell.dataset)
@@ -103,7 +103,7 @@ def _refuse_more(built: Mechanism) -> None:
 def of_texts(
     built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, *, design: Design, measure: str
 ) -> ComparedByLaw:
-    """As `epsilometer.exact_loss` compares texts; what a worst pair loses, between all pairs where they are few."""
+    """The comparison of `epsilometer.exact_loss`; for a worst pair, between all pairs if they are few."""
     if not has_budget(built):
         raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
     _refuse_more(built)
@@ -116,7 +116,7 @@ def of_texts(
 def row(
     of: Mapping[str, Any], aim: LossTarget, compare: Callable[[], ComparedByLaw], label: str, width: float | None
 ) -> dict[str, Any]:
-    """A row as `calibrating.calibrate` gives it, about what `of` says; compare: called first.
+    """Return a row as `calibrating.calibrate` does, with the columns of `of`; compare: called first.
 
     width: ratio of the interval's ends to stop at; None for WIDTH.
     """
@@ -131,7 +131,7 @@ def row(
         compared = compare()
         at = figure(compared, aim)
         met = meet(at, aim.target, *compared.ends, width=width or WIDTH, watch=watch)
-    except LawError:  # no reason why nothing was searched, but a fault of the mechanism
+    except LawError:  # not a reason for a missing search, but a fault of the mechanism
         raise
     except UserError as error:
         return {**of, "status": "not searched", **nothing, "reason": str(error)}
@@ -147,7 +147,7 @@ def row(
 
 
 def figure(compared: ComparedByLaw, aim: LossTarget) -> Figure:
-    """What is to meet the target, by epsilon."""
+    """Return the figure that must meet the target, as a function of epsilon."""
 
     def at(epsilon: float) -> tuple[float, float]:
         question = request(compared.mechanism, compared.texts, [epsilon], compared.pairs, effort=compared.effort)
@@ -167,7 +167,7 @@ def figure(compared: ComparedByLaw, aim: LossTarget) -> Figure:
 
 
 def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str | None:
-    """What the figure at an epsilon leaves open about pairs that were not compared; None where all of them were."""
+    """The uncertainty of the figure at an epsilon from pairs that were not compared; None if all were compared."""
     pairs = compared.pairs
     there = count_pairs(compared.texts)[bool(pairs.equal.all())]
     some = f"of {len(pairs):,} of {there:,} pairs of texts"
@@ -186,9 +186,9 @@ def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str
 
 
 def _still(met: Met, target: float, figure: Figure) -> str | None:
-    """The figure far beyond the range, in words, where it misses the target on the same side; None where it does not.
+    """The figure far beyond the range, in words, if it misses the target on the same side there; else None.
 
-    A law that cannot be computed there settles nothing.
+    A law that cannot be computed there decides nothing.
     """
     if (far := further(met)) is None:
         return None
@@ -200,9 +200,9 @@ def _still(met: Met, target: float, figure: Figure) -> str | None:
 
 
 def far_loss(compare: Callable[[], ComparedByLaw], target: float, epsilon: float) -> str | None:
-    """Return the average loss under the law far below an epsilon, in words, where it exceeds the target there.
+    """Return the average loss under the law far below an epsilon, in words, if it exceeds the target there.
 
-    None where it does not, without a law, and where it cannot be computed.
+    None if it does not, without a law, and if it cannot be computed.
     """
     far = epsilon / FAR
     try:
@@ -217,7 +217,7 @@ def _figure(value: tuple[float, float], epsilon: float) -> str:
 
 
 def reason(met: Met, aim: LossTarget, still: str | None = None) -> str | None:
-    """The reason that there is no epsilon, or a remark on it; None for neither. still: as in `advice`."""
+    """The reason for a missing epsilon, or a remark on it; None if there is neither. still: as in `advice`."""
     what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
     if met.status in (OUTSIDE, FALLING):
         ends = (min(met.figures), max(met.figures))

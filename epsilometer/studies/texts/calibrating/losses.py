@@ -1,6 +1,6 @@
-"""The epsilon at which a loss meets a target: in the cells of a project, or on texts of one's own. Losses are in nats.
+"""The epsilon at which a loss meets a target: in the cells of a project, or on your own texts. Losses are in nats.
 
-A row that cannot be searched says why, and the others go on.
+A row that cannot be searched gives the reason, and the search goes on with the others.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ from epsilometer.studies.texts.params import TextsParams
 from epsilometer.text.words import words
 
 NOT_SEARCHED = "not searched"
-LENGTH = "length"  # the attack that sees how long a rewrite is, and nothing else
-RANGE = (0.001, 1000.0)  # of epsilon, where nobody names one
+LENGTH = "length"  # the attack that sees only the length of a rewrite
+RANGE = (0.001, 1000.0)  # of epsilon, by default
 ROW = {
     "dataset": pl.String,
     "mechanism": pl.String,
@@ -78,23 +78,23 @@ ROW = {
     "reason": pl.String,
 }
 SAMPLED = "sampled"
-WIDTH = 1.25  # of the interval of a sampled loss, where nobody asks for another
-_ALIKE = 0.01  # p-value from which two success rates pass for one
+WIDTH = 1.25  # of the interval of a sampled loss, by default
+_ALIKE = 0.01  # p-value from which two success rates count as equal
 _LOWER, _RAISE = "lower `low` (--low)", "raise `high` (--high)"
 
 
 @dataclass(frozen=True)
 class Search:
-    """How an epsilon is searched for; the defaults are those of `epsilometer calibrate`.
+    """The settings of a search for epsilon; the defaults are those of `epsilometer calibrate`.
 
-    attack: whose loss counts, STRONGEST for the best of all. sees: what that attack may see, "text", "released" (of a
-    word mechanism its units too) or "inside". match: "words" where the candidates of a trial have equally many words,
-    "none" where they have any; None: as the parameter file has it. low, high: ends of the range; None: those of the
-    parameter file, or RANGE. width: ratio of the interval's ends to stop at; None: 1.25, of an exact loss 1.01. budget:
-    most rewrites. measure: the loss that attacks show (SAMPLED); that of the attribute that loses most (ATTRIBUTE, of a
-    project's cells under `anonymity`); or that which the mechanism's law proves, without
-    rewriting anything: its "average" over pairs of texts, that of the "worst" pair, or the worst pair's "delta" at the
-    level `at` (nats), of texts of equally many words, unless match is "none".
+    attack: the attack whose loss counts, STRONGEST for the best of all. sees: what that attack may see, "text",
+    "released" (for a word mechanism also its units) or "inside". match: "words" if the candidates of a trial have
+    equally many words, "none" if they may differ; None: as in the parameter file. low, high: ends of the range; None:
+    those of the parameter file, or RANGE. width: ratio of the interval's ends at which to stop; None: 1.25, for an
+    exact loss 1.01. budget: most rewrites. measure: the loss that attacks show (SAMPLED); that of the attribute that
+    loses most (ATTRIBUTE, for a project's cells under `anonymity`); or a figure that the mechanism's law proves without
+    rewriting: the "average" loss over pairs of texts, that of the "worst" pair, or the worst pair's "delta" at the
+    level `at` (nats), for texts of equally many words unless match is "none".
     Raises UserError for values outside their range.
     """
 
@@ -123,13 +123,13 @@ class Search:
         self.aim(0.5)
 
     def goal(self, target: float, low: float | None = None, high: float | None = None) -> Goal:
-        """Returns the goal of this loss (nats) in the range asked for, else in this one, else in RANGE."""
+        """Returns the goal of this loss (nats) in the range of this search, else in the one given, else in RANGE."""
         low, high = self.low or low, self.high or high
         least, most = min(RANGE[0], (high or 1) / 2), max(RANGE[1], (low or 1) * 2)
         return Goal(target, low or least, high or most, self.width or WIDTH, budget=self.budget)
 
     def aim(self, target: float) -> LossTarget | None:
-        """Returns what an exact figure is to meet; None for the loss that attacks show."""
+        """Returns the target of an exact figure; None for the loss that attacks show."""
         if self.measure in (SAMPLED, ATTRIBUTE) and self.at is None:
             return None
         return LossTarget(self.measure, target, self.at)
@@ -153,7 +153,7 @@ def check_names(params: TextsParams, mechanisms: Sequence[str], datasets: Sequen
 def calibrate_cell(
     params: TextsParams, cell: Cell, target: float, search: Search, watch: Callable[[str], Watch]
 ) -> dict[str, Any]:
-    """The row of one cell of the parameter file; what was counted is kept in data/calibrating."""
+    """The row of one cell of the parameter file; counts are kept in data/calibrating."""
     of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
     if (aim := search.aim(target)) is None:
         matched = (search.match or params.match(cell.dataset)) == "words"
@@ -164,12 +164,12 @@ def calibrate_cell(
 
 
 def progress(label: str, search: Search = STANDARD_SEARCH) -> Watch:
-    """Returns a watch that says now and then how far a search is, and how long it takes at most at its last speed."""
+    """Returns a watch that reports the progress of a search now and then, with its longest time at the last speed."""
     say, before, begun = now_and_then(), 0, time.monotonic()
 
     def watch(spent: int, low: float, high: float) -> None:
         nonlocal before, begun
-        rate = (time.monotonic() - begun) / max(1, spent - before)  # of this batch: those in a journal take no time
+        rate = (time.monotonic() - begun) / max(1, spent - before)  # of this batch: batches in a journal take no time
         before, begun = spent, time.monotonic()
         done = f"epsilon between {low:.3g} and {high:.3g} after {spent} of at most {search.budget} rewrites"
         say(f"{label}: {done}, at most about {span(rate * (search.budget - spent))} to go")
@@ -186,7 +186,7 @@ def calibrate_texts(
     design: Design = STANDARD,
     name: str = "texts",
 ) -> dict[str, Any]:
-    """The row of one mechanism on texts that are no part of a parameter file; `name`: of the texts."""
+    """The row of one mechanism on texts outside a parameter file; `name`: of the texts."""
     if search.measure == ATTRIBUTE:
         raise UserError("the attribute loss is of a project's labelled data sets; leave out the texts, or the measure")
     check_design(design)
@@ -215,10 +215,10 @@ def calibrate_texts(
 
 
 def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> str | None:
-    """Why there is no epsilon, or what to think of it; None where there is nothing to say.
+    """Return the reason for a missing epsilon, or a remark on a found one; None if there is nothing to say.
 
-    matched: whether the candidates were of equal length already. still: the loss under the stated law far below
-    the range, where it exceeds the target.
+    matched: True if the candidates were already of equal length. still: the loss under the stated law far below the
+    range, if it exceeds the target.
     """
     first, last = calibrated.points[0], calibrated.points[-1]
     if calibrated.status == OUTSIDE:
@@ -255,7 +255,7 @@ def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> s
 
 
 def _said(point: Point, attack: int | None = None) -> str:
-    """The loss of an attack, by its number, or of the strongest, in words; unlimited where every guess is right."""
+    """The loss of an attack, by its number, or of the strongest, in words; unlimited if every guess is right."""
     loss = point.loss if attack is None else point.losses[attack]
     if loss == math.inf:
         return f"more than {max(point.trials)} trials can show at epsilon {point.epsilon:g}"
@@ -265,7 +265,7 @@ def _said(point: Point, attack: int | None = None) -> str:
 
 
 def _falls(first: Point, last: Point) -> bool:
-    """Whether the strongest attack is right less often at the last epsilon than at the first, beyond chance."""
+    """Return True if the strongest attack is right less often at the last epsilon than at the first, beyond chance."""
     counts = []
     for point in (first, last):
         i = point.losses.index(point.loss)
@@ -276,13 +276,13 @@ def _falls(first: Point, last: Point) -> bool:
 def _row(
     of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]], compare: Callable[[], ComparedByLaw]
 ) -> dict[str, Any]:
-    """A row about what `of` says; run: the search, and whether the candidates were of equal length.
+    """Return a row with the columns of `of`; run: the search, and True if the candidates were of equal length.
 
-    compare: what the mechanism's law describes, where it has one.
+    compare: the comparison by the mechanism's law, if it has one.
     """
     try:
         calibrated, matched = run()
-    except LawError:  # no reason why nothing was searched, but a fault of the mechanism
+    except LawError:  # not a reason for a missing search, but a fault of the mechanism
         raise
     except UserError as error:
         nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None, "attacks": None}
@@ -339,7 +339,7 @@ def _search_cell(
 
 
 def _length(calibrated: Calibrated) -> int | None:
-    """The number of the attack by length, where its loss exceeds the target at both ends and is the same there."""
+    """The number of the attack by length, if its loss exceeds the target at both ends and is the same there."""
     if LENGTH not in calibrated.attacks:
         return None
     i, ends = calibrated.attacks.index(LENGTH), (calibrated.points[0], calibrated.points[-1])
@@ -349,7 +349,7 @@ def _length(calibrated: Calibrated) -> int | None:
 
 
 def named_files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """The files and folders that are named in settings, by key (an attack of the user's own) or by value."""
+    """The files and folders that settings name, by key (an attack of the user's own) or by value."""
     names = [
         name
         for by_setting in settings

@@ -1,4 +1,4 @@
-"""What the audit's own settings do: one factor varied at a time. Losses are in nats."""
+"""The effect of the audit's own settings: one factor varied at a time. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from epsilometer.studies.texts.tables import tokens_path, varied_path
 
 
 def section(results: TextResults) -> Section | None:
-    """Losses when one factor is varied, likeliest first tokens, and how mechanisms cut a text."""
+    """Losses when one factor is varied, most likely first tokens, and the mechanisms' tokens of a text."""
     cells = results.params.ablations
     table = results.tables([varied_path("ablations", cell) for cell in cells], ABLATIONS)
     if table.is_empty():
@@ -61,7 +61,7 @@ def varied(ablations: pl.DataFrame) -> Table:
 
 
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
-    """Loss against the value of one factor of the audit: a row of panels a factor, a panel an attack.
+    """Loss against the value of one factor of the audit: a row of panels per factor, a panel per attack.
 
     Dots are hollow beyond the number of candidates that an attack was validated for.
     table: schema `ABLATIONS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
@@ -100,7 +100,7 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
 
 
 def first_tokens(table: pl.DataFrame) -> Iterator[Table]:
-    """For each cell the likeliest first tokens of the rewrite of one text: `token 57.4 %`."""
+    """For each cell the most likely first tokens of the rewrite of one text: `token 57.4 %`."""
     for (dataset, mechanism, text), part in table.sort("dataset", "mechanism", "epsilon", "rank").group_by(
         "dataset", "mechanism", "text", maintain_order=True
     ):
@@ -114,7 +114,7 @@ def first_tokens(table: pl.DataFrame) -> Iterator[Table]:
 
 
 def tokens(table: pl.DataFrame) -> Iterator[Table]:
-    """For each text the mechanisms and what they cut it into, the fewest parts first."""
+    """For each text the mechanisms and the parts they split it into, the fewest parts first."""
     parts = table.with_columns(parts=pl.col("tokens").list.len(), cut=pl.col("tokens").list.join(" · "))
     for (dataset, text), part in parts.sort("dataset", "parts", "mechanism").group_by(
         "dataset", "text", maintain_order=True

@@ -1,4 +1,4 @@
-"""The worst pair and the texts that are given away, which an average over pairs hides. Losses are in nats."""
+"""The worst pair and the texts given away, which an average over pairs hides. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ ALONE = "the average alone was bounded"
 
 
 def worst(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return that of some rows `all` of `DECISIONS` with the worst pair; None where one of them has no pairs."""
+    """Return the row with the worst pair, among rows `all` of `DECISIONS`; None if one of them has no pairs."""
     if not rows or any(row["worst_pair"] is None for row in rows):
         return None
     return max(rows, key=lambda row: (row["worst_pair"], row["texts_above_4"]))
 
 
 def hidden(row: Mapping[str, Any] | None) -> str:
-    """Return what the average of a cell hides, in sentences."""
+    """Return sentences on what the average of a cell hides."""
     if row is None or row["worst_pair"] is None:
         return f"{ALONE[:1].upper()}{ALONE[1:]}."
     above = row["texts_above_4"]

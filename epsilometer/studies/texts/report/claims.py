@@ -1,4 +1,4 @@
-"""Do the claims hold? Each claim with its hardest test."""
+"""The report on claims: each claim with its hardest test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from epsilometer.studies.texts.report.results import TextResults
 
 
 def section(results: TextResults) -> Section:
-    """Each claim with its hardest test, and who claims nothing."""
+    """Each claim with its hardest test, and the mechanisms without a claim."""
     explained = (
         "A claim has one verdict, by attacks and laws together. **Violated**: an attack was right more often than the "
         "claim allows, by more than chance explains, or a law goes beyond it; the claim is wrong, or the "
@@ -34,12 +34,12 @@ def section(results: TextResults) -> Section:
 
 
 def claim_table(estimates: pl.DataFrame, verdicts: pl.DataFrame) -> Table:
-    """A row a mechanism, verdict and who gives it, with the budgets; violated claims first.
+    """A row per mechanism, verdict and source of the verdict, with the budgets; violated claims first.
 
-    verdicts: as `verdicts.overall` gives them. The caption says how many claims right guesses alone could refute.
+    verdicts: as `verdicts.overall` returns them. The caption counts the claims that right guesses alone could refute.
     """
     claimed = verdicts.filter(pl.col("verdict") != NO_CLAIM)
-    judged = estimates.filter(pl.col("verdict") != NO_CLAIM, ~pl.col("attack").is_in(CHOSEN))  # others repeat these
+    judged = estimates.filter(pl.col("verdict") != NO_CLAIM, ~pl.col("attack").is_in(CHOSEN))  # other rows repeat these
     rows = []
     ordered = claimed.sort(pl.col("verdict") != VIOLATED, "mechanism", "epsilon", maintain_order=True)
     for (mechanism, verdict, by), part in ordered.group_by("mechanism", "verdict", "by", maintain_order=True):

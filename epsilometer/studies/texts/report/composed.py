@@ -16,11 +16,11 @@ _HEIGHT = 190
 
 
 def figure(name: str, rows: Iterable[Mapping[str, Any]], mechanisms: Iterable[str]) -> Figure | None:
-    """A row of panels a data set, a panel a way to compose; None where no claim composes in both ways.
+    """A row of panels per data set, a panel per way to compose; None if no claim composes in both ways.
 
-    name: of its file. rows: `dataset`, `mechanism`, `by_words` and `composed` in nats (None where there is no such
-    claim), and the loss at `point`. A mechanism that has no figure by words, its claim being for whole texts, stands at
-    `composed` in both panels, as in TeDA's figure; infinite losses stand at the top.
+    name: of its file. rows: `dataset`, `mechanism`, `by_words` and `composed` in nats (None without such a claim), and
+    the loss at `point`. A mechanism without a figure by words, because its claim is for whole texts, is at `composed`
+    in both panels, as in TeDA's figure; infinite losses are at the top.
     mechanisms: all of the audit, so that styles agree.
     """
     every = [row for row in rows if row["composed"] and row["point"] is not None]

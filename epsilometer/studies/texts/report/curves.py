@@ -1,4 +1,4 @@
-"""What each mechanism leaks at each budget: calibration curves. Losses are in nats."""
+"""The calibration curves: the loss of each mechanism at each budget. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from epsilometer.studies.texts.report.possible import certified
 from epsilometer.studies.texts.report.results import TextResults
 
 _DOT = 38  # square pixels
-_NEAR = 0.03  # of the highest dot: what is nearer hides one beneath
+_NEAR = 0.03  # of the highest dot: a dot nearer than this hides one beneath
 _ARROW = "M0,-1.6L1,0H0.3V1.6H-0.3V0H-1Z"
 _TOOLTIP = [
     alt.Tooltip("mechanism:N"),
@@ -54,7 +54,7 @@ _TOOLTIP = [
     alt.Tooltip("plug_in:N", title="plug-in"),
     alt.Tooltip("correct:N", title="correct guesses"),
 ]
-MEASURES = {  # what each panel of exact losses shows: its line, the lower and the upper end of its band, its dots
+MEASURES = {  # the columns of each panel of exact losses: its line, the lower and the upper end of its band, its dots
     "exact: average over pairs": ("average_low", "average_high", "average"),
     "exact: median to 95 % of pairs": ("median", "q95", "median"),
     "exact: worst pair": ("worst", "worst", "worst"),
@@ -76,7 +76,7 @@ _BY_LAW = (
 
 
 def section(results: TextResults) -> Section:
-    """The curves of every data set; their files have a legend each, the page one for all of them."""
+    """The curves of every data set; each file has its own legend, the page has one for all of them."""
     estimates, exact = results.estimates, by_equal_length(results.exact)
     figures = []
     for name in estimates["dataset"].unique().sort():
@@ -110,9 +110,10 @@ def section(results: TextResults) -> Section:
 
 
 def losses(results: TextResults, estimates: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set: the strongest attack on what is released, then each attack, then the claim's verdict.
+    """A table per data set: the strongest attack on what is released, then each attack, then the claim's verdict.
 
-    estimates: as `verdicts.with_overall` gives them. What worth proves without an attack stands beside the attacks.
+    estimates: as `verdicts.with_overall` returns them. Losses that worth proves without an attack are beside the
+    attacks.
     """
     order, lawful = [*results.params.attacks], set(results.exact.select(CELL).iter_rows())
     certificates = {tuple(cell): proved(loss) for *cell, loss in certified(results).select(*CELL, "proved").iter_rows()}
@@ -160,20 +161,20 @@ def _unexplained(encoding: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def figure(estimates: pl.DataFrame, dataset: str, exact: pl.DataFrame | None = None) -> Specification:
-    """Loss against nominal epsilon (log scale) for one data set: a panel an attack, a colour a mechanism.
+    """Loss against nominal epsilon (log scale) for one data set: a panel per attack, a colour per mechanism.
 
-    Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow where `upper` lies above it. Dots
-    are hollow where the attack sees what is not released, or has not been validated for so many candidates. The
-    strongest attack inside has a panel where it is another than the strongest on what is released. exact: rows of
-    `EXACT`, one a cell, which have the first row of panels: the average, the quantiles and the worst pair, on a scale
-    that is logarithmic above 1 nat. All figures of one audit share their axes and styles. A mechanism without a budget
-    is a line across the panel. The parameter `highlight` (names; none for all) fades the rest.
+    Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow if `upper` lies above it. Dots are
+    hollow if the attack sees more than the release, or has not been validated for this number of candidates. The
+    strongest attack inside has a panel if it differs from the strongest on what is released. exact: rows of `EXACT`,
+    one per cell, which have the first row of panels: the average, the quantiles and the worst pair, on a scale that is
+    logarithmic above 1 nat. All figures of one audit share their axes and styles. A mechanism without a budget is a
+    line across the panel. The parameter `highlight` (names; none for all) fades the rest.
     """
     if estimates.filter(attack=STRONGEST_INSIDE)["released"].all():
         estimates = estimates.filter(pl.col("attack") != STRONGEST_INSIDE)
     here = estimates.filter(dataset=dataset).sort("attack", "mechanism", "epsilon")
     by_law = None if exact is None or exact.is_empty() else exact
-    columns = min(estimates["attack"].n_unique(), 3) if by_law is None else len(MEASURES)  # of one size in all figures
+    columns = min(estimates["attack"].n_unique(), 3) if by_law is None else len(MEASURES)  # equal size in all figures
     panels = _Panels(*_encodings(estimates), width=min(420, (WIDTH - 40) // columns - 42), columns=columns)
     if by_law is not None and len(law := by_law.filter(dataset=dataset)):
         top, ceiling = _top(by_law), ends(here.filter(attack=STRONGEST)["ceiling"])[1]
@@ -208,7 +209,7 @@ class _Panels:
         tooltip: list[alt.Tooltip],
         ceiling: float | None = None,
     ) -> None:
-        """Add a panel with these rows; ceiling: of the trials, where the rows have none because they are exact."""
+        """Add a panel with these rows; ceiling: of the trials, for rows without one because they are exact."""
         number, exact = len(self.charts), ceiling is not None
         ceilings = [ceiling] if ceiling is not None else sorted({row["ceiling"] for row in rows})
         axis, scale = height
@@ -239,7 +240,7 @@ class _Panels:
             base.mark_line(strokeWidth=1.8, strokeJoin="round").encode(
                 self.x, y("loss"), self.colour, self.dash, opacity=_shown(1, 0.1)
             ),
-            base.transform_filter("datum.budgets == 1")  # a line and a band need two
+            base.transform_filter("datum.budgets == 1")  # a line and a band need two budgets
             .mark_rule(strokeWidth=1.8)
             .encode(self.x, y("loss"), alt.Y2("upper"), self.colour, opacity=_shown(1, 0.1)),
             base.transform_filter("datum.above")
@@ -256,9 +257,9 @@ class _Panels:
 
 
 def _encodings(estimates: pl.DataFrame) -> tuple[alt.X, alt.Color, alt.Shape, alt.StrokeDash]:
-    """The axis of epsilon, and how mechanisms are told apart; with a legend of all of them on top."""
+    """The axis of epsilon and the marks of mechanisms, with a legend of all mechanisms on top."""
     style = styles(estimates["mechanism"])
-    fitting = WIDTH // (7 * max(map(len, style)) + 48)  # columns of names in one line, a letter being 7 pixels wide
+    fitting = WIDTH // (7 * max(map(len, style)) + 48)  # columns of names in one line, with 7 pixels per letter
     legend = alt.Legend(
         title=None,
         orient="top",
@@ -282,7 +283,7 @@ def _encodings(estimates: pl.DataFrame) -> tuple[alt.X, alt.Color, alt.Shape, al
 
 
 def _apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with the size of their dots: one that lies beneath others, drawn after it, is larger and shows."""
+    """The rows with the size of their dots: a dot beneath others, drawn before them, is larger to be visible."""
     span = max((row["point"] for row in rows), default=0.0) or 1.0
 
     def above(place: int) -> int:
@@ -294,13 +295,13 @@ def _apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _shown(strong: float, weak: float) -> alt.OpacityValue:
-    """Weak where other mechanisms are brought out."""
+    """Weak opacity when other mechanisms are highlighted."""
     chosen = "length(highlight) == 0 || indexof(highlight, datum.mechanism) >= 0"
     return alt.OpacityValue(weak, condition={"test": chosen, "value": strong})
 
 
 def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
-    """One panel's rows: what is drawn, cut at the ceiling, and what the tooltips say, uncut."""
+    """One panel's rows: values for drawing, clipped at the ceiling, and for the tooltips, unclipped."""
     shown = within_ceiling(estimates).with_columns(budgets=pl.len().over("mechanism"))
     columns = ("mechanism", "epsilon", "loss", "point", "upper", "ceiling", "budgets")
     return [
@@ -319,14 +320,14 @@ def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _top(exact: pl.DataFrame) -> float:
-    """Where the exact losses are cut: above all that are finite."""
+    """The value at which the exact losses are clipped: above all that are finite."""
     columns = {column for measure in MEASURES.values() for column in measure}
     finite = [v for v in exact.select(columns).to_numpy().ravel() if math.isfinite(v)]
     return 1.3 * max(1.0, *finite)
 
 
 def _exact_points(exact: pl.DataFrame, measure: tuple[str, str, str], top: float) -> list[dict[str, Any]]:
-    """One panel's rows of the exact losses that are known; above: beyond the axis, or known from below only."""
+    """One panel's rows of known exact losses; above: beyond the axis, or known only from below."""
     low, high, dot = measure
     rows = (
         exact.drop_nulls(measure)

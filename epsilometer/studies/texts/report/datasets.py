@@ -1,4 +1,4 @@
-"""What is said of the data sets of an audit: where their texts come from, and what was left out of them."""
+"""The data sets of an audit: the sources of their texts, and the texts left out."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from epsilometer.studies.texts.report.results import TextResults
 
 
 def datasets(results: TextResults) -> pl.DataFrame:
-    """A row a data set: where its texts come from, what was left out of them, and how many serve as distractors.
+    """A row per data set: the source of its texts, the number left out, and the number that serve as distractors.
 
-    match: in what the candidates of a trial agree, null for nothing; distinct: texts that serve as distractors;
-    five_commonest: the share of all distractors that the five commonest of them are.
+    match: the property that the candidates of a trial share, null for none; distinct: texts that serve as distractors;
+    five_commonest: the share of all distractor slots that the five most-used distractors fill.
     """
     return pl.DataFrame([_dataset(results, name) for name in results.params.datasets])
 
@@ -43,7 +43,7 @@ def _dataset(results: TextResults, name: str) -> dict[str, Any]:
 
 
 def settings(results: TextResults) -> dict[str, str]:
-    """How the trials were drawn, by name."""
+    """The settings by which the trials were drawn, by name."""
     trials = results.params.trials
     numbers = {"trials": f"{trials.count:,}", "candidates k": f"{trials.candidates}"}
     return numbers | {"temperature λ": f"{trials.temperature:,g}"}
@@ -62,7 +62,7 @@ def rows(results: TextResults) -> list[dict[str, str]]:
 
 
 def sentence(params: TextsParams, names: Iterable[str]) -> str:
-    """What the tables of the study were computed with; names: of the data sets that were studied."""
+    """The data sets and settings of the study's tables, in a paragraph; names: of the data sets studied."""
     named = ", ".join(
         name if params.match(name) == "none" else f"{name} (candidates matched by {params.match(name)})"
         for name in names

@@ -1,8 +1,8 @@
-"""May this be released, at which budget? What the page says first, all of it read off one table of decisions.
+"""The first part of the page: the answer on release, by budget, read from the table of decisions alone.
 
-A data set has one answer (`answers`). Sentences, the matrix and what to do next are made from answers and from the rows
-of `DECISIONS` alone, so that none can contradict another. Controls are decided on as all mechanisms are, and named in
-no sentence: they are not to be used. Losses are in nats.
+Each data set has one answer (`answers`). Sentences, the matrix and the next steps are made from answers and from the
+rows of `DECISIONS` alone, so they cannot contradict each other. Controls are decided on like all mechanisms, but no
+sentence names them, because they must not be used. Losses are in nats.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from epsilometer.text.language import LEAST, function_words
 Budgets = Sequence[tuple[str, float | None]]  # mechanisms with their budgets
 
 _NAMES = {"delta_at_4": "δ"}
-_SHOWN = 3  # what is settled next
+_SHOWN = 3  # steps that are shown
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is decided on a data set: the budgets of mechanisms that are no controls, by their decision.
+    """The decision on a data set: the budgets of mechanisms other than controls, by their decision.
 
-    hardly: mechanisms that hardly read its texts, which nobody is told to use. uses: what each cell keeps
-    (`use.uses`). rows: the rows `all` of `DECISIONS`, of no control.
+    hardly: mechanisms that hardly read its texts, which are never recommended. uses: by cell, as `use.uses` returns
+    them. rows: the rows `all` of `DECISIONS`, without controls.
     """
 
     dataset: str
@@ -62,25 +62,25 @@ class Answer:
 
     @property
     def audited(self) -> Budgets:
-        """All of them."""
+        """All audited budgets."""
         return [cell for cells in self.by.values() for cell in cells]
 
     @property
     def usable(self) -> Budgets:
-        """Those that are within and of a mechanism that reads the texts."""
+        """The budgets within the limits, of mechanisms that read the texts."""
         return [cell for cell in self.by.get(Status.WITHIN, ()) if cell[0] not in self.hardly]
 
     def keeping(self, more: bool | None) -> Budgets:
-        """Those of `usable` that keep more than one fixed sentence (True), no more (False), or were not measured."""
+        """The cells of `usable` that keep more than a fixed sentence (True), no more (False), or were not measured."""
         return [cell for cell in self.usable if self.uses.get((self.dataset, *cell)) is more]
 
     def worst(self, cells: Budgets) -> Mapping[str, Any] | None:
-        """Return the row of the one of these cells with the worst pair."""
+        """Return the row of the cell with the worst pair."""
         return average.worst([row for row in self.rows if (row["mechanism"], row["epsilon"]) in cells])
 
 
 def section(results: TextResults) -> Section:
-    """The answer, a matrix a data set, and what to do next."""
+    """The answer, a matrix per data set, and the next steps."""
     table = decisions(results)
     every, limits = answers(table, results.unread, uses(results)), results.params.decide.limits
     alarms = [*faults(results), *violated(results)]
@@ -106,7 +106,7 @@ def section(results: TextResults) -> Section:
 
 
 def decisions(results: TextResults) -> pl.DataFrame:
-    """Schema `DECISIONS`, sorted."""
+    """The decisions, schema `DECISIONS`, sorted."""
     table = results.table(decisions_path(), DECISIONS)
     return table.sort("dataset", "control", "mechanism", "epsilon", maintain_order=True)
 
@@ -114,7 +114,7 @@ def decisions(results: TextResults) -> pl.DataFrame:
 def answers(table: pl.DataFrame, unread: Mapping[tuple[str, str], Any], keeps: Uses) -> list[Answer]:
     """Return the answer of each data set.
 
-    table: schema `DECISIONS`; unread: as `TextResults.unread` gives it; keeps: as `use.uses` gives it.
+    table: schema `DECISIONS`; unread: as `TextResults.unread` returns it; keeps: as `use.uses` returns it.
     """
     every = []
     for (dataset,), rows in table.filter(limit=ALL).group_by("dataset", maintain_order=True):
@@ -128,9 +128,9 @@ def answers(table: pl.DataFrame, unread: Mapping[tuple[str, str], Any], keeps: U
 
 
 def sentence(answer: Answer) -> str:
-    """Return the answer of a data set: release or not, by which mechanisms at which budgets.
+    """Return the answer of a data set: release or not, and the mechanisms and budgets to release by.
 
-    Nothing is recommended that is not shown to keep more than one fixed sentence.
+    A mechanism is recommended only if it is shown to keep more than one fixed sentence.
     """
     if not answer.audited:
         return "No mechanism but controls was audited."
@@ -164,7 +164,7 @@ def sentence(answer: Answer) -> str:
 
 
 def _unread(answer: Answer) -> str:
-    """Who is within, and hardly reads the texts."""
+    """Name the mechanisms that are within but hardly read the texts."""
     cells = answer.by.get(Status.WITHIN, ())
     if not cells:
         return ""
@@ -181,7 +181,7 @@ def behind_averages(answer: Answer) -> list[str]:
 
 
 def hardly_reading(answer: Answer) -> list[str]:
-    """Who is within and hardly reads the texts, where the first screen has others to name."""
+    """Name the mechanisms that are within but hardly read the texts, if the first screen names others."""
     others = not answer.usable and (answer.by.get(Status.NOT_EXCEEDED) or answer.by.get(Status.OPEN))
     return [f"On {answer.dataset} {unread}"] if others and (unread := _unread(answer)) else []
 
@@ -195,7 +195,7 @@ def _rest(answer: Answer) -> str:
 
 
 def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
-    """What to do next, with names."""
+    """The next steps, with names."""
     said = []
     usable = [each for each in every if each.keeping(True)]
     released = [f"{each.dataset} by {at_budget(*_largest(each.keeping(True)))}" for each in usable]
@@ -229,7 +229,7 @@ def steps(table: pl.DataFrame, every: Sequence[Answer]) -> list[str]:
 
 
 def settling(table: pl.DataFrame) -> list[str]:
-    """Return what would settle the cells that are open, the nearest to be settled first."""
+    """Return what would settle the open cells, the nearest first."""
     cells = table.filter(~pl.col("control"), limit=ALL, decision=Status.OPEN).select("dataset", "mechanism", "epsilon")
     rows = table.filter(pl.col("allowed").is_not_null(), decision=Status.OPEN).join(
         cells, on=["dataset", "mechanism", "epsilon"], nulls_equal=True, maintain_order="left"
@@ -246,7 +246,7 @@ def settling(table: pl.DataFrame) -> list[str]:
 
 
 def limits_sentence(limits: Limits, results: TextResults) -> str:
-    """The limits, and which pairs of texts they are about."""
+    """State the limits, and the pairs of texts that they cover."""
     length = [name for name in results.params.datasets if results.params.match(name) == "words"]
     pairs = "any other"
     if length:
@@ -264,7 +264,7 @@ def limits_sentence(limits: Limits, results: TextResults) -> str:
 
 
 def query_access(estimates: pl.DataFrame) -> str:
-    """Return whether an adversary guessed who may let the mechanism rewrite texts, and what follows for codes."""
+    """Say if an adversary with query access guessed, and what follows for codes."""
     if "shadow" in estimates["attack"].to_list():
         return (
             "**Codes.** `shadow` rewrote the candidates itself and learnt from that: a low loss means that our learner "
@@ -277,7 +277,7 @@ def query_access(estimates: pl.DataFrame) -> str:
 
 
 def left_out(table: pl.DataFrame) -> list[str]:
-    """Which limits do not apply, and where."""
+    """Name the limits that do not apply, and the data sets."""
     rows = (
         table.filter(decision=Status.NOT_APPLICABLE)
         .group_by("limit", "why", maintain_order=True)
@@ -288,7 +288,7 @@ def left_out(table: pl.DataFrame) -> list[str]:
 
 
 def not_tested(table: pl.DataFrame) -> list[str]:
-    """Return a paragraph that names the labels which `decide.attributes` does not name."""
+    """Return a paragraph that names the labels missing from `decide.attributes`."""
     rows = (
         table.filter(limit=ATTRIBUTE, decision=Status.OPEN).unique(["dataset", "why"], maintain_order=True).to_dicts()
     )
@@ -297,7 +297,7 @@ def not_tested(table: pl.DataFrame) -> list[str]:
 
 
 def languages(results: TextResults) -> list[str]:
-    """Which data sets are not in English, and what that does to figures by English parts."""
+    """Name the data sets that are not in English, and the effect on figures by English models."""
     parts = []
     for name in results.params.datasets:
         english = function_words(results.audited(name)["text"])
@@ -312,12 +312,12 @@ def languages(results: TextResults) -> list[str]:
 
 
 def matrices(table: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set: a row a mechanism, controls last, its budgets from the smallest to the largest."""
+    """A table per data set: a row per mechanism, controls last, its budgets from the smallest to the largest."""
     return by_budget(table, in_a_cell)
 
 
 def in_a_cell(cell: pl.DataFrame) -> str:
-    """A decision in a few words: the budget, the end that decides, and beside *within* what an average hides."""
+    """A decision in a few words: the budget, the bound that decides, and for *within* what an average hides."""
     whole = cell.filter(limit=ALL).row(0, named=True)
     word = {Status.NOT_EXCEEDED: "not exceeded"}.get(whole["decision"], whole["decision"])
     at = "" if whole["epsilon"] is None else f"ε {budget(whole['epsilon'])}: "
@@ -341,19 +341,19 @@ def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
 
 
 def _by_smaller(cell: pl.DataFrame) -> bool:
-    """True if a cell is open though none of its limits is: a smaller budget is not within."""
+    """True if a cell is open because of a smaller budget that is not within, although none of its limits is open."""
     return cell.filter(pl.col("limit") != ATTRIBUTE, decision=Status.OPEN)["limit"].to_list() == [ALL]
 
 
 def figure(row: Mapping[str, Any]) -> str:
-    """The end that decides, never on the other side of its limit: `loss ≥ 1.31`, `δ ≤ 0.002`."""
+    """The bound that decides, never rounded across its limit: `loss ≥ 1.31`, `δ ≤ 0.002`."""
     upper = row["decision"] == Status.WITHIN or (row["decision"] == Status.OPEN and row["high"] is not None)
     value, sign, way = (row["high"], "≤", UP) if upper else (row["low"], "≥", DOWN)
     return f"{limit_name(row['limit'])} {sign} {value_beside(value, row, way)}"
 
 
 def value_beside(value: float, row: Mapping[str, Any], way: str) -> str:
-    """An end beside its limit; shares of identifiers in percent."""
+    """A bound with the digits of its limit; shares of identifiers in percent."""
     if row["limit"].startswith(IDENTIFIERS):
         return f"{beside(100 * value, 100 * row['allowed'], way, 1)} %"
     return beside(value, row["allowed"], way, 2 if row["allowed"] >= 0.1 else 3)
@@ -366,7 +366,7 @@ def limit_name(limit: str) -> str:
 
 
 def reasons(table: pl.DataFrame, alpha: float) -> Iterator[Table]:
-    """A table a data set: the decision of each cell, and between what each limit's figure lies. alpha: of the audit."""
+    """A table per data set: the decision of each cell, and the bounds of each limit's figure. alpha: of the audit."""
     for (dataset,), rows in table.group_by("dataset", maintain_order=True):
         shown = []
         for (mechanism, epsilon), cell in rows.group_by("mechanism", "epsilon", maintain_order=True):
@@ -385,7 +385,7 @@ def reasons(table: pl.DataFrame, alpha: float) -> Iterator[Table]:
 
 
 def between(row: Mapping[str, Any]) -> str:
-    """`0.31 to 0.94`, `≥ 1.20` where no upper end is known."""
+    """`0.31 to 0.94`, or `≥ 1.20` without an upper bound."""
     low, high = (
         None if value is None or (math.isinf(value) and way == UP) else value_beside(value, row, way)
         for value, way in ((row["low"], DOWN), (row["high"], UP))
@@ -396,7 +396,7 @@ def between(row: Mapping[str, Any]) -> str:
 
 
 def faults(results: TextResults) -> list[str]:
-    """Why no figure here is to be trusted: a known loss that was not met, a control that breaks its claim."""
+    """Reasons to trust no figure: a known loss that the audit missed, a control that breaks its claim."""
     check = known_loss.fault(results.table(known_loss.PATH, known_loss.INSTRUMENT))
     controls = results.estimates.filter("control")["mechanism"].unique().to_list()
     broken = results.verdicts.filter(pl.col("mechanism").is_in(controls), verdict=VIOLATED).select(
@@ -409,7 +409,7 @@ def faults(results: TextResults) -> list[str]:
 
 
 def violated(results: TextResults) -> list[str]:
-    """Whose claims are refuted."""
+    """Name the mechanisms whose claims are refuted."""
     controls = results.estimates.filter("control")["mechanism"].unique().to_list()
     broken = results.verdicts.filter(~pl.col("mechanism").is_in(controls), verdict=VIOLATED).select(
         "mechanism", "epsilon"
@@ -420,9 +420,9 @@ def violated(results: TextResults) -> list[str]:
 
 
 def chosen(table: pl.DataFrame, unread: Container[tuple[str, str]] = ()) -> dict[str, tuple[str, float | None]]:
-    """The cell of each data set that a reader would use: the largest budget within, else what loses least.
+    """The cell of each data set that a reader would use: the largest budget within, else the one that loses least.
 
-    unread: data sets with mechanisms that hardly read them, which are used only where there is nothing else.
+    unread: data sets with mechanisms that hardly read them, which are used only if there is nothing else.
     """
     cells = {}
     for (dataset,), rows in table.filter(~pl.col("control")).group_by("dataset", maintain_order=True):

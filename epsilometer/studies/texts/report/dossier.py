@@ -1,8 +1,8 @@
-"""What an officer files about one release: what was audited, what is claimed and shown, what was not, what voids it.
+"""A dossier for one release: the audit, the claim, the losses shown, the tests left out, and what voids the decision.
 
 Two pages for one mechanism, budget and data set, in the words of the Article 29 Working Party's Opinion 05/2014
-(singling out, linkability, inference) and of NIST SP 800-226 (its privacy hazards). Whether a limit is kept is decided
-elsewhere (`auditing.decisions`); here it is said. It holds figures and names, and no text.
+(singling out, linkability, inference) and of NIST SP 800-226 (its privacy hazards). `auditing.decisions` decides if a
+limit is kept; the dossier reports it. It holds figures and names, but no text.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from epsilometer.studies.texts.tables import decisions_path
 
 AMONG = (2, 10, 1000)
 NOT_LEGAL = "This is a measurement, not a legal finding: whether data are anonymous in law is for its reader to decide."
-_KIND: dict[str, str] = {Status.WITHIN: "good", Status.BEYOND: "bad"}  # of a decision, on the page; else open
+_KIND: dict[str, str] = {Status.WITHIN: "good", Status.BEYOND: "bad"}  # of a decision, on the page; all others are open
 _HIDDEN = ("worst_pair", "texts_above_4", "texts_compared", "pairs_compared", "pairs_there")
 _NO_LABELS = "Not tested: the data set has no labels."
 _UNSEEN = "none is recorded or has a pattern, and names were not looked for"
@@ -49,7 +49,7 @@ class _Model(BaseModel):
 
 
 class Release(_Model):
-    """What was audited, and how."""
+    """The audited release, and the settings of the audit."""
 
     dataset: str
     mechanism: str
@@ -64,7 +64,7 @@ class Release(_Model):
 
 
 class Limited(_Model):
-    """A stated limit, and what is known of it; a row of the table of decisions."""
+    """A stated limit and the bounds on its figure; a row of the table of decisions."""
 
     limit: str
     allowed: float | None
@@ -94,7 +94,7 @@ class Named(_Model):
 
 
 class Said(_Model):
-    """A question, or a hazard, and what the audit says of it."""
+    """A question or a hazard, and the audit's answer."""
 
     about: str
     asks: str
@@ -102,7 +102,7 @@ class Said(_Model):
 
 
 class Hash(_Model):
-    """What the decision is about: with another one it is void."""
+    """A hash of something that the decision depends on: if it changes, the decision is void."""
 
     of: str
     sha256: str
@@ -144,10 +144,11 @@ class Dossier(_Model):
 def dossier(
     results: TextResults, cell: str, epsilon: float | None, *, source: Mapping[str, str], hashes: Mapping[str, str]
 ) -> Dossier:
-    """The dossier of a cell at one of its budgets, of a finished audit.
+    """The dossier of a cell at one of its budgets, from a finished audit.
 
-    epsilon: None for the largest budget within the limits, else the smallest. source: where the page comes from;
-    hashes: SHA-256 of what the decision is about, by name. Raises UserError for a cell or budget that was not audited.
+    epsilon: None for the largest budget within the limits, else the smallest. source: the origin of the page; hashes:
+    SHA-256 of everything that the decision depends on, by name. Raises UserError for a cell or budget that was not
+    audited.
     """
     if cell not in results.params.cells:
         raise unknown("cell", cell, list(results.params.cells))
@@ -263,7 +264,7 @@ def _row(named: Named) -> list[str]:
 
 
 def _how(of: Dossier) -> str:
-    """How it was audited, and the decisions at all budgets."""
+    """Describe the audit, and the decisions at all budgets."""
     release = of.release
     what = f"{release.texts:,} texts of {release.dataset}, rewritten by {release.mechanism}{at_budget(release.epsilon)}"
     guessed = f"attackers guessed which of {release.candidates:,} texts a rewrite came from"
@@ -276,7 +277,7 @@ def _how(of: Dossier) -> str:
 
 
 def title(of: Dossier) -> str:
-    """What the page is called."""
+    """The title of the page."""
     return f"Dossier: {of.release.mechanism}{at_budget(of.release.epsilon)} on {of.release.dataset}"
 
 
@@ -286,7 +287,7 @@ def schema() -> dict[str, Any]:
 
 
 def _budget(own: pl.DataFrame, epsilon: float | None) -> float | None:
-    """The budget that is asked for; else the largest within the limits, or the smallest."""
+    """The requested budget; by default the largest within the limits, or the smallest."""
     whole = own.filter(limit=WHOLE).sort("epsilon")
     budgets = whole["epsilon"].to_list()
     if epsilon is not None:
@@ -308,11 +309,11 @@ def _rows_of(table: pl.DataFrame, dataset: str, mechanism: str, epsilon: float |
 
 @dataclass(frozen=True)
 class _Law:
-    """What the stated law of a cell says of naming sources.
+    """The stated law of a cell, as evidence on naming sources.
 
-    stated: whether there is one. departs: whether rewrites depart from it, None where that was not tested. row: of
-    `EXACT`, over all pairs. curve: level and delta on the pairs compared. interval: whether its 99 % interval over all
-    pairs errs no more often than the audit allows. All of them only where the law may be believed.
+    stated: True if there is one. departs: True if rewrites depart from it, None if that was not tested. row: of
+    `EXACT`, over all pairs. curve: level and delta on the pairs compared. interval: True if its 99 % interval over all
+    pairs errs no more often than the audit allows. The last three are set only if the law may be believed.
     """
 
     stated: bool
@@ -323,7 +324,7 @@ class _Law:
 
     @property
     def fit(self) -> str:
-        """Whether the rewrites follow it, in a sentence."""
+        """Say if the rewrites follow the law."""
         if not self.stated:
             return "There is no stated law."
         if self.departs is None:
@@ -334,7 +335,7 @@ class _Law:
 
 
 def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> _Law:
-    """tried: rows of `ESTIMATES` of the cell, any of which may refute its law; best: that of the strongest attack."""
+    """The law of a cell. tried: its rows of `ESTIMATES`, any of which may refute it; best: the strongest attack's."""
     of = (best["dataset"], best["mechanism"], best["epsilon"])
     rows = _rows_of(results.exact.filter(pairs=ALL), *of)
     tests = tried["departs"].drop_nulls()
@@ -347,12 +348,12 @@ def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> 
 
 
 def _untested(limited: Limited) -> bool:
-    """True of labels that nobody asked to hide."""
+    """True for labels that nobody asked to hide."""
     return limited.limit == ATTRIBUTE and limited.decision == Status.OPEN
 
 
 def answer(release: Release, whole: Mapping[str, Any], keeps: bool | None) -> str:
-    """Return the decision, what the average hides and what the rewrites keep. keeps: as `use.uses` gives it."""
+    """Return the decision, what the average hides and what the rewrites keep. keeps: as `use.uses` returns it."""
     what = f"{release.mechanism}{at_budget(release.epsilon)} on {release.dataset}"
     if release.control:
         return f"{what} is a control that checks the audit: it is not to be used."
@@ -387,7 +388,7 @@ def _claim(claim: str, verdict: Mapping[str, Any]) -> str:
 
 
 def _named(release: Release, best: Mapping[str, Any], law: _Law) -> list[Named]:
-    """Return the bounds among 2, 10 and 1,000 texts, and the audit's number: that of attacks among the last alone."""
+    """Return the bounds among 2, 10 and 1,000 texts, and the audit's number; only the last has a bound by attacks."""
     rows = []
     for among in sorted({*AMONG, release.candidates}):
         tried = among == release.candidates and best["ceiling"] > 0
@@ -498,7 +499,7 @@ def _end(value: float | None, limited: Limited, way: str) -> str:
 
 
 def _nothing(limited: Limited) -> str:
-    """What stands for a lower end that there is not: that of an attribute, which nobody attacks here, is unknown."""
+    """The entry for a missing lower bound: unknown for an attribute, which no attack tests here."""
     return NOT_TESTABLE if limited.limit in (LOSS, DELTA) else "unknown"
 
 
@@ -508,9 +509,9 @@ def _range(limited: Limited) -> str:
 
 
 def _beside(value: float, allowed: float | None, way: str) -> str:
-    """An end with three digits of what is allowed, or as many as keep it on its side of that.
+    """A bound with three digits of the limit, or as many as keep it on its side of the limit.
 
-    way: DOWN for a lower end, UP for an upper one, so that neither says more than was shown.
+    way: DOWN for a lower bound, UP for an upper one, so that neither says more than was shown.
     """
     if allowed is None or not math.isfinite(value):
         return f"{value:.3g}"
@@ -523,7 +524,7 @@ def _open(limited: Limited) -> str:
 
 
 def _settled(limited: Limited) -> str:
-    """What would settle it; empty where it is settled."""
+    """Return what would settle the limit; empty if it is settled."""
     count = f"{limited.needed:,} " if limited.needed else ""
     return f"{count}{limited.settles} would settle it" if limited.settles else ""
 

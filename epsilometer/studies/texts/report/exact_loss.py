@@ -1,4 +1,4 @@
-"""The exact loss of mechanisms whose law is known, beside the sampled one, and what it means for a person."""
+"""The exact loss of mechanisms with a known law, beside the sampled one, and what it means for a person."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from epsilometer.report.wording import (
 )
 from epsilometer.studies.texts.report.results import TextResults
 
-RISKS = [*CELL, "pairs", "candidates", "chance", "everywhere"]  # upper bounds of a chance
+RISKS = [*CELL, "pairs", "candidates", "chance", "everywhere"]  # upper bounds of a probability
 CANDIDATES = (2, 10, 1000)  # and all texts of a data set
-_NEAR = 0.25  # nats below the ceiling within which a sampled loss says no more than "at least"
+_NEAR = 0.25  # nats below the ceiling within which a sampled loss is only a lower bound
 
 
 def section(results: TextResults) -> Section | None:
-    """Average, quantiles and worst pair of every law, what they mean in words; absent where no law is known."""
+    """Average, quantiles and worst pair of every law, and their meaning in words; absent without a known law."""
     estimates, exact = results.estimates, with_overall(results.exact, results.verdicts)
     if exact.is_empty():
         return None
@@ -68,9 +68,9 @@ def section(results: TextResults) -> Section | None:
 
 
 def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set: what laws prove beside what trials do, and the order of cells by either.
+    """A table per data set: the losses by law beside those by trials, and the order of cells by either.
 
-    exact: with the one verdict on each claim (`overall`).
+    exact: with the single verdict on each claim (`overall`).
     """
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | sees: {sees} | sampled: {sampled:number} | "
@@ -100,11 +100,11 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Table
 
 
 def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a cell and group of pairs, those of equal length first; first: where a new cell begins.
+    """A row per cell and group of pairs, those of equal length first; first: True where a new cell begins.
 
-    sampled: the loss that the strongest attack proves on trials of this group, which sees what is released, or all
-    where the law is of something else; sampled_high: its upper end; trials: how many. All None where there are no such
-    trials.
+    sampled: the loss that the strongest attack proves on trials of this group; the attack sees what is released, or
+    everything if the law is of something else; sampled_high: its upper bound; trials: their number. All None without
+    such trials.
     """
     sampled = {
         (*(row[name] for name in CELL), row["attack"] == STRONGEST): row
@@ -120,12 +120,12 @@ def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
-    """What trials of a group prove: `sampled`, `sampled_high` and `trials`. best: of `ESTIMATES`, the strongest."""
+    """The bounds by trials of a group: `sampled`, `sampled_high` and `trials`. best: of `ESTIMATES`, the strongest."""
     if best is None or (equal and not best["equal_trials"]):
         return {"sampled": None, "sampled_high": None, "trials": None}
     if not equal:
         return {"sampled": best["loss"], "sampled_high": best["upper"], "trials": best["trials"]}
-    alpha = 2 * success_bound(best["ceiling"], best["candidates"]) ** best["trials"]  # of the strongest of several
+    alpha = 2 * success_bound(best["ceiling"], best["candidates"]) ** best["trials"]  # for the strongest of several
     high = math.inf
     if best["ceiling"] > 0:
         high = estimate(best["equal_successes"], best["equal_trials"], best["candidates"], min(alpha, 0.5)).upper
@@ -133,9 +133,9 @@ def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
 
 
 def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of one data set, a cell each, with `sampled_rank`, `exact_rank` and `tail_rank` (of delta at 4 nats).
+    """Rows of one data set, one per cell, with `sampled_rank`, `exact_rank` and `tail_rank` (of delta at 4 nats).
 
-    The largest is 1, equals share one. Only laws of what is released are ranked; other rows have None.
+    The largest is 1, equal values share a rank. Only laws of the release are ranked; other rows have None.
     """
 
     def rank(row: dict[str, Any], name: str) -> int | None:
@@ -148,7 +148,7 @@ def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def order_sentence(rows: list[dict[str, Any]]) -> str:
-    """Which of `ranked` cells the exact losses tell apart, or turn round, by intervals: points order by chance."""
+    """Count the pairs of `ranked` cells that exact losses separate or reverse, by intervals: points order by chance."""
     both = [row for row in rows if row["sampled_rank"] is not None]
     pairs = [
         (_above(a, b, "sampled", "sampled_high"), _above(a, b, "all_low", "all_high")) for a, b in combinations(both, 2)
@@ -164,13 +164,13 @@ def order_sentence(rows: list[dict[str, Any]]) -> str:
 
 
 def _above(a: Mapping[str, Any], b: Mapping[str, Any], low: str, high: str) -> int:
-    """1 where the interval of a lies above that of b, -1 where it lies below, else 0; an end that is null is open."""
+    """1 if the interval of a lies above that of b, -1 if it lies below, else 0; a null end is open."""
     ends = [(row[low] or 0.0, math.inf if row[high] is None else row[high]) for row in (a, b)]
     return int(ends[0][0] > ends[1][1]) - int(ends[1][0] > ends[0][1])
 
 
 def ceiling_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
-    """How far apart the cells are that trials cannot tell apart, each attack being right nearly every time."""
+    """The range of exact losses over the cells at the ceiling, where nearly every guess is right."""
     used = estimates.filter(~pl.col("control"), pl.col("ceiling") > 0, attack=STRONGEST)
     full = used.filter(pl.col("loss") >= pl.col("ceiling") - _NEAR).select(*CELL, "ceiling")
     losses = by_equal_length(exact.filter("released")).join(full, on=CELL, nulls_equal=True)
@@ -185,7 +185,7 @@ def ceiling_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
 
 
 def length_sentence(exact: pl.DataFrame) -> list[str]:
-    """Where all texts are told apart surely by their length, and how many pairs that leaves."""
+    """Name the data sets where length alone separates texts, and the share of pairs of equal length."""
     both = exact.filter("released").pivot("pairs", index=CELL, values=["relative_epsilon", "share"])
     columns = {f"relative_epsilon_{name}" for name in (ALL, EQUAL)}
     if not columns <= set(both.columns):
@@ -205,7 +205,7 @@ def length_sentence(exact: pl.DataFrame) -> list[str]:
 
 
 def departed_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
-    """Whose rewrites do not follow the law that the exact loss is that of."""
+    """Name the mechanisms whose rewrites do not follow the law behind the exact loss."""
     cells = exact.select("mechanism", "epsilon").unique()
     departed = estimates.filter("departs").select("mechanism", "epsilon").unique()
     both = departed.join(cells, on=["mechanism", "epsilon"], nulls_equal=True).rows()
@@ -217,7 +217,7 @@ def departed_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]
 
 
 def claims_sentence(exact: pl.DataFrame) -> list[str]:
-    """Which claims the laws break between whole texts, and how many they keep; nothing where none could be checked."""
+    """Name the claims that the laws break between whole texts, and count those kept; empty if none was checked."""
     judged = exact.filter(pl.col("verdict").is_in([VIOLATED, NOT_REFUTED]))
     cells = judged.select("mechanism", "epsilon").unique().rows()
     broken = judged.filter(verdict=VIOLATED).select("mechanism", "epsilon").unique().rows()
@@ -231,15 +231,15 @@ def claims_sentence(exact: pl.DataFrame) -> list[str]:
 
 
 def texts(results: TextResults) -> dict[str, int]:
-    """How many texts each data set has."""
+    """The number of texts of each data set."""
     return {name: results.record(f"data/trials/{name}.json")["texts"] for name in results.params.datasets}
 
 
 def risks(curves: pl.DataFrame, exact: pl.DataFrame, texts: Mapping[str, int], trial_size: int = 2) -> pl.DataFrame:
-    """Return RISKS: the largest chance of naming the source among CANDIDATES texts, and all (`exact_loss.risk`).
+    """Return RISKS: the largest probability of naming the source among CANDIDATES texts, and all (`exact_loss.risk`).
 
-    chance: on the pairs compared; everywhere: over all pairs, null where nothing bounds it. curves: schema
-    `EXACT_CURVES`; exact: schema `EXACT`; texts: how many each data set has; trial_size: candidates of a trial.
+    chance: on the pairs compared; everywhere: over all pairs, null if nothing bounds it. curves: schema
+    `EXACT_CURVES`; exact: schema `EXACT`; texts: the number in each data set; trial_size: candidates of a trial.
     """
     rows, laws = [], {tuple(row[name] for name in (*CELL, "pairs")): row for row in exact.to_dicts()}
     for (dataset, mechanism, epsilon, pairs), curve in curves.sort("level").group_by([*CELL, "pairs"]):
@@ -252,7 +252,7 @@ def risks(curves: pl.DataFrame, exact: pl.DataFrame, texts: Mapping[str, int], t
 
 
 def risk_tables(risks: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set: what guessing gives, and a row a cell, over the pairs that trials draw. risks: `RISKS`."""
+    """A table per data set: the chance level, and a row per cell, over the pairs that trials draw. risks: `RISKS`."""
     for (dataset,), part in risks.filter(pairs=ALL).group_by("dataset", maintain_order=True):
         guessing = {f"among {k:,}": of_100(1 / k) for k in part["candidates"].unique().sort()}
         rows = [{"mechanism": "guessing", "epsilon": "", **guessing}]

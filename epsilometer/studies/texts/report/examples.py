@@ -1,4 +1,4 @@
-"""The most recognisable rewrites: of each public data set, at the budget that a reader would choose."""
+"""The most recognisable rewrites of each public data set, at the budget that a reader would choose."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from epsilometer.studies.texts.report.decision import chosen, decisions
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.text.words import words
 
-SHOWN = 5  # texts a data set
-_WORDS = 4  # of a text that are named
+SHOWN = 5  # texts per data set
+_WORDS = 4  # words of a text that are named
 
 
 def section(results: TextResults) -> Section | None:
-    """A table a public data set; absent without any."""
+    """A table per public data set; absent without any."""
     tables = [
         table
         for dataset, cell in chosen(decisions(results), results.unread).items()
@@ -41,7 +41,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def of_dataset(results: TextResults, dataset: str, cell: tuple[str, float | None]) -> Iterator[Table]:
-    """The texts of a data set that are recognised most surely in the rewrites of one cell, if it is public."""
+    """The texts of a public data set that are recognised most confidently in the rewrites of one cell."""
     if dataset not in results.public:
         return
     mechanism, epsilon = cell
@@ -58,7 +58,7 @@ def of_dataset(results: TextResults, dataset: str, cell: tuple[str, float | None
 
 
 def surest(results: TextResults, dataset: str, cell: tuple[str, float | None], trials: Trials) -> list[int]:
-    """The trials whose source the strongest attack on what is released names most surely, of a text each."""
+    """The trials whose source the strongest attack on what is released names most confidently, one per text."""
     of_cell = {"dataset": dataset, "mechanism": cell[0], "epsilon": cell[1]}
     best = strongest(results.estimates).filter(*(pl.col(name).eq_missing(value) for name, value in of_cell.items()))
     guesses = results.table(f"data/guesses/{dataset}-{cell[0]}.parquet", GUESSES)
@@ -73,7 +73,7 @@ def surest(results: TextResults, dataset: str, cell: tuple[str, float | None], t
 
 
 def gave_away(text: str, rewrite: str, others: Sequence[str], planted: Sequence[Identifier]) -> str:
-    """What a rewrite shares with its source and with no other candidate: identifiers, words, the number of words."""
+    """The features that a rewrite shares with its source and with no other candidate: identifiers, words, length."""
     there, elsewhere = words(rewrite), {word for other in others for word in words(other)}
     shared = [word for word in dict.fromkeys(words(text)) if word in there and word not in elsewhere]
     parts = [f"identifier {each.text}" for each in planted if each.survives(rewrite)][:1]

@@ -1,4 +1,4 @@
-"""Does the audit find a known loss? It audits two-text randomised response, whose loss is known; losses in nats."""
+"""The known-loss check: an audit of two-text randomised response, whose loss is known. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INSTRUMENT: Schema = {
 
 
 def section(results: TextResults) -> Section | None:
-    """Whether the audit found what it should where the true loss is known."""
+    """The audit's figures beside the true losses, where these are known."""
     table = results.table(PATH, INSTRUMENT)
     if table.is_empty():
         return None
@@ -44,7 +44,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def sentence(table: pl.DataFrame) -> str:
-    """Whether all known losses were found."""
+    """Say if all known losses were found."""
     if wrong := fault(table):
         return f"Look here first. {wrong}"
     places = inflected(len(table), "the one known loss", f"all {len(table)} known losses")
@@ -55,7 +55,7 @@ def sentence(table: pl.DataFrame) -> str:
 
 
 def fault(table: pl.DataFrame) -> str:
-    """At which known losses the audit erred; empty where at none."""
+    """Name the known losses at which the audit erred; empty if there are none."""
     above = table.filter(pl.col("loss") > pl.col("epsilon"))["epsilon"].sort().to_list()
     below = table.filter(pl.col("loss") < 0.85 * pl.col("epsilon"))["epsilon"].sort().to_list()
     parts = []
@@ -69,8 +69,8 @@ def fault(table: pl.DataFrame) -> str:
 def figure(table: pl.DataFrame) -> Specification:
     """Measured loss against the truth: two-text randomised response, whose loss is exactly epsilon.
 
-    Left as it is, right as a share of the truth, where the intervals can be seen. table: epsilon, trials, loss, point,
-    upper, ceiling, one row a privacy budget.
+    The left panel shows losses as they are, the right one as a share of the truth, where the intervals are visible.
+    table: epsilon, trials, loss, point, upper, ceiling, one row per privacy budget.
     """
     datasets = _datasets(table)
     rows = datasets["measured"]
@@ -120,7 +120,7 @@ def figure(table: pl.DataFrame) -> Specification:
 
 
 def _datasets(table: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """What was measured, the ends of the line of the truth and of the band below it, and the place of its label."""
+    """The measurements, the ends of the line of the truth and of the band below it, and the place of its label."""
     rows = [
         {
             **row,
@@ -133,6 +133,6 @@ def _datasets(table: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
     truth = [{"epsilon": e, "truth": e, "least": 0.85 * e, "truth_share": 1, "least_share": 0.85} for e in (0.0, end)]
     edges = sorted([0.0, *(row["epsilon"] for row in rows)])
     gap = max(pairwise(edges), key=lambda ends: ends[1] - ends[0])
-    label = sum(gap) / 2  # clear of what was measured
+    label = sum(gap) / 2  # clear of the measurements
     labels = [{"epsilon": label, "truth": label, "truth_share": 1, "text": "the truth"}]
     return {"truth": truth, "measured": rows, "labels": labels}

@@ -1,4 +1,4 @@
-"""What is worth a look besides losses: odd curves and outputs, and what rewrites look like, in numbers."""
+"""Findings other than losses: odd curves and outputs, and statistics of rewrites."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from epsilometer.studies.texts.report.composed import figure
 from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import latents_path
 
-_BESIDE = "embedding"  # the attack that others are set beside, as in TeDA's table 2
-_TEXTS = 512  # of whose latents the norms are taken, as many as of signal over noise
+_BESIDE = "embedding"  # the attack that others are compared with, as in TeDA's table 2
+_TEXTS = 512  # texts whose latents enter the norms, as many as for signal over noise
 
 
 def section(results: TextResults) -> Section | None:
-    """What was found automatically."""
+    """Findings of automatic checks."""
     outputs = results.table("data/outputs.parquet", OUTPUTS)
     if outputs.is_empty():
         return None
@@ -45,7 +45,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def composed(results: TextResults) -> Figure | None:
-    """What `composed.figure` draws of the table of outputs; for the Markdown file, beside which it lies."""
+    """The figure `composed.figure` of the table of outputs, for the Markdown file, which lies beside it."""
     rows = _beside_losses(results, results.table("data/outputs.parquet", OUTPUTS))
     return figure(_picture(), rows, results.estimates["mechanism"])
 
@@ -68,7 +68,7 @@ def _beside_losses(results: TextResults, outputs: pl.DataFrame) -> list[dict[str
 
 
 def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
-    """A row a cell and epsilon: the claim composed in two ways beside the loss; sizes, norms and shares of rewrites."""
+    """A row per cell and epsilon: the claim, composed in two ways, and the loss; sizes, norms, shares of rewrites."""
     rows = [{**row, **_norms(row)} for row in _beside_losses(results, outputs)]
     columns = (
         f"{NAMED} | loss: {{loss}} | epsilon × mean words: {{by_words:number}} | composed: {{composed:number}} | "
@@ -87,7 +87,7 @@ def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
 
 
 def attacks_table(results: TextResults) -> Table:
-    """A row a cell, epsilon and attack: its loss by two estimators, from fewer trials, and who is right alone."""
+    """A row per cell, epsilon and attack: its loss by two estimators and from fewer trials, and lone right guesses."""
     estimators = results.table("data/estimators.parquet", ESTIMATORS)
     disputes = results.table("data/disagreements.parquet", DISAGREEMENTS)
     key = [*CELL, "attack"]
@@ -103,7 +103,7 @@ def attacks_table(results: TextResults) -> Table:
     for name, of, other in (("alone", "right", "wrong"), ("behind", "wrong", "right")):
         beside = disputes.filter(pl.col(other) == _BESIDE).rename({of: "attack", "trials": name})
         every = every.join(beside.select(*key, name), key, "left")
-    if _BESIDE in every["attack"]:  # no trial in dispute has no row
+    if _BESIDE in every["attack"]:  # trials without a dispute have no row
         others = pl.when(pl.col("attack") != _BESIDE)
         every = every.with_columns(others.then(pl.col(name).fill_null(0)) for name in ("alone", "behind"))
     columns += f" | right where {_BESIDE} is wrong: {{alone:,}} | wrong where {_BESIDE} is right: {{behind:,}}"
@@ -117,7 +117,7 @@ def attacks_table(results: TextResults) -> Table:
 
 
 def _by_words(row: dict[str, Any]) -> float | None:
-    """The claim for a word times the mean number of words, where that for a whole text is the claim times the units."""
+    """A word's claim times the mean number of words, if the claim for a whole text is the claim times the units."""
     if row["composed"] is None or not row["units"]:
         return None
     stated, _, rest = row["claim"].partition(" per ")  # as `Guarantee.describe` writes it
@@ -128,7 +128,7 @@ def _by_words(row: dict[str, Any]) -> float | None:
 
 
 def _norms(row: dict[str, Any]) -> dict[str, float | None]:
-    """The mean norm of latents before the noise, and of the noise; None without latents, or where no file is here."""
+    """The mean norm of latents before the noise, and of the noise; None without latents or without their files."""
     cell = f"{row['dataset']}-{row['mechanism']}"
     paths = [Path(latents_path(cell, epsilon)) for epsilon in (None, row["epsilon"])]
     if row["signal"] is None or not all(path.is_file() for path in paths):

@@ -1,4 +1,4 @@
-"""How good it can be: worth beside the largest that any mechanism can have at the same loss. Losses are in nats."""
+"""Worth beside the largest that any mechanism can have at the same loss. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from epsilometer.studies.texts.report.results import TextResults
 from epsilometer.studies.texts.tables import ceilings_path, possible_path
 
 _SHARES: Mapping[str, Callable[[float], str]] = {EXACTLY: nats, AT_LEAST: proved, AT_MOST: bounded}
-_ENDS = {"law": "", "latents": "≤ ", "draws": "≤ ", "attacks": "≥ "}  # what a loss is known by
+_ENDS = {"law": "", "latents": "≤ ", "draws": "≤ ", "attacks": "≥ "}  # by the source of a loss
 _SAID = (0.0, 0.5, 1.0, 2.0, 4.0)  # nats
 
 
 def section(results: TextResults) -> Section | None:
-    """A table a data set whose trials are of sets; absent without any, and in an audit from before there were such."""
+    """A table per data set with trials of sets; absent without any, and in an audit from before there were such."""
     table = certified(results)
     if table.is_empty():
         return None
@@ -63,13 +63,13 @@ def certified(results: TextResults) -> pl.DataFrame:
 
 
 def with_tails(results: TextResults, table: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `POSSIBLE` with what is known of each cell's delta at 4 nats (`rows.tails`), in their order."""
+    """Rows of `POSSIBLE` with the bounds on each cell's delta at 4 nats (`rows.tails`), in their order."""
     described = tails(results.estimates, results.exact)
     return table.join(described, on=CELL, how="left", nulls_equal=True, maintain_order="left")
 
 
 def sentence(dataset: str, curve: pl.DataFrame, table: pl.DataFrame) -> str:
-    """What no mechanism can exceed on a data set, and what one text for everybody keeps."""
+    """The upper bound for any mechanism on a data set, and the worth of one text for everybody."""
     at = dict(curve.select("nats", "ceiling").iter_rows())
     ceilings = listed([f"{bounded(at[level])} at {level:g}" for level in _SAID if level in at])
     fixed = table["one_text"][0]

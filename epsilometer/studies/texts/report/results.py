@@ -1,4 +1,4 @@
-"""The results of the study of texts as sections of the report read them."""
+"""The results of the study of texts, as sections of the report read them."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class TextResults(Results[TextsParams]):
 
     @property
     def exact(self) -> pl.DataFrame:
-        """Schema `EXACT`, of all cells; without rows where no mechanism has a law."""
+        """Schema `EXACT`, of all cells; without rows if no mechanism has a law."""
         return self._of_cells(exact_path, EXACT)
 
     @property
     def exact_curves(self) -> pl.DataFrame:
-        """Schema `EXACT_CURVES`, of all cells; without rows where no mechanism has a law."""
+        """Schema `EXACT_CURVES`, of all cells; without rows if no mechanism has a law."""
         return self._of_cells(curves_path, EXACT_CURVES)
 
     def _of_cells(self, path: Callable[[str], Path], schema: Schema) -> pl.DataFrame:
-        """The tables of all cells as one; an audit from before there were such tables has none."""
+        """The tables of all cells in one; an audit from before there were such tables has none."""
         paths = [path(cell) for cell in self.params.cells]
         return self.tables(filter(self.has, paths), schema)
 
     @property
     def verdicts(self) -> pl.DataFrame:
-        """One verdict a claim, as every section shows it (`verdicts.overall`)."""
+        """One verdict per claim, as every section shows it (`verdicts.overall`)."""
         return overall(self.estimates, self.table("data/claims.parquet", CLAIMS), self.exact)
 
     @property
     def unread(self) -> dict[tuple[str, str], list[str]]:
-        """What of the texts of each data set a mechanism hardly reads (`rows.unread`); of no control."""
+        """The parts of each data set's texts that a mechanism hardly reads (`rows.unread`); without controls."""
         controls = self.estimates.filter("control")["mechanism"].unique().to_list()
         outputs = self.table("data/outputs.parquet", OUTPUTS)
         return unread(outputs.filter(~pl.col("mechanism").is_in(controls)))

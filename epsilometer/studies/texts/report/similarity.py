@@ -1,4 +1,4 @@
-"""What rewrites keep: distributions of two metrics, and means of all."""
+"""The similarity of rewrites to their texts: distributions of two metrics, and means of all."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SHOWN = 2  # metrics on the page
 _BINS = 20
 _HEIGHT = 74  # of a panel, in pixels
 _SIDE_BY_SIDE = 8  # mechanisms in one row of panels
-_LARGE = 10.0  # metrics beyond this have a logarithmic axis
+_LARGE = 10.0  # metrics with values above this have a logarithmic axis
 _TOOLTIP = (("lower", "a quarter below"), ("median", "half below"), ("upper", "a quarter above"), ("texts", "texts"))
 
 
 def section(results: TextResults) -> Section | None:
-    """Every text beside its rewrite, by the cosine and the first other metric of params.yaml; means of all of them."""
+    """Every text with its rewrite, by the cosine and the first other metric of params.yaml; means of all metrics."""
     each = results.table("data/similarities.parquet", SIMILARITIES)
     if each.is_empty():
         return None
@@ -52,7 +52,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def distributions(each: pl.DataFrame, dataset: str, mechanisms: Iterable[str]) -> Specification:
-    """Histograms on their sides of each metric (rows) for each mechanism (columns), budgets from left to right.
+    """Histograms on their sides for each metric (rows) and mechanism (columns), budgets from left to right.
 
     The bar is the middle half of the texts, the dot their median. mechanisms: all of the audit, so that styles agree.
     """
@@ -93,7 +93,7 @@ def _panel(
 ) -> Specification:
     """A panel in plain Vega-Lite: altair takes 4 s to build and check 60 of them.
 
-    most: budgets of any mechanism; first, last: whether it is the first of its row, and stands in the last row.
+    most: largest number of budgets of a mechanism; first: in its row; last: in the last row.
     """
     large = ends[1] > _LARGE
     quiet = {"ticks": False, "domain": False, "labelFontSize": 9}
@@ -117,7 +117,7 @@ def _panel(
     ]
     place = {"field": "place", "type": "quantitative"}
     middle = {"field": "median", "type": "quantitative"}
-    budgets = {  # as text: an axis leaves out labels that stand close
+    budgets = {  # as text: an axis leaves out labels that are close together
         "data": {"name": f"marks {key}"},
         "mark": {"type": "text", "baseline": "top", "dy": 5, "fontSize": 8.5, "color": MUTED},
         "encoding": {"x": place, "y": {"value": _HEIGHT}, "text": {"field": "label"}},
@@ -145,14 +145,14 @@ def _panel(
 
 
 def _ends(values: pl.Series) -> tuple[float, float]:
-    """The axis of a metric: 0 to 1 or what lies beyond; where that is far beyond, what there is."""
+    """The axis of a metric: 0 to 1, or wider if values lie beyond; far beyond, the range of the values."""
     ordered = values.sort()
     low, high = float(ordered[0]), float(ordered[-1])
     return (max(low, 1e-3), high) if high > _LARGE else (min(0.0, low), max(1.0, high))
 
 
 def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The bars of the histograms, each budget's widest as wide as any other's; and the middle of each budget."""
+    """The bars of the histograms, scaled so that each budget's widest has the same width; and each budget's middle."""
     low, high = ends
     large = high > _LARGE
     edges = np.geomspace(low, high, _BINS + 1) if large else np.linspace(low, high, _BINS + 1)
@@ -180,7 +180,7 @@ def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[st
 
 
 def closeness(each: pl.DataFrame, alpha: float) -> Table:
-    """Means of every metric; the cosine's with its interval, in which rewrites of one text count as one."""
+    """Means of every metric; the cosine has an interval, in which rewrites of one text count as one."""
     rows = []
     for _, part in each.group_by(CELL, maintain_order=True):
         row = record(part.row(0, named=True), NAMED)

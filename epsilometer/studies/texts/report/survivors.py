@@ -17,7 +17,7 @@ from epsilometer.studies.texts.report.results import TextResults
 
 
 def section(results: TextResults) -> Section | None:
-    """A matrix a data set; absent where no audited text holds an identifier."""
+    """A matrix per data set; absent if no audited text holds an identifier."""
     leakage = results.table("data/leakage.parquet", LEAKAGE)
     if leakage.is_empty():
         return None
@@ -28,7 +28,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def matrices(leakage: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set: of the kind that survives most, its share by budget."""
+    """A table per data set: for the kind that survives most, its share by budget."""
     by_patterns = pl.col("recorded") < pl.col("identifiers")
     worst = leakage.filter(pl.col("kind") != ALL).sort(-pl.col("share"), by_patterns, maintain_order=True)
     most = worst.unique(CELL, keep="first", maintain_order=True).sort(CELL)
@@ -42,14 +42,14 @@ def _in_a_cell(cell: pl.DataFrame) -> str:
 
 
 def _survived(cell: Mapping[str, Any]) -> str:
-    """`3.1 % of`; of a kind that patterns found, of which a masker by the same ones leaves none: `not testable:`."""
+    """`3.1 % of`; `not testable:` without survivors of a kind found by patterns: a masker by them leaves none."""
     if cell["recorded"] == cell["identifiers"]:
         return f"{share(cell['share'])} of"
     return f"at least {share(cell['share'])} of" if cell["survived"] else "not testable:"
 
 
 def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
-    """A table a data set: which share of its identifiers, by kind, survive as they were."""
+    """A table per data set: the share of its identifiers, by kind, that survive unchanged."""
     for (dataset,), table in leakage.group_by("dataset", maintain_order=True):
         rows = []
         for _, cell in table.group_by(CELL[1:], maintain_order=True):
@@ -64,7 +64,7 @@ def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
 
 
 def _between(row: Mapping[str, Any]) -> str:
-    """A share and its interval, of what patterns found the lower end alone; then the share of those left in part."""
+    """A share and its interval, for identifiers found by patterns only the lower bound; then the share left in part."""
     part = f"; in part {row['partly'] / row['identifiers']:.0%}" if row["partly"] else ""
     if row["recorded"] == row["identifiers"]:
         return f"{row['share']:.0%} ({row['low']:.0%} to {row['high']:.0%}){part}"
@@ -72,7 +72,7 @@ def _between(row: Mapping[str, Any]) -> str:
 
 
 def leak_sentence(dataset: str, leakage: pl.DataFrame) -> str:
-    """How many identifiers there were, of how many the corpus has a record, and what the others cannot show."""
+    """The number of identifiers, the number that the corpus records, and what the others cannot show."""
     every = leakage.filter(kind=ALL)
     count, record = every["identifiers"][0], every["recorded"][0]
     if record == count:

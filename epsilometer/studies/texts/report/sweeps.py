@@ -1,4 +1,4 @@
-"""What a mechanism's settings do: how utility and loss change with one of them."""
+"""The effect of a mechanism's settings: utility and loss when one of them changes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def varied(sweeps: pl.DataFrame) -> Table:
 
 
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
-    """Utility and loss against the value of one setting: a row of panels a setting, a panel a measure.
+    """Utility and loss against the value of one setting: a row of panels per setting, a panel per measure.
 
     table: schema `SWEEPS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
     """

@@ -19,8 +19,8 @@ def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None:
     """Write {dataset: {mechanism: {epsilon: {attack: loss}}}} as JSON for `dvc metrics show`.
 
     Losses have three decimals, so that the last bits of a sum do not look like a change, and are at most the ceiling
-    (JSON knows no infinity). Beside the attacks stands `exact`, the average exact loss between texts of equal length,
-    which no ceiling cuts, where it is finite.
+    (JSON knows no infinity). The entry `exact`, beside the attacks, is the average exact loss between texts of equal
+    length, not clipped at a ceiling, if it is finite.
     """
     tree: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     losses = within_ceiling(estimates).select(*CELL, "attack", "loss")
@@ -33,10 +33,10 @@ def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None:
 
 
 def plot_table(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None:
-    """Write the curves as CSV for `dvc plots`: losses with three decimals, cut at the ceiling.
+    """Write the curves as CSV for `dvc plots`: losses with three decimals, clipped at the ceiling.
 
-    The last three columns are the exact average between texts of equal length and what it lies between, which no
-    ceiling cuts; empty where there is none.
+    The last three columns are the exact average between texts of equal length and its bounds, not clipped at a
+    ceiling; empty without an exact loss.
     """
     columns = ("dataset", "attack", "mechanism", "epsilon", "loss", "point", "upper", "ceiling")
     table = within_ceiling(estimates).select(columns).sort("dataset", "attack", "mechanism", "epsilon")
@@ -46,5 +46,5 @@ def plot_table(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None
 
 
 def _averages(exact: pl.DataFrame) -> pl.DataFrame:
-    """A row a cell and epsilon: its exact average between texts of equal length, with its ends."""
+    """A row per cell and epsilon: its exact average between texts of equal length, with its bounds."""
     return exact.filter(pairs=EQUAL).select(*CELL, **_EXACT)

@@ -1,8 +1,8 @@
-"""Do rewrites keep more than one fixed sentence given to everybody? Every section reads this one answer.
+"""A test if rewrites keep more than one fixed sentence given to everybody. Every section reads its answer here.
 
-It is measured on data sets whose trials are of sets (`POSSIBLE`): the fixed sentence is the public text with the
-largest mean cosine with all texts of the sets. Rewrites keep more if the lower end of their mean cosine, of the audit's
-two-sided interval, is above that. A mechanism that keeps no more gives nothing that the fixed sentence does not.
+It is measured on data sets with trials of sets (`POSSIBLE`): the fixed sentence is the public text with the largest
+mean cosine with all texts of the sets. Rewrites keep more if the lower end of their mean cosine's two-sided interval,
+of the audit's level, is above that. A mechanism that keeps no more gives nothing that the fixed sentence does not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MEASURE = "cosine"
 FIXED = f"one fixed sentence (by {MEASURE})"
 
 Uses = Mapping[tuple[str, str, float | None], bool]
-"""By data set, mechanism and epsilon: whether rewrites keep more than FIXED. What was not measured is missing."""
+"""By data set, mechanism and epsilon: True if rewrites keep more than FIXED. Cells not measured are missing."""
 
 
 def uses(results: TextResults) -> Uses:

@@ -1,4 +1,4 @@
-"""The worst case of each claim, and how deniable single words are."""
+"""The worst case of each claim, and the deniability of single words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from epsilometer.studies.texts.report.results import TextResults
 
 
 def section(results: TextResults) -> Section | None:
-    """Each claim against its worst case, violated claims first, and how deniable words are."""
+    """Each claim against its worst case, violated claims first, and the deniability of words."""
     claims = results.table("data/claims.parquet", CLAIMS)
     if claims.filter(pl.col("verdict") != NO_CLAIM).is_empty():
         return None
@@ -42,7 +42,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def worst_cases(claims: pl.DataFrame) -> Table:
-    """Each claim against its worst case; claims: with the one verdict on each (`overall`)."""
+    """Each claim against its worst case; claims: with the single verdict on each (`overall`)."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | claim: {claim} | method: {method} | "
         "claimed: {claimed:number} | worst: {worst:number} | audited: {yes} | verdict: {overall}"
@@ -59,7 +59,7 @@ def worst_cases(claims: pl.DataFrame) -> Table:
 
 
 def deniable(words: pl.DataFrame) -> Table:
-    """How often a word is written as it is, and how many different words are written for it; schema `DENIABILITY`."""
+    """The share of draws in which a word stays, and its number of different outputs; schema `DENIABILITY`."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | method: {method} | "
         "stays: {stays:.3f} | stays, of most: {stays_low:.3f} to {stays_high:.3f} | "
@@ -74,7 +74,7 @@ def deniable(words: pl.DataFrame) -> Table:
 
 
 def sentence(claims: pl.DataFrame) -> str:
-    """Whether the worst case stays within the claims."""
+    """Say if the worst case stays within the claims."""
     broken = claims.filter(verdict=VIOLATED).sort("mechanism", "epsilon")
     if len(broken):
         named = listed([at_budget(row["mechanism"], row["epsilon"]) for row in broken.to_dicts()])
@@ -86,7 +86,7 @@ def sentence(claims: pl.DataFrame) -> str:
 
 
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
-    """Share of words that stay, and how many outputs a word has, against nominal epsilon (both scales as in `curves`).
+    """Share of words that stay, and outputs per word, against nominal epsilon (both scales as in `curves`).
 
     table: schema `DENIABILITY`. mechanisms: all of the audit, so that styles agree between figures.
     """

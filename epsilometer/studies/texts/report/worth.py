@@ -1,4 +1,4 @@
-"""What rewritten texts are worth at equal measured loss. Losses are in nats."""
+"""The worth of rewritten texts at equal measured loss. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from epsilometer.studies.texts.report.use import FIXED, MEASURE, Uses, uses
 from epsilometer.studies.texts.tables import SIMILARITY, ceilings_path
 
 COSINE = MEASURE
-SEEDS = 5  # at least, to rank mechanisms by what was trained
+SEEDS = 5  # fewest seeds to rank mechanisms by a trained classifier
 _GROUP = ["dataset", "measure"]
 _TOP = 1.12  # of the axis of utility
 _LABEL_HEIGHT = 0.06  # on the axis of utility
@@ -49,7 +49,7 @@ _TOOLTIP = [
 
 
 def section(results: TextResults) -> Section | None:
-    """Utility against the loss of the strongest attack, the worth for classifiers included."""
+    """Utility against the loss of the strongest attack, with the worth for classifiers."""
     estimates, target = results.estimates, results.params.utility.target
     similarity = results.table("data/similarity.parquet", SIMILARITY)
     downstream = trained_on_rewrites(results)
@@ -83,21 +83,21 @@ def section(results: TextResults) -> Section | None:
 
 
 def trained_on_rewrites(results: TextResults) -> pl.DataFrame:
-    """Schema `DOWNSTREAM`: what classifiers learn from rewrites; without rows where the project has no such cells."""
+    """Schema `DOWNSTREAM`: classifiers' scores after training on rewrites; without rows if there are no such cells."""
     names = ("clean", *getattr(results.params, "downstream", ()))  # of another study
     return results.tables(filter(results.has, (f"data/downstream/{name}.parquet" for name in names)), DOWNSTREAM)
 
 
 def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: pl.DataFrame) -> pl.DataFrame:
-    """A row a data set, measure of utility, mechanism and epsilon: the loss, and the utility.
+    """A row per data set, measure of utility, mechanism and epsilon: the loss, and the utility.
 
-    losses: as `rows.comparable` gives them; downstream: schema `DOWNSTREAM`. The measures are the mean cosine
-    and each task's mean macro F1 after training on rewritten texts, with intervals over texts. seeds: the macro F1 of
-    each, about which the interval says nothing; null for the cosine. best: on the Pareto front of its data set and
-    measure, where no other point is worth more at a lower loss; the front is read off the plug-in values, without their
-    intervals. Controls are no part of it, nor what is not shown to have a delta at 4 nats of at most TAIL_ALLOWED (to
-    publish half of the texts is worth most at equal average loss), nor is what fewer than SEEDS seeds were trained for,
-    nor, on a data set with exact losses, a sampled one, which is a lower bound.
+    losses: as `rows.comparable` returns them; downstream: schema `DOWNSTREAM`. The measures are the mean cosine and
+    each task's mean macro F1 after training on rewritten texts, with intervals over texts. seeds: the macro F1 of each,
+    about which the interval says nothing; null for the cosine. best: on the Pareto front of its data set and measure,
+    where no other point is worth more at a lower loss; the front uses the plug-in values, without their intervals. It
+    excludes controls; points not shown to have a delta at 4 nats of at most TAIL_ALLOWED (publishing half of the texts
+    is worth most at equal average loss); points trained with fewer than SEEDS seeds; and, on a data set with exact
+    losses, sampled losses, which are lower bounds.
     """
     measured = ["measure", "utility", "low", "high", "seeds"]
     cosine = similarity.select(
@@ -126,12 +126,12 @@ def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: 
 
 
 def _few(point: Mapping[str, Any]) -> bool:
-    """Whether too few seeds were trained for this point to be ranked."""
+    """Return True if too few seeds were trained for this point to be ranked."""
     return point["seeds"] is not None and len(point["seeds"]) < SEEDS
 
 
 def levels(downstream: pl.DataFrame) -> pl.DataFrame:
-    """What utility is to be compared with: dataset, measure, what (clean texts, majority), value."""
+    """The reference levels of utility: dataset, measure, what (clean texts, majority), value."""
     names = {"clean": "clean texts", "majority": "majority"}
     base = downstream.filter(pl.col("setting").is_in(list(names)), role="task")
     return (
@@ -148,13 +148,13 @@ def levels(downstream: pl.DataFrame) -> pl.DataFrame:
 
 
 def _measure() -> pl.Expr:
-    """What a classifier's score is called; one that is no transformer is named."""
+    """The name of a classifier's score; it names the kind of classifier unless this is a transformer."""
     other = pl.when(pl.col("kind") == TRANSFORMER).then(pl.lit("")).otherwise(", " + pl.col("kind"))
     return "macro F1 of " + pl.col("label") + other
 
 
 def _of_each_kind(base: pl.DataFrame) -> pl.DataFrame:
-    """The rows, with those of the majority for every kind of classifier of their label."""
+    """The rows, with a row of the majority for every kind of classifier of its label."""
     kinds = base.drop_nulls("kind").select("dataset", "label", "kind").unique(maintain_order=True)
     majority = base.filter(pl.col("kind").is_null()).drop("kind").join(kinds, ["dataset", "label"])
     return pl.concat([majority.select(base.columns), base.drop_nulls("kind")])
@@ -163,10 +163,10 @@ def _of_each_kind(base: pl.DataFrame) -> pl.DataFrame:
 def tradeoff_sentence(
     points: pl.DataFrame, within: Container[tuple[Any, ...]], keeps: Uses, hardly: Container[str] = ()
 ) -> str:
-    """Return which mechanism is worth most among the cells within the limits, by data set and measure; never a control.
+    """Return the mechanism that is worth most among the cells within the limits, by data set and measure; no control.
 
-    within: data set, mechanism and epsilon of the cells that are decided to be within (`DECISIONS`). keeps: whether
-    they keep more than one fixed sentence (`use.uses`). hardly: mechanisms that hardly take in some texts.
+    within: data set, mechanism and epsilon of the cells with the decision within (`DECISIONS`). keeps: if they keep
+    more than one fixed sentence (`use.uses`). hardly: mechanisms that hardly take in some texts.
     """
     parts = []
     for (dataset, measure), table in points.filter(~pl.col("control")).group_by(_GROUP, maintain_order=True):
@@ -194,7 +194,7 @@ def tradeoff_sentence(
 
 
 def _beside_one_text(point: Mapping[str, Any], keeps: Uses) -> str:
-    """Compare a cell within the limits with one fixed sentence; empty for other measures than the cosine."""
+    """Compare a cell within the limits with one fixed sentence; empty for measures other than the cosine."""
     if point["measure"] != COSINE:
         return ""
     more = keeps.get((point["dataset"], point["mechanism"], point["epsilon"]))
@@ -204,12 +204,12 @@ def _beside_one_text(point: Mapping[str, Any], keeps: Uses) -> str:
 
 
 def judged(points: pl.DataFrame, target: float) -> pl.DataFrame:
-    """The points of which something is known: exact losses, and those whose trials could show a loss of the target."""
+    """The points with a usable loss: exact losses, and those whose trials could show a loss of the target."""
     return points.filter(pl.col("exact") | (pl.col("ceiling") > target))
 
 
 def untold_sentence(points: pl.DataFrame, target: float) -> str:
-    """Which mechanisms are left out of the figure, because trials were too few to show a loss of the target."""
+    """Name the mechanisms left out of the figure, whose trials were too few to show a loss of the target."""
     few = points.join(judged(points, target), on=[*CELL, "measure"], how="anti", nulls_equal=True)
     names = few.select("mechanism", "dataset").unique().sort("mechanism", "dataset").rows()
     if not names:
@@ -223,11 +223,11 @@ def untold_sentence(points: pl.DataFrame, target: float) -> str:
 def figure(
     points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str], target: float, *, ceilings: pl.DataFrame
 ) -> Specification:
-    """Utility against the loss: a row of panels a data set, a panel a measure of utility.
+    """Utility against the loss: a row of panels per data set, a panel per measure of utility.
 
-    A line is a mechanism, with its budgets along it. points: as `tradeoff_points` gives them; those of which the loss
-    is sampled are hollow where others are exact, and the scale is then logarithmic above 1 nat. levels: dataset,
-    measure, what, value, drawn across. ceilings: schema `CEILINGS`; what lies above, no mechanism can reach.
+    A line is a mechanism, with its budgets along it. points: as `tradeoff_points` returns them; a point with a sampled
+    loss is hollow if others are exact, and the scale is then logarithmic above 1 nat. levels: dataset, measure, what,
+    value, drawn across. ceilings: schema `CEILINGS`; no mechanism can lie above.
     """
     style = styles(mechanisms)
     names = points["mechanism"].unique().sort().to_list()
@@ -281,14 +281,14 @@ def figure(
 
 
 def _to_the_edge(curve: pl.DataFrame, top: float) -> list[dict[str, Any]]:
-    """The points of a ceiling up to `top` nats, the end of the axis, where it is that of the last point, or 1."""
+    """The points of a ceiling up to `top` nats, the end of the axis, where it equals that of the last point, or 1."""
     points = curve.filter(pl.col("nats") <= top).select("nats", "ceiling").sort("nats").to_dicts()
     last = 1.0 if len(points) == len(curve) else points[-1]["ceiling"]
     return [*points, {"nats": top, "ceiling": last}] if points else []
 
 
 def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X, float]:
-    """The rows of the figure, with finite losses, the axis of these, and the largest loss that it shows."""
+    """The rows of the figure, with finite losses, their axis, and the largest loss that it shows."""
     exact = bool(points["exact"].any())
     by_law = points.filter("exact")
     largest = [v for v in (*points["ceiling"], *by_law["point"], *by_law["upper"]) if math.isfinite(v)]
@@ -311,7 +311,7 @@ def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X, f
 
 
 def _apart(levels: pl.DataFrame) -> pl.DataFrame:
-    """The levels from the highest down; one whose name would stand on another's gives it to that, and has none."""
+    """The levels from the highest down; a name that would overlap the one above is merged into that one."""
     rows = levels.sort("value", descending=True).to_dicts()
     shown = rows[:1]
     for row in rows[1:]:
@@ -323,7 +323,7 @@ def _apart(levels: pl.DataFrame) -> pl.DataFrame:
 
 
 def attribute_sentence(downstream: pl.DataFrame) -> str:
-    """In how many cells attributes are surely worse hidden from the attacker who learns from rewrites."""
+    """Count the cells where the attacker who learns from rewrites surely infers an attribute better."""
     mean = downstream.filter(role="attribute").drop_nulls("mechanism")
     means = mean.group_by(*CELL, "label", "kind", "setting").agg(pl.first("low"), pl.first("high"))
     both = means.pivot("setting", index=[*CELL, "label", "kind"], values=["low", "high"]) if len(means) else means

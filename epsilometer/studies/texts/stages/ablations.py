@@ -1,5 +1,5 @@
 """Stage ablations@cell: the loss of a cell when one factor of the audit is varied: k, temperature, seed, match;
-and, where the mechanism writes token by token, the law of its first token.
+for a mechanism that writes token by token, also the law of its first token.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from epsilometer.studies.texts.params import read as read_params
 from epsilometer.studies.texts.tables import varied_path
 from epsilometer.studies.texts.varying import pool
 
-SHOWN = 5  # tokens: the likeliest
+SHOWN = 5  # most likely tokens
 
-Variation = tuple[str, float, int, float, int, Match]  # factor, value, k, temperature, a seed of its own, match
+Variation = tuple[str, float, int, float, int, Match]  # factor, value, k, temperature, its own seed, match
 
 
 def main(name: str) -> None:
@@ -44,7 +44,7 @@ def main(name: str) -> None:
 
 
 def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | float]]:
-    """The rows of a cell at all of its epsilons, for a public text only."""
+    """The rows of a cell at all of its epsilons, only for a public text."""
     cell, built = params.cells[name], mechanism(params, name)
     if not (isinstance(built, HasFirstTokens) and params.datasets[cell.dataset].public):
         return
@@ -56,7 +56,7 @@ def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | fl
 
 
 def _vary(name: str) -> Callable[[Variation], pl.DataFrame]:
-    """What runs one variation of a cell; those of different factors may be the same audit, which runs once."""
+    """A function that runs one variation of a cell; variations of different factors may be the same audit, run once."""
     params = read_params()
     audited = cache(partial(_audited, params, name, mechanism(params, name)))
 
@@ -82,7 +82,7 @@ def _variations(params: TextsParams, ablation: Ablation) -> Iterator[Variation]:
 def _audited(
     params: TextsParams, name: str, built: Mechanism, candidates: int, temperature: float, seed: int, match: Match
 ) -> pl.DataFrame:
-    """The rows of one variation of a cell but for its factor and value, one an attack, with more columns."""
+    """The rows of one variation of a cell without its factor and value, one per attack, with more columns."""
     cell = params.ablations[name]
     epsilon, count = cell.epsilon, cell.trials
     among, vectors = pool(params, cell.dataset, match)

@@ -1,4 +1,4 @@
-"""Stage attack@cell: which slot each adversary names, for every trial and epsilon of a cell."""
+"""Stage attack@cell: each adversary's guess, for every trial and epsilon of a cell."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from epsilometer.studies.texts.cells import mechanism, trials
 from epsilometer.studies.texts.guessing import added, adversaries
 from epsilometer.studies.texts.params import read as read_params
 
-BLOCKS = 4  # blocks a slice: what an attack computes from the audited texts alone it computes anew in each
+BLOCKS = 4  # blocks per slice: work per text repeats in every block
 
 
 def main(name: str) -> None:
-    """Write data/guesses/<cell>.parquet, beside it what the attacks counted meanwhile, and data/encoded/<cell>.npz."""
+    """Write data/guesses/<cell>.parquet, beside it the attacks' counts, and data/encoded/<cell>.npz."""
     params = read_params()
     cell, engine = params.cells[name], params.runtime.engine
     cell_trials = trials(cell.dataset)
     count = len(cell_trials.target)
-    # Trials with the same candidates fall into one slice, so that equal questions are put once, however it is cut.
+    # Trials with the same candidates are in one slice, so equal questions are asked once for any number of slices.
     parts = slices(cell_trials.candidates[:, 0], BLOCKS * params.runtime.block, engine.workers, whole=True)
     guesses: dict[str, list[Guesses]] = {}
     tallies: dict[str, list[dict[str, float]]] = {}

@@ -1,4 +1,4 @@
-"""Stage attribute_losses@cell: what a mechanism's law leaves of its data set's attributes at most, without trials."""
+"""Stage attribute_losses@cell: upper bounds by a mechanism's law on its data set's attribute losses, without trials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DIGITS = 12  # of a figure: the last bits of sums differ between processors
 
 
 def main(name: str) -> None:
-    """Write data/attribute_losses/<cell>.parquet; without rows where there is no law."""
+    """Write data/attribute_losses/<cell>.parquet; without rows if there is no law."""
     params = read()
     cell, built = params.cells[name], mechanism(params, name)
     rows = []

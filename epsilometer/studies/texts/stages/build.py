@@ -1,4 +1,4 @@
-"""Stage build@kind-name: what mechanisms read, built from public texts: each kind by its module in `building`."""
+"""Stage build@kind-name: resources of mechanisms built from public texts, each kind by its module in `building`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Stage ceilings: what no mechanism can exceed where trials are of sets, and how much of it each cell keeps.
+"""Stage ceilings: the upper bound on any mechanism's worth where trials are of sets, and each cell's share of it.
 
-Stage similarity takes worth on all trials of such a data set; the loss, by a cell's law or its strongest attack, is
-that of the same trials.
+Stage similarity measures worth on all trials of such a data set; the loss, by a cell's law or its strongest attack,
+is that of the same trials.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from epsilometer.studies.texts.tables import (
     sets_path,
 )
 
-_PUBLIC = 200  # public texts among which the best single one is looked for
+_PUBLIC = 200  # public texts among which the best one is searched for
 
 
 def main() -> None:
-    """Write data/ceilings.parquet and data/possible.parquet; without rows where no trials are of sets."""
+    """Write data/ceilings.parquet and data/possible.parquet; without rows if no trials are of sets."""
     params = read_params()
     curves, rows = [], []
     for dataset in (name for name, entry in params.datasets.items() if entry.sets and name in params.audited):
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _sets(params: TextsParams, dataset: str) -> Sets:
-    from epsilometer.models.encoder import Encoder  # takes a second, which most audits need not wait
+    from epsilometer.models.encoder import Encoder  # takes a second, which most audits can save
 
     vectors = _unit(np.load(f"data/embeddings/{dataset}.npy"))
     numbers = tables.read(sets_path(dataset), SETS).sort("set")["texts"].to_list()
@@ -60,7 +60,7 @@ def _sets(params: TextsParams, dataset: str) -> Sets:
 
 
 def _public(params: TextsParams, dataset: str) -> list[str]:
-    """Texts of the public part; where there is none, of splits that are not audited."""
+    """Texts of the public part; without one, of splits that are not audited."""
     table, settings = prepared(dataset), params.datasets[dataset]
     is_public = pl.col("split") != settings.use if settings.public_part is None else pl.col("split") == PUBLIC
     return table.filter(is_public)["text"].head(_PUBLIC).to_list()
@@ -94,6 +94,6 @@ def _rows(params: TextsParams, dataset: str, sets: Sets) -> Iterator[dict[str, A
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Rows of length 1, whatever was rounded; a row of zeros stays."""
+    """Rows rescaled to length 1 after rounding; a row of zeros stays."""
     wide = vectors.astype(np.float64)
     return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), np.finfo(float).tiny))

@@ -21,13 +21,13 @@ from epsilometer.runtime.progress import track
 from epsilometer.studies.texts import claimed
 from epsilometer.studies.texts.params import read
 
-WORDS, DRAWS = 100, 100  # of plausible deniability, as in the paper
+WORDS, DRAWS = 100, 100  # for plausible deniability, as in the paper
 
 
 def main() -> None:
-    """Write data/claims.parquet and data/deniability.parquet: a row for each mechanism on words and epsilon."""
+    """Write data/claims.parquet and data/deniability.parquet: a row per epsilon of each mechanism on words."""
     params = read()
-    cells: dict[str, Cell] = {}  # the data sets do not matter here: one cell represents all of a mechanism
+    cells: dict[str, Cell] = {}  # the data sets do not matter here: one cell represents all cells of a mechanism
     for cell in params.cells.values():
         cells.setdefault(cell.mechanism, cell)
     with (
@@ -42,10 +42,10 @@ def main() -> None:
         smaller = {name: claimed.built(params, cell, few[name]) for name, cell in cells.items()}
         budgets = {name: claimed.budgets(params, name, smaller[name]) for name in cells}
         sampled = sum(is_sampled(smaller[name], epsilon) for name in cells for epsilon in budgets[name])
-        alpha = params.audit.alpha / max(1, sampled)  # of each check that may err: together they err with at most alpha
+        alpha = params.audit.alpha / max(1, sampled)  # per check that may err: together they err with at most alpha
         for name, cell in track(cells.items(), len(cells), "check claims"):
             whole = claimed.built(params, cell, cell.resource)
-            # Inputs may be a data set's texts, as many as there are.
+            # Inputs may be all texts of a data set.
             texts = (cell.resource or "").startswith("data/prepared/")
             inputs = params.claims.vocabulary if texts else EXACT
             findings = [check_claim(smaller[name], e, alpha, params.audit.seed, inputs=inputs) for e in budgets[name]]

@@ -1,4 +1,4 @@
-"""Stage decide: which mechanism stays within the stated limits, at which budget, on which data set."""
+"""Stage decide: the decision on each mechanism, budget and data set under the stated limits."""
 
 from __future__ import annotations
 

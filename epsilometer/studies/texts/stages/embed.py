@@ -1,11 +1,11 @@
 """Stage embed@dataset: sentence embeddings of the audited texts.
 
 In float32, another processor's kernels change most numbers in their last bits, and no rounding hides that (on a grid of
-1/1024, 6 of 384,000 numbers fall into another cell). So where params.yaml asks for float32, the embeddings are computed
-in float64 and rounded to multiples of 2^-18: kernels then differ by some 1e-15, and one number in 10^9 is near enough
-to the edge of a cell for that to matter.
+1/1024, 6 of 384,000 numbers fall into another cell). So if params.yaml asks for float32, the embeddings are computed in
+float64 and rounded to multiples of 2^-18: kernels then differ by some 1e-15, and one number in 10^9 is near enough to
+the edge of a cell for that to matter.
 
-Texts that no cell audits are not encoded: a 0 stands for each. Their trials, which nobody looks at, are uniform.
+Texts that no cell audits are not encoded but have the vector 0. Their trials, which nothing reads, are uniform.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from epsilometer.runtime.progress import track
 from epsilometer.studies.texts.params import read as read_params
 
 CHUNK = 1024  # texts encoded at a time
-GRID = 2.0**18  # cells to 1
+GRID = 2.0**18  # cells per unit
 
 
 def main(name: str) -> None:
-    """Write data/embeddings/<name>.npy, float32 [texts, dimensions], and what the model's window cut off."""
+    """Write data/embeddings/<name>.npy, float32 [texts, dimensions], and counts of texts truncated by the model."""
     params = read_params()
     if name not in params.audited:
         tables.write_array(np.zeros((len(audited_texts(params, name)), 1), np.float32), f"data/embeddings/{name}.npy")

@@ -1,6 +1,6 @@
 """Stage estimate: the empirical privacy loss of every data set, mechanism, epsilon and attack, beside its claim.
 
-Also what says whether to trust it: an audit whose loss is known, what outputs look like, and other estimators.
+It also writes checks of the audit: an audit with a known loss, statistics of outputs, and other estimators.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epsilometer.studies.texts.tables import rewrites_path, stated_path
 def main() -> None:
     """Write data/estimates.parquet, instrument.parquet, outputs.parquet, estimators.parquet and disagreements.parquet.
 
-    No mechanism of a cell is built for them.
+    It builds no mechanism of a cell.
     """
     params = read_params()
     control = params.instrument

@@ -1,7 +1,7 @@
 """Stage exact@cell: the loss that a mechanism's law proves between pairs of texts, without trials.
 
-The pairs are those of the audit's first trials, each as likely as it is frequent there (`exact` in params.yaml); of all
-trials where these are of sets, since worth is taken on all of them.
+The pairs are those of the audit's first trials, weighted by their frequency there (`exact` in params.yaml); if trials
+are of sets, those of all trials, since worth is measured on all of them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _DIGITS = 12  # of a figure: the last bits of sums differ between processors
 
 
 def main(name: str) -> None:
-    """Write data/exact/<cell>.parquet and data/exact/<cell>.curves.parquet; without rows where there is no law.
+    """Write data/exact/<cell>.parquet and data/exact/<cell>.curves.parquet; without rows if there is no law.
 
-    The column `seconds` is null and figures have twelve digits, so that the bytes depend on no machine; no witness is
-    shown of private texts.
+    The column `seconds` is null and figures have twelve digits, so the bytes do not depend on the machine. Private
+    texts have no witness.
     """
     params = read_params()
     cell, built = params.cells[name], well_read(params, name)

@@ -1,6 +1,6 @@
-"""Stage rewrite@cell: every trial's source text rewritten at every epsilon, and what is claimed for that trial.
+"""Stage rewrite@cell: every trial's source text rewritten at every epsilon, and the claim for that trial.
 
-What later stages need of the mechanism is written here once, so that none of them builds it for its claim.
+It also writes what later stages need of the mechanism, so that they need not build it for its claim.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from epsilometer.studies.texts.cells import rewrites as read_rewrites
 from epsilometer.studies.texts.params import read as read_params
 from epsilometer.studies.texts.tables import latents_path, rewrites_path, stated_path, tokens_path
 
-LATENT_BLOCK = 1 << 10  # trials at a time
+LATENT_BLOCK = 1 << 10  # trials per block
 
 
 def main(name: str) -> None:
-    """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy where there are latents.
+    """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy if there are latents.
 
-    The tables have the columns of `core.outcomes` too where there are outcomes. stated.json beside them holds what the
-    mechanism states of itself (`auditing.claims.stated`), data/tokens/<cell>.parquet how it cuts the first text, and
-    data/readings/<cell>.npy what its network makes of the trials' texts.
+    If there are outcomes, the tables also have the columns of `core.outcomes`. stated.json beside them holds the
+    mechanism's own statements (`auditing.claims.stated`), data/tokens/<cell>.parquet its tokens of the first text, and
+    data/readings/<cell>.npy its network's readings of the trials' texts.
     """
     params = read_params()
     cell = params.cells[name]

@@ -1,6 +1,6 @@
-"""Stage similarity: how much of the texts the rewrites keep, for the first trials of every cell and epsilon (all where
-trials are of sets), and which identifiers stand in the rewrites as they were, for all trials; where the rewrites are
-certain public texts, which identifiers of the data set stand in any of these.
+"""Stage similarity: the similarity of rewrites to their texts, for the first trials of every cell and epsilon (all if
+trials are of sets), and the identifiers that survive in rewrites, for all trials; if the rewrites are certain public
+texts, the identifiers of the data set in any of these.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def main() -> None:
 
 
 def _pairs(params: TextsParams) -> pl.DataFrame:
-    """A row a cell, epsilon and trial: the text and its rewrite."""
+    """A row per cell, epsilon and trial: the text and its rewrite."""
     parts = []
     for name, cell in params.cells.items():
         texts, source = audited_texts(params, cell.dataset), trials(cell.dataset).source
-        if params.datasets[cell.dataset].sets is None:  # of sets, worth and loss are of the same trials
+        if params.datasets[cell.dataset].sets is None:  # with sets, worth and loss use the same trials
             source = source[: params.utility.texts]
         for epsilon in cell.budgets:
             rewritten = rewrites(name, epsilon)[0].texts[: len(source)]
@@ -73,7 +73,7 @@ def _pairs(params: TextsParams) -> pl.DataFrame:
 
 
 def _leaked(params: TextsParams) -> Iterator[pl.DataFrame]:
-    """The rows of LEAKAGE of each cell and epsilon, none where a data set's trials hold no identifier."""
+    """The rows of LEAKAGE of each cell and epsilon; none if a data set's trials hold no identifier."""
     yield pl.DataFrame(schema=dict(LEAKAGE))
     of_data_set: dict[str, list[list[Identifier]]] = {}
     for name, cell in track(params.cells.items(), len(params.cells), "leakage"):

@@ -16,8 +16,8 @@ from epsilometer.studies.texts.tables import sets_path
 
 
 def main(name: str) -> None:
-    """Write data/trials/<name>.parquet, how many texts found no partners or serve as distractors, and the sets of texts
-    that trials are of, if they are.
+    """Write data/trials/<name>.parquet, the numbers of texts without partners and of distractors, and the sets of texts
+    if trials are of sets.
     """
     params = read_params()
     settings = params.trials

@@ -1,4 +1,4 @@
-"""What training gives away: what it claims, what was shown of it, and what its noise costs. Losses are in nats."""
+"""The report on training: its claims, the losses proved, and the cost of its noise. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from epsilometer.studies.training.reconstruction import BLIND
 from epsilometer.studies.training.tables import RECONSTRUCTED
 
 ACCOUNTANTS = ("loss distribution", "approximation", "Renyi", "pure", "published")
-SCORE = "mcc"  # of a head: 0 for one that always names one class, whatever the classes' shares
+SCORE = "mcc"  # of a head: 0 if it always names one class, whatever the classes' shares
 RECONSTRUCTION = "rouge_l"
 _SHOWN = 4  # levels at which a text's reconstructions are shown
 
 
 def section(results: Results[TrainingParams]) -> Section | None:
-    """What is claimed and proved, utility at equal reconstruction, attacks against noise.
+    """Claims and proofs, utility at equal reconstruction, attacks against noise.
 
-    Absent where nothing is trained or reconstructed.
+    Absent where no cell is trained or reconstructed.
     """
     params = results.params
     if not (params.private_training or params.reconstruction):
@@ -79,7 +79,7 @@ def section(results: Results[TrainingParams]) -> Section | None:
 def drawings(
     results: Results[TrainingParams], traded: Sequence[dict[str, Any]], audited: pl.DataFrame, curves: pl.DataFrame
 ) -> Iterator[Figure]:
-    """The figures that have anything to show."""
+    """The figures that have data to show."""
     shown = (
         (
             "training-epsilons",
@@ -123,7 +123,7 @@ def drawings(
 def of_entries(
     results: Results[TrainingParams], kind: str, path: Callable[[str], Path], schema: Mapping[str, Any]
 ) -> pl.DataFrame:
-    """The tables of all entries of a property of `TrainingParams` as one, with their names in the column `entry`."""
+    """The tables of all entries of a property of `TrainingParams` in one table, with the entry's name in `entry`."""
     parts = [
         results.table(path(name), schema).with_columns(entry=pl.lit(name)) for name in getattr(results.params, kind)
     ]
@@ -131,7 +131,7 @@ def of_entries(
 
 
 def runs_of(results: Results[TrainingParams]) -> pl.DataFrame:
-    """How well all heads do (schema RUNS), with their cells in the column `entry`."""
+    """The scores of all heads (schema RUNS), with their cells in the column `entry`."""
     every = [
         results.table(paths.runs_path(of.cell, of.level), RUNS).with_columns(entry=pl.lit(of.cell))
         for of in results.params.trainings.values()
@@ -145,7 +145,7 @@ def candidates_path(name: str) -> Path:
 
 
 def claimed(budgets: pl.DataFrame) -> Table:
-    """The epsilon of each accountant, a row a cell and level."""
+    """The epsilon of each accountant, a row per cell and level."""
     columns = (
         "training: {cell} | level: {level:g} | as sigma: {effective_sigma:.3g} | neighbours: {neighbours} | "
         "sampling: {sampling}"
@@ -167,7 +167,7 @@ def claimed(budgets: pl.DataFrame) -> Table:
 
 
 def scored(runs: pl.DataFrame) -> Table:
-    """What heads score on texts that were not trained on: each score's mean, least and largest over seeds.
+    """Scores of heads on texts that were not trained on: each score's mean, least and largest over seeds.
 
     Scores on training texts are not shown: they are computed from private texts without noise.
     """
@@ -184,7 +184,7 @@ def scored(runs: pl.DataFrame) -> Table:
 
 
 def equally_loud(pairs: pl.DataFrame) -> Table:
-    """Differences of heads under noises that are equally loud."""
+    """Differences between heads at equally loud noise."""
     columns = (
         "training: {cell} | level: {level:g} | less: {other} | its level: {other_level:g} | equally loud on: {on} | "
         "as sigma: {sigma:.3g} | seeds: {seeds} | difference: {difference:.3f} ({low:.3f} to {high:.3f}) | "
@@ -196,7 +196,7 @@ def equally_loud(pairs: pl.DataFrame) -> Table:
 
 
 def proofs(audited: pl.DataFrame) -> Table:
-    """What canaries prove, beside the claim; a row a score, with a column for each bound."""
+    """The losses that canaries prove, beside the claim; a row per score, with a column for each bound."""
     of_score = "training: {cell} | level: {level:g} | canaries: {canaries:,} {kind} | score: {score} | "
     of_score += "right: {right:,} of {guesses:,}"
     of_claim = "claimed: {bracket_lower:rough} to {bracket_upper:rough} | sampling: {sampling} | verdict: {verdict}"
@@ -214,7 +214,7 @@ def proofs(audited: pl.DataFrame) -> Table:
 
 
 def memberships(membership: pl.DataFrame) -> Table:
-    """Each attack's area under the curve; a row a model."""
+    """Each attack's area under the curve; a row per model."""
     columns = "training: {training} | level: {level:g} | seed: {seed} | epochs x: {overfit}"
     rows = []
     for _, part in membership.group_by("training", "level", "seed", "overfit", maintain_order=True):
@@ -229,7 +229,7 @@ def memberships(membership: pl.DataFrame) -> Table:
 
 
 def guessed(candidates: pl.DataFrame) -> Table:
-    """Which of k texts a gradient came from: the share that is guessed right, and its law."""
+    """Guesses of the text, among k, that a gradient came from: the share that is right, and its law."""
     columns = (
         "sent: {entry} | level: {level:g} | k: {candidates} | right: {success_rate:.4f} | by its law: {law:.4f} | "
         "loss: {loss:proved} to {end:bounded}"
@@ -258,9 +258,9 @@ def against_noise(curves: pl.DataFrame) -> Table:
 
 
 def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a noise, level and measure: what a head scores, and what is reconstructed, at the same level of noise.
+    """Return a row per noise, level and measure: a head's score and the reconstruction at the same level of noise.
 
-    front: no other noise has a higher score at no more reconstructed (of one measure, model and label).
+    front: for this measure, model and label, no other noise has a higher score without more reconstruction.
     """
     scored: dict[tuple[str, float | None], list[float]] = {}
     for row in runs.filter(pl.col("split") != "train", metric=SCORE).to_dicts():
@@ -295,7 +295,7 @@ def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFram
 
 
 def utility_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """What heads score beside what is reconstructed at the same level of noise, as `utility_rows` gives it."""
+    """Heads' scores beside the reconstruction at the same level of noise, from the rows of `utility_rows`."""
     columns = (
         "reconstructed: {measure} | label: {label} | noise: {noise} | level: {level} | "
         f"{SCORE}: {{score:.3f}} ({{least:.3f}} to {{most:.3f}}) | value: {{value:.3f}} | "
@@ -318,7 +318,7 @@ def _same_noise(left: Noised, other: Noised) -> bool:
 
 
 def canary_sentence(audited: pl.DataFrame) -> list[str]:
-    """How many claims were judged by canaries, how many could have been refuted, and what came out."""
+    """Count the claims that canaries judged, those that could have been refuted, and the results."""
     claimed = audited.filter(pl.col("bracket_upper").is_not_null()).group_by("cell", "level", "noise", "sampling").agg(
         pl.col("lower").max(), pl.col("bracket_upper").first(), pl.col("ceiling").max(), pl.col("verdict")
     )  # fmt: skip
@@ -342,7 +342,7 @@ def canary_sentence(audited: pl.DataFrame) -> list[str]:
 
 
 def membership_sentence(membership: pl.DataFrame, alpha: float) -> list[str]:
-    """Whether any attack tells members from others, with and without training too long on purpose."""
+    """Say if any attack tells members from others, with and without deliberate overfitting."""
     sentences = []
     for overfit, part in membership.filter(attack="strongest").group_by(pl.col("overfit") > 1, maintain_order=True):
         best = part.sort("auc", descending=True).row(0, named=True)
@@ -358,7 +358,7 @@ def membership_sentence(membership: pl.DataFrame, alpha: float) -> list[str]:
 
 
 def curve_sentence(curves: pl.DataFrame) -> list[str]:
-    """By which attacks a noise can be calibrated, by which not, and of how many that could not be said."""
+    """Name the attacks by which a noise can be calibrated and those by which it cannot, and count the undecided."""
     judged = curves.drop_nulls("verdict")
     sentences = []
     for (family,), part in judged.group_by(["family"], maintain_order=True):
@@ -377,7 +377,7 @@ def curve_sentence(curves: pl.DataFrame) -> list[str]:
 
 
 def epsilon_figure(audited: pl.DataFrame) -> Specification | None:
-    """A row a training and level, on one axis: the largest proved bound, the bracket, Renyi's epsilon, the paper's."""
+    """A row per training and level, on one axis: largest proved bound, bracket, Renyi's epsilon, the paper's."""
     claimed = audited.filter(pl.col("bracket_upper").is_not_null())
     if claimed.is_empty():
         return None
@@ -416,7 +416,7 @@ def epsilon_figure(audited: pl.DataFrame) -> Specification | None:
 
 
 def utility_figure(rows: Sequence[dict[str, Any]]) -> Specification | None:
-    """A panel a measure and label: what a head scores against what is reconstructed at the same noise."""
+    """A panel per measure and label: a head's score against the reconstruction at the same noise."""
     if not rows:
         return None
     datasets: dict[str, Any] = {}
@@ -444,7 +444,7 @@ def utility_figure(rows: Sequence[dict[str, Any]]) -> Specification | None:
 
 
 def curve_figure(curves: pl.DataFrame) -> Specification | None:
-    """A panel an attack and measure, a line a noise, from the least noise to the most."""
+    """A panel per attack and measure, a line per noise, from the least noise to the most."""
     shown = curves.filter(pl.col("measure").is_in(PRIMARY), pl.col("levels").list.len() > 1)
     if shown.is_empty():
         return None
@@ -476,7 +476,7 @@ def curve_figure(curves: pl.DataFrame) -> Specification | None:
 
 
 def roc_figure(results: Results[TrainingParams]) -> Specification | None:
-    """True against false positives of each attack, on logarithmic axes, of the first seed of each level."""
+    """True against false positives of each attack on logarithmic axes, for the first seed of each level."""
     every = [paths.membership_path(name, "roc") for name in results.params.membership]
     curves = results.tables(every, MEMBERSHIP_CURVES)
     first = curves.filter(pl.col("seed") == pl.col("seed").min(), pl.col("fpr") > 0, pl.col("tpr") > 0)
@@ -502,7 +502,7 @@ def roc_figure(results: Results[TrainingParams]) -> Specification | None:
 
 
 def examples(results: Results[TrainingParams]) -> Iterator[Table]:
-    """Of each attack on a public data set one text, with what was found at several levels."""
+    """One text per attack on a public data set, with its reconstructions at several levels."""
     for name, entry in results.params.searching.items():
         if results.params.sent[entry.sent].dataset not in results.public:
             continue
@@ -522,7 +522,7 @@ _MARKS = {"right": Markup("<b>{}</b>"), "wrong": Markup('<s class="muted">{}</s>
 
 
 def marked(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The words of a reconstruction with what each is: right, elsewhere or wrong."""
+    """The words of a reconstruction, each with its mark: right, elsewhere or wrong."""
     truth = row["truth"].split()
     return [
         ("right" if i < len(truth) and truth[i] == word else "elsewhere" if word in truth else "wrong", word)

@@ -1,6 +1,6 @@
-"""Stage candidates@name: which of k texts it was whose gradient a client sent.
+"""Stage candidates@name: guess which of k texts a client's gradient came from.
 
-That follows from inner products alone, so no model is loaded.
+The guess needs only inner products, so no model is loaded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stage features@name: what trainings see of the texts of a data set: states of a frozen model, or token ids."""
+"""Stage features@name: the features of a data set's texts, for trainings: states of a frozen model, or token ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from epsilometer.training.tokens import Tokens
 
 
 def main(name: str) -> None:
-    """Write data/features/<name>: a file a split, what heads begin with, and texts.parquet, the texts' labels."""
+    """Write data/features/<name>: a file per split, the heads' first weights, and texts.parquet, the texts' labels."""
     params = read_params()
     entry = params.features[name]
     table = prepared(entry.dataset)

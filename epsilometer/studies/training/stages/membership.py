@@ -1,6 +1,6 @@
-"""Stage membership@name: what membership attacks achieve on every model of a cell.
+"""Stage membership@name: the results of membership attacks on every model of a cell.
 
-Attacks look at all models at once, for they share work between them.
+Attacks see all models at once, because they share work between them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main(name: str) -> None:
 
 
 def _scores(attack: MembershipAttack, evidence: Evidence, begun: Parts, number: str) -> NDArray[np.float64]:
-    """The attack's scores, of a run that was killed if they were there."""
+    """The attack's scores, read from an interrupted run if it wrote them."""
     if number not in begun:
         with begun.part(number) as folder:
             tables.write_array(attack.score(evidence), folder / "scores.npy")
@@ -59,7 +59,7 @@ def _targets(
     *,
     thresholds: dict[str, NDArray[np.float64]],
 ) -> list[Target]:
-    """The models under attack, one after the other."""
+    """The models under attack, one by one."""
     cell, questioned = params.membership[name].training, played.evidence.asked
     guessed = played.evidence.targets[:, questioned].argmax(axis=-1)
     targets = []

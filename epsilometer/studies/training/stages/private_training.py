@@ -1,8 +1,8 @@
-"""Stage private_training@training: heads, or more of a network, trained on features at one level, a folder a seed.
+"""Stage private_training@training: train heads, or more of a network, at one noise level, a folder per seed.
 
-What a folder says of single steps was computed from private texts without noise, and stays in data/. Where there are
-several times as many trainings as processes may run (`runtime.workers`), they are shared out among these; a training is
-the same in any of them.
+A folder's records of single steps are computed from private texts without noise, so they stay in data/. If there are
+several times as many trainings as processes may run (`runtime.workers`), processes share them; a training has the same
+result in any process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from epsilometer.training.private import Trained, train
 from epsilometer.training.scores import scores
 
 SCORES = "scores.json"
-SHARE = 4  # trainings that a process has at least: it takes as long to begin as two of a small head
+SHARE = 4  # fewest trainings of a process: starting it takes as long as two trainings of a small head
 STEPS: tables.Schema = {"step": pl.Int64, "batch": pl.Int64, "norm": pl.Float64}
 
 
@@ -63,7 +63,7 @@ def main(name: str) -> None:
 
 
 def _training(name: str, begun: Parts) -> Callable[[int], None]:
-    """The function of a seed that trains this head, from its checkpoint if a run was killed."""
+    """A function that trains this head by a seed, from its checkpoint if the run was interrupted."""
     params = read_params()
     cell, level = params.trainings[name].cell, params.trainings[name].level
     texts = _texts(params, cell)
@@ -82,7 +82,7 @@ def _training(name: str, begun: Parts) -> Callable[[int], None]:
 
 
 def _texts(params: TrainingParams, cell: str) -> dict[str, LabelledTexts]:
-    """The texts that a cell is trained on, and those that it is tested on, by split."""
+    """The training texts and test texts of a cell, by split."""
     return {TRAIN: training_texts(params, cell), params.private_training[cell].test: texts_tested_on(params, cell)}
 
 

@@ -1,4 +1,4 @@
-"""Stage reconstruction@name: how much of the texts whose gradients clients send attacks recovered."""
+"""Stage reconstruction@name: measure how much attacks recovered of the texts behind clients' gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from epsilometer.studies.training.tables import RECONSTRUCTED, RECONSTRUCTION, r
 
 
 def main(name: str) -> None:
-    """Write data/reconstruction/<name>.parquet, on average, and <name>.texts.parquet, text by text."""
+    """Write data/reconstruction/<name>.parquet, the averages, and <name>.texts.parquet, a row per text."""
     params = read_params()
     sent = params.sent[params.reconstruction[name].sent]
     game = ReconstructionGame(params, name)

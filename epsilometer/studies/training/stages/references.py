@@ -1,6 +1,6 @@
-"""Stage references@name: models like those of a training, on texts of their own, that membership attacks compare with.
+"""Stage references@name: models by the recipe of a training, on texts of their own, for membership attacks.
 
-What they say of the examples is written; the models are not, and who was trained on what follows from the settings.
+Writes their answers on the examples; the models are not kept, and their training sets follow from the settings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from epsilometer.studies.training.params import read as read_params
 from epsilometer.studies.training.tables import references_path
 from epsilometer.training.shadows import answers, train_together
 
-BLOCK = 8  # models that are trained side by side: a constant, since sums of another shape differ in their last bits
+BLOCK = 8  # models trained side by side: a constant, since sums of another shape differ in their last bits
 
 
 def main(name: str) -> None:
@@ -35,7 +35,7 @@ def main(name: str) -> None:
     params = read_params()
     entry = params.references[name]
     split(params, name, game_texts(params, entry.training))  # refused before any work
-    for place, compared in params.membership.items():  # which will want them
+    for place, compared in params.membership.items():  # the attacks that will use these references
         if compared.references == name:
             check_models(compared, attacks(compared, f"membership.{place}"), f"membership.{place}")
     blocks = {
@@ -52,7 +52,7 @@ def main(name: str) -> None:
 
 
 def _training(name: str) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
-    """The function of a block of numbers that trains these references; what they say of the examples."""
+    """A function that trains a block of references, by their numbers, and returns their answers on the examples."""
     params = read_params()
     texts = game_texts(params, params.references[name].training)
     cut = split(params, name, texts)

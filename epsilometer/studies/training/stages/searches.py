@@ -1,4 +1,4 @@
-"""Stage searches@search: what the attacks of an entry find in all batches of one size at one level."""
+"""Stage searches@search: run the attacks of an entry on all batches of one size at one level."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ RECOVERED = "recovered.json"  # of a batch
 
 
 def main(name: str) -> None:
-    """Write data/searched/<entry>/<size>-<level>.json: what was found for each batch, by attack."""
+    """Write data/searched/<entry>/<size>-<level>.json: the texts found in each batch, by attack."""
     params = read_params()
     search = params.searches[name]
     game = ReconstructionGame(params, search.entry)
-    # Each loads its models, and refuses them, before any searches.
+    # Each attack loads its models, and refuses them, before any searches.
     attacks = searching(params, search.entry)
     every = {attack: game.prepared(attack, built, search.level) for attack, built in attacks.items()}
     batches = range(params.sent[search.sent].texts // search.size)

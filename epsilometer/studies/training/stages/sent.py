@@ -1,7 +1,7 @@
-"""Stage sent@name: whose texts clients send gradients of, what the server knows, and the gradients' inner products.
+"""Stage sent@name: the texts whose gradients clients send, the server's texts, and the gradients' inner products.
 
-The gradients themselves, millions of numbers each, are computed where they are attacked: a malicious server changes the
-model first. So neither levels nor sizes of batches matter here.
+The gradients themselves, millions of numbers each, are computed at the attack: a malicious server changes the model
+first. So this stage depends on neither levels nor sizes of batches.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main(name: str) -> None:
     table, classes = chosen(params, name)
     folder = sent_path(name)
     shared = model(params, name, len(classes))
-    shared.encode(table["text"].to_list())  # refuses texts of no tokens before any work
+    shared.encode(table["text"].to_list())  # refuses texts without tokens before any work
     tables.write(_with_identifiers(params, name, table), folder / "texts.parquet", TEXTS)
     tables.write_array(_gram(params, name, shared, table.filter(use=POOL)), folder / "gram.npy")
     facts = {"classes": classes, "size": shared.size, "parts": shared.parts, "tensors": shared.names}
@@ -35,7 +35,7 @@ def main(name: str) -> None:
 
 
 def _gram(params: TrainingParams, name: str, shared: SharedModel, pool: pl.DataFrame) -> NDArray[np.float64]:
-    """Inner products of the pool's gradients [1, n, n], or by each part [m, n, n] where parts are drawn apart."""
+    """Inner products of the pool's gradients [1, n, n]; per part [m, n, n] if noise is drawn by parts."""
     ids, labels = shared.encode(pool["text"].to_list()), pool["label"].to_list()
     if not ids:
         return np.empty((1, 0, 0))
@@ -46,7 +46,7 @@ def _gram(params: TrainingParams, name: str, shared: SharedModel, pool: pl.DataF
 
 
 def _with_identifiers(params: TrainingParams, name: str, table: pl.DataFrame) -> pl.DataFrame:
-    """The chosen texts with their identifiers, which are looked for in those that are attacked alone."""
+    """The chosen texts with the identifiers of the attacked ones."""
     rows = table.filter(use=ATTACKED)["row"]
     of_rows = dict(zip(rows, identifiers(audited(params, params.sent[name].dataset)[rows]), strict=True))
     every = [of_rows[row] if use == ATTACKED else [] for use, row in table.select("use", "row").iter_rows()]

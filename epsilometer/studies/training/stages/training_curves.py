@@ -1,4 +1,4 @@
-"""Stage training_curves: what trainings claim, attacks against noise, and heads of equally loud noises compared."""
+"""Stage training_curves: the claims of trainings, attacks against noise, and comparison at equally loud noise."""
 
 from __future__ import annotations
 
