@@ -2,11 +2,11 @@
 
 Three corpora that need no download. `queries` are requests to a travel desk and a voice assistant, labelled with their
 intent. `reviews` are short reviews of shops and services, labelled with their rating and with three attributes of the
-author, which show in the choice of words: they make some alternatives likelier, but none certain. A tenth of the
+author, which show in the choice of words: they make some alternatives likelier, and none certain. A tenth of the
 reviews hold identifiers, which are listed beside the text with their kinds. `judgements` are sentences and their
-ungrammatical twins, labelled `acceptable`. The training and validation splits hold both of each pair, so they are
-balanced; the test split holds one of each pair, seven in ten of them acceptable, about as in CoLA. The words are in
-`grammars/`, one file per corpus.
+ungrammatical twins, labelled `acceptable`: both of a pair in the training and validation splits, which are balanced,
+and one of a pair in the test split, seven in ten of them acceptable, about as in CoLA. The words are in
+`grammars/`, a file each.
 
 The same (name, count, seed) gives the same frame on every machine, as long as the versions of numpy and Faker do not
 change.
@@ -29,15 +29,15 @@ from epsilometer.corpora.grammars.rules import Choice, Parts, Rule, Slot, compil
 if TYPE_CHECKING:
     from faker import Faker
 
-LARGEST = 20_000  # texts of one corpus; the grammar was tested up to here
+LARGEST = 20_000  # texts of one corpus; the grammar has been tried up to here
 
 _QUERY_WORDS = range(4, 17)
 _REVIEW_WORDS = range(10, 26)
 _JUDGED_WORDS = range(4, 17)
 _SPLITS = ("train",) * 15 + ("validation",) * 2 + ("test",) * 3
-_ACCEPTABLE = {1: 0.7, 0: 0.3}  # shares in the test split
+_ACCEPTABLE = {1: 0.7, 0: 0.3}  # of the sentences in the test split
 
-# The labels of the reviews: their values and the shares of these.
+# The labels of the reviews: their values and the share of each.
 _LABELS: dict[str, dict[Any, float]] = {
     "rating": {5: 0.45, 4: 0.17, 3: 0.12, 2: 0.10, 1: 0.16},
     "gender": {"F": 0.5, "M": 0.5},
@@ -46,7 +46,7 @@ _LABELS: dict[str, dict[Any, float]] = {
 }
 _IDENTIFIED = {True: 0.1, False: 0.9}
 
-# The grammar's names of the values, and the locale of an author's names and numbers.
+# What the grammar calls the values, and where an author's names and numbers come from.
 _TASTE = {"F": "F", "M": "M", "under_35": "young", "35_54": "middle", "over_54": "old"}
 _TASTE |= dict(zip(_LABELS["country"], ("uk", "us", "de", "dk", "fr"), strict=True))
 _LOCALE = dict(zip(_LABELS["country"], ("en_GB", "en_US", "de_DE", "da_DK", "fr_FR"), strict=True))
@@ -62,12 +62,12 @@ _Row: TypeAlias = tuple[str, list[str], list[str]]  # text, identifiers, their k
 
 
 def generate(name: str, count: int, seed: int) -> pl.DataFrame:
-    """Return `count` distinct texts of the corpus `name`: "queries", "reviews" or "judgements".
+    """`count` distinct texts of the corpus `name`: "queries", "reviews" or "judgements".
 
-    The columns are text, split (train, validation, test: 75, 10, 15 %, with similar labels except for judgements), the
-    labels (queries: intent; reviews: rating, gender, age_group, country; judgements: acceptable) and identifiers
-    (list[str]: the names, addresses and numbers that the text holds, verbatim). Raises UserError for an unknown name, a
-    count outside 1 to LARGEST or a negative seed.
+    Returns the columns text, split (train, validation, test: 75, 10, 15 %, but for judgements alike in their labels),
+    the labels (of queries: intent; of reviews: rating, gender, age_group, country; of judgements: acceptable) and
+    identifiers (list[str]: the names, addresses and numbers that the text holds, verbatim). Raises UserError for an
+    unknown name, a count outside 1 to LARGEST or a negative seed.
     """
     corpora: dict[str, Callable[[int, np.random.Generator], tuple[pl.DataFrame, list[_Row]]]]
     corpora = {"queries": _queries, "reviews": _reviews, "judgements": _judgements}
@@ -121,7 +121,7 @@ def _reviews(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_
 
 
 def _judgements(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_Row]]:
-    """Return sentences, each with its twin except in the test split; the last pair of a split may lack the twin."""
+    """Sentences, each with its twin but in the test split; the last pair of a split may lack the twin."""
     validation, test = round(0.1 * count), round(0.15 * count)
     sizes = {"train": count - validation - test, "validation": validation, "test": test}
     of_test = _quota(_ACCEPTABLE, test, rng)
@@ -139,7 +139,7 @@ def _judgements(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, lis
 
 
 def _twins(count: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
-    """Yield `count` pairs (sentence, its ungrammatical twin) of distinct texts, equally many from each template."""
+    """So many pairs (sentence, its ungrammatical twin), of which no two texts are alike, from each template as many."""
     templates, slots = _templates(), _words()
     seen = set[str]()
     for number in range(count):
@@ -153,13 +153,13 @@ def _twins(count: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
 
 
 def _templates() -> list[str]:
-    """Return the templates of judged sentences."""
+    """The templates of judged sentences."""
     lines: list[str] = grammar("judgements")["templates"].splitlines()
     return [line for line in lines if not line.startswith("#")]
 
 
 def _words() -> dict[str, Sequence[object]]:
-    """Return the words of judged sentences by slot; words of several forms have each form as an attribute."""
+    """The words of judged sentences by slot; those of several forms have each as an attribute."""
     forms, words = (grammar("judgements")[section] for section in ("forms", "words"))
     return {slot: [_forms(word, forms.get(slot, [])) for word in text.split(", ")] for slot, text in words.items()}
 
@@ -172,14 +172,14 @@ def _forms(word: str, names: list[str]) -> object:
 
 
 def _judged(template: str, values: Mapping[str, object], wrong: int) -> str:
-    """Return the sentence with the right or the wrong alternative in its brackets."""
+    """The sentence with the right or the wrong alternative in its brackets."""
     text = " ".join(_RIGHT_WRONG.sub(lambda match: match[1 + wrong], template).format(**values).split())
     text = text.replace(" ?", "?")
     return text[0].upper() + text[1:] + ("" if text.endswith("?") else ".")
 
 
 def _distinct(write: Callable[..., _Row], arguments: list[tuple[Any, ...]], words: range) -> list[_Row]:
-    """Return one row for each of the arguments, redrawn until its length fits and it repeats no long word or row."""
+    """One row for each of the arguments, redrawn until its length fits, it repeats no long word and it is new."""
     rows: dict[str, _Row] = {}
     for argument in arguments:
         key = None
@@ -192,14 +192,14 @@ def _distinct(write: Callable[..., _Row], arguments: list[tuple[Any, ...]], word
 
 
 def _quota(shares: Mapping[Any, float], count: int, rng: np.random.Generator) -> list[Any]:
-    """Return `count` values in random order, each as often as its share requires (rounded)."""
+    """`count` values in random order, each as often as its share asks (rounded)."""
     ends = np.rint(np.cumsum([0.0, *shares.values()]) * count).astype(int)
     values = [value for value, times in zip(shares, np.diff(ends), strict=True) for _ in range(times)]
     return [values[i] for i in rng.permutation(count)]
 
 
 def _splits(labels: pl.DataFrame, rng: np.random.Generator) -> pl.Series:
-    """Return the split of each row; rows sorted by label are dealt out in twenties, so splits have similar labels."""
+    """The split of each row. Rows sorted by label are dealt out twenty at a time, so that splits have alike labels."""
     order = labels.with_row_index("row").sort(labels.columns, maintain_order=True)["row"].to_numpy()
     rounds = [rng.permutation(_SPLITS) for _ in range(-(-len(order) // len(_SPLITS)))]
     splits = np.empty(len(order), dtype=object)
@@ -235,7 +235,7 @@ class _Draft:
             return self.planted[-1]
         if rule in self._item:
             form = self._item[rule]
-            if rule in ("an item", "it", "them"):  # after its first mention, the thing is a pronoun
+            if rule in ("an item", "it", "them"):  # named once, the thing is a pronoun from here on
                 self._item |= {"it": self._item["they"], "them": self._item["those"]}
             return form
         alternatives = next(scope[rule] for scope in self._scopes if rule in scope)
@@ -260,7 +260,7 @@ class _Draft:
 
 
 def _item_forms(item: str) -> dict[str, str]:
-    """Return the thing bought and the words that agree with it in number."""
+    """The thing bought and the words that agree with it in number."""
     plural = item.startswith(("a pair of ", "a set of "))
     name = "the " + re.sub("^an? (pair of |set of )?", "", item)
     singular_or_plural = {
@@ -277,13 +277,13 @@ def _item_forms(item: str) -> dict[str, str]:
 
 
 def _tidied(text: str) -> str:
-    """Return the text without the gaps that empty options leave, and with "an" for "a" before a vowel."""
+    """The text without the gaps that empty options leave, and with "an" for "a" before a vowel."""
     return _BARE_ARTICLE.sub(r"\1n ", _GAP.sub("", text))
 
 
 # Identifiers
 
-_IDENTIFIERS = {  # rules that plant an identifier, and its kind
+_IDENTIFIERS = {  # rules that plant one, and what it is
     **dict.fromkeys(("person", "staffer", "signature"), "name"),
     "email": "e-mail address",
     "phone": "phone number",
@@ -297,7 +297,7 @@ _PROVIDERS = (
     "lorem",
     "person",
     "phone_number",
-)  # loading all providers would take twice as long
+)  # all there are would take twice as long to load
 
 
 def _faker(locale: str, rng: np.random.Generator) -> Faker:
