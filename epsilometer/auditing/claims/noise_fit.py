@@ -52,7 +52,7 @@ def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], se
 
 
 def fit(vectors: NDArray[np.float64], noise: NDArray[np.float64], epsilon: float) -> float:
-    """Return the p-value of noise [n, d] on vectors [n, d], d > 1, under the density ~ e^(-epsilon ||z||) on all of them."""
+    """Return the p-value of noise [n, d] on vectors [n, d], d > 1, for the density ~ e^(-epsilon ||z||)."""
     from scipy.stats import beta, gamma, kstest  # takes a second to load
 
     dimensions, half = noise.shape[1], len(noise) // 2
