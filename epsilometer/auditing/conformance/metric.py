@@ -16,7 +16,7 @@ class Measures(Protocol):
     """A metric, as `epsilometer.auditing.worth.similarity` defines it."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n] for n pairs."""
+        """Return [n] for n pairs."""
         ...
 
 
