@@ -94,7 +94,7 @@ def is_quick(mechanism: Mechanism, texts: Sequence[str]) -> bool:
 
 
 def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
-    """Returns a lower bound, raised to the largest pure loss of the compared pairs where that is larger.
+    """Return a lower bound, raised to the largest pure loss of the compared pairs where that is larger.
 
     compared: the pairs [n, 2], and their pure losses [n], the larger of both directions.
     """
@@ -108,7 +108,7 @@ def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[ND
 
 
 def _of_longest(laws: Laws, epsilons: Sequence[float]) -> Iterator[list[Block]]:
-    """Yields lists with a block for each budget, as in `pure_losses`: pairs of one length among the longest texts."""
+    """Yield lists with a block for each budget, as in `pure_losses`: pairs of one length among the longest texts."""
     left = _LONGEST
     for length in np.unique(laws.rows.lengths)[::-1].tolist():
         texts = np.flatnonzero(laws.rows.lengths == length)[: left // max(1, length)]
@@ -150,7 +150,7 @@ def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[fl
         for unit in zip(pure_losses(laws, units), turned, error_bounds(laws, units), strict=True):
             (first, second, loss), (_, _, other_way), (_, _, log_error) = unit
             guess, once = guess_losses(log_error), first[:, None] < second
-            largest = np.maximum(loss, other_way)  # which no guess loss exceeds
+            largest = np.maximum(loss, other_way)  # an upper bound on the guess loss
             x, other = (np.broadcast_to(number, loss.shape)[once] for number in (first[:, None], second))
             figures = (largest, np.minimum(guess.low, largest), np.minimum(guess.high, largest))
             parts.append(pl.DataFrame([x, other, *(figure[once] for figure in figures)], schema=dict(_PAIRS)))
@@ -192,7 +192,7 @@ def _unlike(laws: Laws) -> tuple[int, int] | None:
 
 
 def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, bound: Relative) -> Relative:
-    """Returns `known` with the output that attains its loss, and first the text under which that is likelier."""
+    """Return `bound` with the output that attains its loss, and the text under which it is likelier as the first."""
     if bound.pair is None or not isinstance(mechanism, HasInputs):
         return bound
     first, second = (laws.rows.row(text) for text in bound.pair)

@@ -1,4 +1,4 @@
-"""A figure with its error: a lower and an upper value between which it lies."""
+"""A figure with its error: a lower and an upper bound."""
 
 from __future__ import annotations
 

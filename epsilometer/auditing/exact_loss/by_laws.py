@@ -28,16 +28,16 @@ from epsilometer.runtime.scaling import run
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
-_POINTS = 512  # grid points, at least, between no loss and a unit's largest
-_STEP = 1000.0  # nats, at most, between grid points
+_POINTS = 512  # fewest grid points between no loss and a unit's largest
+_STEP = 1000.0  # largest distance of grid points, in nats
 _HUGE = 1000.0  # nats; for larger losses the allowed width grows with the loss
-_SHARE = 4  # blocks for each worker at least, so that the last ones do not leave most workers idle
-_FINER = 4  # grids to try at most, each four times as fine as the one before
-_ENTRIES = 1 << 26  # grid points of all units of a pair at the most, some 4 GB with what is computed of them
+_SHARE = 4  # fewest blocks for each worker, so that the last ones do not leave most workers idle
+_FINER = 4  # most grids to try, each four times as fine as the one before
+_ENTRIES = 1 << 26  # most grid points of all units of a pair, about 4 GB with everything computed from them
 
 
 def losses(request: Request) -> list[PairLosses]:
-    """Returns what the mechanism's law proves about every pair, one `PairLosses` for each budget."""
+    """Return the losses that the mechanism's law proves for every pair, one `PairLosses` for each budget."""
     laws, engine = cast(HasLaws, request.mechanism).laws(request.texts), request.crew.engine
     rows = max(1, _CELLS // (laws.outputs * len(request.epsilons)))
     shares = 1 if engine.here else _SHARE * engine.workers
@@ -52,7 +52,7 @@ def losses(request: Request) -> list[PairLosses]:
 
 @dataclass(frozen=True)
 class _Job:
-    """The part of a `Request` that is sent to workers, which make the rest themselves."""
+    """The part of a `Request` that is sent to workers, which build the rest themselves."""
 
     pairs: NDArray[np.int64]
     epsilons: Sequence[float]
@@ -85,12 +85,12 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
 
     laws: log-laws [rows, outputs]; units: [n, 2], the row of each unit in the first and in the second text.
     width: the error in the guess loss that the grid may cause, in nats each way (more where the loss is in the
-    thousands). The grid is refined until this is met, or until bounds apply that no grid makes narrower. Texts of so
-    many units that it would not fit into memory have a coarser one: their bracket holds, and is wider.
+    thousands). The grid is refined until this is met, or until bounds apply that no grid makes narrower. Texts with too
+    many units for memory get a coarser grid: their bracket is valid, but wider.
     """
     pairs = [(laws[a], laws[b]) for a, b in units]
     largest = max((loss_range(a, b) for a, b in pairs), default=0.0)
-    # n units on a grid of step h cause an error of some n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a grid point,
+    # n units on a grid of step h cause an error of about n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a grid point,
     # so a law whose losses all have one size, as in randomised response, is not moved at all.
     least = max(_POINTS, math.ceil(largest / _STEP))
     points = max(least, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
@@ -150,7 +150,7 @@ class _PairFigures:
         self._at_claim = np.ones((2, count))
 
     def enter(self, i: int, product: Product, claim: float) -> None:
-        """Enters one pair's figures at place i. claim: in nats, infinite where nothing is claimed."""
+        """Enter one pair's figures at place i. claim: in nats, infinite where nothing is claimed."""
         error, both = product.log_error(), (product, product.reversed)
         self._log_error[:, i] = error.low, error.high
         deltas = [way.deltas(LEVELS) for way in both]

@@ -6,10 +6,10 @@ For a draw from a law m between P and P', with log_rho = ln(sqrt(P P') / m) and 
 
 so at level 0 half of this mean is the error e of guessing between the two texts. The mean of w / e^log_bound, in
 [0, 1], gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/estimation/betting.py`), which is
-valid however often it is looked at. So draws come in stages, each doubling the number so far, and stop once the loss is
+valid however often one looks at it. So draws come in stages, each doubling the number so far, and stop once the loss is
 known to the given width.
 
-For products log_rho is the same for all draws, so a large loss takes no more draws than a small one. Where it depends
+For products log_rho is the same for all draws, so a large loss needs no more draws than a small one. Where it depends
 on the draw (generated text), or m is a mixture, log_bound is 0, and n draws cannot show that the mean is below about
 ln(2 / alpha) / n: they prove a loss of at most about ln n - 1 nats. An interval wider than a nat is reported as "at
 least".
@@ -34,7 +34,7 @@ from epsilometer.core.mechanism import DrawsBetween, HasLaws, HasLikelihood, Mec
 from epsilometer.core.randomness import Noise
 
 IMPORTANCE, AT_LEAST = "importance", "at least"
-_NAT = 1.0  # nats: the upper end of a wider interval is not worth stating, and the row says "at least"
+_NAT = 1.0  # nats: the upper bound of a wider interval is not worth stating, and the row says "at least"
 _ROUNDING = 1e-6  # nats
 # The numbers of the uniforms that choose one text of two, and one pair; beyond all numbers that mechanisms use.
 _COIN, _WHICH = 1 << 33, 1 << 34
@@ -72,7 +72,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What draws show about a pair of texts, or about the mean over pairs.
+    """The results of draws for a pair of texts, or for the mean over pairs.
 
     log_error: ln of the error of guessing between two texts, at confidence 1 - alpha.
     draws:     their number.
@@ -125,8 +125,8 @@ def sampled_mean(
     """Returns the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is between one pair.
 
     A pair is chosen in proportion to the most that it can contribute to the mean: e^log_bound times its weight. But
-    where the pairs themselves are those of trials, draw i is between the pair of trial i, `trials` [m] of them at most:
-    draws are then independent of each other over all pairs that trials can draw, and so the loss is of all of these.
+    if the pairs come from trials, draw i is between the pair of trial i, for at most `trials` [m] of them: draws are
+    then independent of each other over all pairs that trials can draw, and so the loss is that over all these pairs.
     """
     if trials is not None:
         return _of_trials(draw, trials, stream, sampling)
@@ -149,13 +149,13 @@ def sampled_mean(
 
 
 def _of_trials(draw: Draw, trials: NDArray[np.int64], stream: Stream, sampling: Sampling) -> Sampled:
-    """Returns the loss at the mean error of all pairs that trials can draw, from one draw a trial."""
+    """Return the loss at the mean error of all pairs that trials can draw, from one draw per trial."""
     parts: list[Between] = []
     most = min(sampling.draws, len(trials))
     for count in stages(replace(sampling, draws=most, first=min(sampling.first, most))):
         numbers = sum(len(part.loss) for part in parts) + np.arange(count)
         between = draw(trials[numbers], stream(numbers))
-        parts.append(replace(between, log_bound=np.zeros(count)))  # of a pair that may come, nothing better is known
+        parts.append(replace(between, log_bound=np.zeros(count)))  # no better bound is known for a pair not yet drawn
         result = _judged(_joined(parts), sampling.alpha)
         if _open(result.log_error) <= sampling.width:
             break
@@ -163,7 +163,7 @@ def _of_trials(draw: Draw, trials: NDArray[np.int64], stream: Stream, sampling: 
 
 
 def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> Draw | None:
-    """Returns how to draw between pairs [n, 2] of texts at a budget; None without a law or likelihood."""
+    """Return a function that draws between pairs [n, 2] of texts at a budget; None without a law or likelihood."""
     lawful: object = mechanism
     if isinstance(lawful, DrawsBetween):
         between = lawful.draws_between
@@ -214,7 +214,7 @@ def of_own_rewrites(
 
 
 def _checked(between: Between, pairs: NDArray[np.integer], epsilon: float) -> Between:
-    """Returns the draws; raises LawError where they are no numbers, or exceed the bound that is stated for them."""
+    """Return the draws; raises LawError where they contain NaN, or exceed their stated bound."""
     size = between.log_rho - np.abs(between.loss) / 2
     possible = ~np.isneginf(between.log_rho)
     wrong = np.flatnonzero(possible & ~(size <= between.log_bound + _ROUNDING))

@@ -14,10 +14,10 @@ inverse transforms, on a line on which nothing cancels,
 (the saddle-point accountant: Alghamdi et al., ICML 2023), summed at steps of 2 pi / T up to a frequency W. The bracket
 covers every error of that sum:
 
-- Steps: by Poisson's formula the sum equals that over all integers j of e^(c j T) delta(level + j T), where only the
+- Steps: by Poisson's formula the sum equals that over all integers j of e^(c j T) delta(level + j T), of which only the
   term j = 0 is wanted. The others are positive and at most e^(-c |j| T), for j > 0 times K(2 c) e^(-2 c level)
   (Markov). For the overlap they are at most e^(-|j| T / 2).
-- The cut at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the least of
+- The truncation at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the least of
   cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)) and the factor at w = 0; the rest of the integrand is at most
   1 / w^2.
 - Floating point: n + 8 roundings in every term.
@@ -35,7 +35,7 @@ from epsilometer.auditing.exact_loss.bracket import Bracket
 
 Array = NDArray[np.float64]
 _BLOCK = 64  # frequencies at a time
-_TERMS = 1 << 22  # frequencies times coordinates at most; if these do not suffice, the bracket is wider
+_TERMS = 1 << 22  # most frequencies times coordinates; if these do not suffice, the bracket is wider
 _WIDEST = 1e5  # the largest c to try
 
 
@@ -72,7 +72,7 @@ def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
 
 
 def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
-    """Returns delta at a level, to about a relative tolerance: on the line on which K(z) e^(-z level) is smallest."""
+    """Return delta at a level, to about a relative tolerance: on the line on which K(z) e^(-z level) is smallest."""
     t = distances[distances > 0]
     if t.sum() <= level:
         return Bracket(0.0, 0.0)

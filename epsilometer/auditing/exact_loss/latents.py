@@ -5,7 +5,7 @@ on r = d / sigma: the error of guessing between them is Phi(-r / 2), and delta(l
 Wang 2018, theorem 8 (`mechanisms/latents/shared/noise.py`); the loss of an output has no upper bound. With Laplace
 noise of scale b the pure loss is |f - f'|_1 / b; the other figures are in `laplace.py`.
 
-The text is decoded from the noisy latent and nothing else, so none of its losses is larger.
+The text is decoded from the noisy latent alone, so none of its losses is larger.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def applies(mechanism: Mechanism) -> bool:
 
 
 def losses(request: Request) -> list[PairLosses]:
-    """Returns what the noise proves about every pair, a `PairLosses` for each budget, from one pass of the encoder."""
+    """Return the losses that the noise proves for every pair, one `PairLosses` per budget, from one encoder pass."""
     mechanism = cast(HasLatentNoise, request.mechanism)
     used, at = np.unique(request.pairs, return_inverse=True)
     encoded, pairs = mechanism.encode([request.texts[i] for i in used]), at.reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Choosing how a mechanism's loss is computed, and the tables of the results."""
+"""The choice of a method for a mechanism's exact loss, and the tables of the results."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def measure(
 ) -> ExactTables:
     """Returns the exact losses of pairs of texts at every budget, and the relative epsilon of the texts.
 
-    texts: distinct. crew: what compares the pairs of a mechanism with laws. Raises UserError for a mechanism whose law
-    is not known.
+    texts: distinct. crew: the engine that compares the pairs of a mechanism with laws. Raises UserError for a mechanism
+    whose law is not known.
     """
     begun = time.perf_counter()
     comparison = request(mechanism, texts, epsilons, pairs, effort=effort, crew=crew)
@@ -106,7 +106,7 @@ def measure(
 
 
 def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of units that can be read from a text which shows more of its source: that loses at least as much."""
+    """Return a row as lower bounds for a text that reveals its units and more, so loses at least as much."""
     changed: dict[str, Any] = {"average_high": math.inf, "delta_at_4": 1.0, "all_high": math.inf, "all_delta_at_4": 1.0}
     changed |= dict.fromkeys(("median", "q95", "worst", "worst_x", "worst_other", "above_4", "error"))
     changed |= {"relative_method": LOWER_BOUND} if row.get("relative_method") else {}
