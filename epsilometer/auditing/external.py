@@ -161,8 +161,9 @@ def program_name(command: str) -> str:
 def recorded(path: str | Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
     """Read rewrites from a CSV, TSV, JSON lines or Parquet file.
 
-    The columns are original, epsilon (Float64; optional) and rewrite. layout: of the file. Each row is one independent run of a mechanism, without a privacy budget where the file has
-    no column epsilon. Raises UserError for a damaged file and for missing columns and values.
+    The columns are original, epsilon (Float64; optional) and rewrite. layout: of the file. Each row is one independent
+    run of a mechanism, without a privacy budget where the file has no column epsilon. Raises UserError for a damaged
+    file and for missing columns and values.
     """
     return _checked(files.read(Path(path), layout), str(path))
 

@@ -1,12 +1,12 @@
-"""What the scores of canaries prove about any training loop: `epsilometer.one_run`. Losses are in nats.
+"""The bounds that scores of canaries prove about any training loop: `epsilometer.one_run`. Losses are in nats.
 
 Before the training, a fair coin for each canary decides whether it takes part (or which of its two versions does).
-After it, every canary gets a score from what the training released; a larger score means that the canary looks more as
+Afterwards every canary gets a score from the training's output; a larger score means that the canary looks more as
 if it took part. The adversary guesses "in" for the r / 2 canaries with the highest scores and "out" for the r / 2 with
 the lowest, and abstains on the others.
 
 r is fixed beforehand; otherwise r is all canaries, half of them, a quarter and so on, each at a share of alpha
-(Bonferroni), and the best counts. Ties are broken by a random stream of their own, never by who was in. Each of these
+(Bonferroni), and the best counts. Ties are broken by a separate random stream, never by who was in. Each of these
 bounds is proved at confidence 1 - alpha / 2:
 
 - `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), whatever the mechanism is;
@@ -47,7 +47,7 @@ BOUNDS = {
     "guesses": pl.Int64,  # null if several numbers of guesses are tried
     "right": pl.Int64,  # of these guesses
     "lower": pl.Float64,  # epsilon at delta, nats, at confidence 1 - alpha / 2; 0 means no evidence
-    "ceiling": pl.Float64,  # what this many canaries prove if every guess is right
+    "ceiling": pl.Float64,  # the lower bound if every guess of this many canaries is right
     "delta": pl.Float64,
     "p_value": pl.Float64,  # of the claimed curve; null without a claim
     "verdict": pl.String,  # on the claim
@@ -58,7 +58,7 @@ _ERROR = 1e-3  # relative error of a bound, downwards
 
 @dataclass(frozen=True)
 class Judging:
-    """How guesses are judged. Raises UserError for a delta or alpha outside its range.
+    """Settings for judging guesses. Raises UserError for a delta or alpha outside its range.
 
     delta:   the delta of the bounds to prove.
     alpha:   the error of each bound, two-sided.
@@ -96,7 +96,7 @@ def one_run(
     alpha: float = 0.01,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Returns what canaries prove about the epsilon of one example: a table with a row for each method (`BOUNDS`).
+    """Return the bounds that canaries prove on the epsilon of one example: a table with a row per method (`BOUNDS`).
 
     A lower bound of 0 means no evidence; it never means private.
 

@@ -1,4 +1,4 @@
-"""What the optimal adversary's guesses among k texts prove about a noisy gradient, in rows like other mechanisms'.
+"""Rows on noisy gradients like those on rewrites: the losses that the optimal adversary's guesses among k texts prove.
 
 `attacks.reconstruction.candidates` returns scores; here they become guesses, hits, posteriors and losses, by the same
 code as for an attack on rewrites. Each row also has the success rate expected by the law for k = 2, and the bound on it
@@ -94,7 +94,7 @@ def trials(texts: int, size: int, count: int, seed: Sequence[str | int | float])
 def guesses(
     pools: Sequence[GradientPool], trials: Trials, noises: Sequence[TrainingNoise], *, seed: Sequence[str | int | float]
 ) -> list[Guesses]:
-    """Returns, for each noise, every trial's likeliest candidate, its margin over the others, and its posterior."""
+    """Return, for each noise, every trial's likeliest candidate, its margin over the others, and its posterior."""
     count, size = trials.candidates.shape
     stream = Noise.named(-(-count // BLOCK), *seed, "noise", size)
     ties = Noise.named(count, *seed, "ties", size)
@@ -120,11 +120,11 @@ def _stated(noise: TrainingNoise) -> Stated:
 
 
 def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise) -> NDArray[np.float64] | None:
-    """Returns the [n] losses claimed between the candidates of each trial, in nats; None for noise without a claim.
+    """Return the [n] losses claimed between the candidates of each trial, in nats; None for noise without a claim.
 
-    They follow from the distance of two candidates; a draw about a gradient of zero is uniform, from which another
-    draw's log-density differs by kappa cosine - ln M(kappa), so by kappa + ln M(kappa) at most. For more than two, the
-    largest of their distances is not computed, and each part claims its maximum, 2 kappa.
+    They follow from the distance of two candidates; a draw about a gradient of zero is uniform, and
+    another draw's log-density differs from it by kappa cosine - ln M(kappa), so by at most kappa + ln M(kappa). With
+    more than two, the largest of their distances is not computed, and each part claims its maximum, 2 kappa.
     """
     if not isinstance(noise, DirectionalNoise):
         return None
