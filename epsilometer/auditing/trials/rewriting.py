@@ -32,7 +32,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Job:
-    """A rewriting to do: text source[t] for each trial t, at each epsilon with its own streams (noises).
+    """A rewriting job: text source[t] for each trial t, at each epsilon with its own streams (noises).
 
     tally: counts the rewrites that `rewrite_blocks` and `rewrite_all` return.
     """
@@ -54,10 +54,10 @@ class Job:
             self.tally.add(epsilon, output, sources)
 
     def rewrites(self, mechanism: Mechanism, rows: NDArray[np.int64] | slice) -> list[Rewrites]:
-        """Returns the rewrites of these trials, one `Rewrites` per epsilon, as `run`.
+        """Return the rewrites of these trials, one `Rewrites` per epsilon, as `run`.
 
-        Lists are the mechanism's own: one that edits what it was given, or returns one list again and again, changes no
-        other rewrite.
+        Each call gets fresh lists, so a mechanism that mutates its input, or returns one list again and again, changes
+        no other rewrite.
         """
         private, streams = Repeated(self.texts, self.source[rows]), [noise[rows] for noise in self.noises]
 
@@ -77,10 +77,10 @@ class Job:
 def rewrite_blocks(
     build: Callable[[], Mechanism], job: Job, block: int = BLOCK, engine: Engine = HERE
 ) -> Iterator[Block]:
-    """Yields the rewrites of all trials, block by block.
+    """Yield the rewrites of all trials, block by block.
 
-    Trials of one text stand together, so that a mechanism does the work that depends only on the text (a forward pass)
-    once. A trial's rewrite depends neither on its block nor on the engine, and the blocks joined hold the same trials
+    Trials of one text are consecutive, so a mechanism does the work that depends only on the text (a forward pass)
+    once. A trial's rewrite depends neither on its block nor on the engine, and the joined blocks hold the same trials
     in the same order, whatever their size. `build` makes the mechanism: in this process, or once in each worker.
     """
     parts = slices(job.source, block, engine.workers)
@@ -94,11 +94,11 @@ def _rewriter(build: Callable[[], Mechanism], job: Job) -> Callable[[NDArray[np.
 
 
 def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rewrites]:
-    """Returns the rewrites of all trials in their order, one `Rewrites` per epsilon, in memory.
+    """Return the rewrites of all trials in their order, one `Rewrites` per epsilon, in memory.
 
-    paced: in parts of some seconds, with a note on how long the whole will take.
+    paced: in parts of some seconds, with a note on the remaining time.
     """
-    if isinstance(mechanism, TakesRepeated):  # which is done before its time could be told
+    if isinstance(mechanism, TakesRepeated):  # too fast to need a progress estimate
         parts = (slice(start, start + BLOCK) for start in range(0, len(job.source), BLOCK))
         whole = _by_epsilon([job.rewrites(mechanism, part) for part in parts])
         job.count(whole, slice(None))
@@ -170,7 +170,7 @@ def _length(job: Job, trials: int) -> int:
 
 
 def _own(output: Rewrites, private: Repeated) -> Rewrites:
-    """The output, checked, with texts that no later call changes."""
+    """Return the output, checked, with texts that no later call changes."""
     _check(output, private)
     if output.outcomes is not None:
         _check_outcomes(output.outcomes, output.texts, private)
@@ -206,12 +206,12 @@ def _check(rewrites: Rewrites, private: Repeated) -> None:
 
 
 def _text(private: Repeated, wrong: Sequence[bool]) -> str:
-    """The first text whose rewrite is wrong, by its number."""
+    """Return the first text whose rewrite is wrong, by its number."""
     return f"text {int(private.numbers[wrong.index(True)]) + 1:,} of {len(private.texts):,}"
 
 
 def _remedy(rewrite: object) -> str:
-    """The remedy for a rewrite of another type than str."""
+    """Return the remedy for a rewrite of another type than str."""
     if rewrite is None:
         return (
             "where it fails on a text, let it raise the error, or leave the text out of the audit: an empty rewrite in "
@@ -240,7 +240,7 @@ def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Repeated)
 
 
 def _by_epsilon(parts: Sequence[Sequence[Rewrites]]) -> list[Rewrites]:
-    """Returns the rewrites at each epsilon; parts: one `Rewrites` per epsilon each."""
+    """Return the rewrites at each epsilon; parts: one `Rewrites` per epsilon each."""
     return [joined(of_epsilon) for of_epsilon in zip(*parts, strict=True)]
 
 

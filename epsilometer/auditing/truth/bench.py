@@ -50,7 +50,7 @@ TRUTH: Schema = {  # a row for each mechanism, estimator and number of samples
 
 @dataclass(frozen=True)
 class Size:
-    """How much is sampled. samples: the runs of a mechanism in one sample; seeds: the number of such samples."""
+    """The amount of sampling. samples: the runs of a mechanism in one sample; seeds: the number of such samples."""
 
     samples: int
     seeds: int

@@ -14,7 +14,7 @@ _ORIGIN = "ours"
 
 
 def response(name: str, epsilon: float, claim: float) -> KnownMechanism:
-    """Returns randomised response on a bit, which is reported as it is with odds e^epsilon (Warner 1965)."""
+    """Returns randomised response on a bit: the true bit has odds e^epsilon of being reported (Warner 1965)."""
     keep = 1 / (1 + math.exp(-epsilon))
     law = Law(np.array([keep, 1 - keep]), np.array([1 - keep, keep]))
 
@@ -30,7 +30,7 @@ def halved(epsilon: float) -> KnownMechanism:
 
 
 def reused(epsilon: float) -> KnownMechanism:
-    """Returns a mechanism on two bits a b, 00 or 01, that flips both by one coin, so whether they agree is revealed.
+    """Returns a mechanism on two bits a b, 00 or 01, that flips both by one coin, so it reveals whether they agree.
 
     Outputs: 2 a + b.
     """
@@ -68,7 +68,7 @@ def null(name: str, outputs: int) -> KnownMechanism:
 
 
 def null_scores() -> KnownMechanism:
-    """Returns Gaussian noise on two equal numbers, with a meaningless score as its loss: no estimator may find any."""
+    """Returns Gaussian noise on two equal numbers, with a meaningless score as its loss: estimators must find none."""
     half = Law(np.array([1.0]), np.array([1.0]))
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:

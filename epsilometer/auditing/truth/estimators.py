@@ -30,7 +30,7 @@ class Estimator:
     """An estimator on the bench.
 
     average: whether it bounds the loss that the best adversary's success rate shows, instead of the pure loss.
-    most:    the most samples that it is given; with a delta, the one-run audit's time grows with their square.
+    most:    the largest number of samples; with a delta, the one-run audit's time grows with their square.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Estimator:
 
 
 def success_rate(samples: Samples, error: float, delta: float) -> float:
-    """Returns the audit's `loss`, from how often the guess is right (TeDA, eq. 11)."""
+    """Returns the audit's `loss`, from the share of right guesses (TeDA, eq. 11)."""
     right = samples.right
     return estimate(int(right.sum()), len(right), alpha=2 * error, delta=delta).loss
 
@@ -53,7 +53,7 @@ def rates(samples: Samples, error: float, delta: float) -> float:
 
 
 def abstention(samples: Samples, error: float, delta: float) -> float:
-    """Returns the audit's `worst_output`, from the surest guesses."""
+    """Returns the audit's `worst_output`, from the most confident guesses."""
     return worst_output(samples.right, np.abs(samples.loss), 2, 2 * error, delta=delta)
 
 

@@ -2,7 +2,7 @@
 
 Only the likelihood ratio of an output helps an adversary to tell the two inputs apart (Neyman and Pearson 1933), so
 outputs are put into groups. A group is an event of the mechanism, with an exact probability. So the loss that the
-groups show is never above the mechanism's, and comes as close to it as the groups are small.
+groups show is never above the mechanism's; the smaller the groups, the closer it comes.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Law:
     def at_rate(self, rate: float) -> float:
         """Returns ln(TPR / FPR) of the best test with false-positive rate `rate`, where positive is the first input.
 
-        Groups are taken from the most telling on until their probability under the other input is `rate`; the last one
-        is taken in part.
+        Groups are taken from the most telling on until their probability under the other input is `rate`; a part of the
+        last one is taken.
         """
         order = np.argsort(-self.losses, kind="stable")
         false, true = np.cumsum(self.other[order]), np.cumsum(self.first[order])
-        free = self.first[self.other == 0].sum()  # under the first input, of groups that the other never gives
+        free = self.first[self.other == 0].sum()  # mass under the first input of groups that the other never gives
         return math.log(float(np.interp(rate, np.append(0.0, false), np.append(free, true))) / rate)
 
     def delta(self, epsilon: float) -> float:

@@ -1,4 +1,4 @@
-"""Local protocols for frequencies, as ldp-audit has them (Arcolezi and Gambs, VLDB 2024).
+"""Local protocols for frequencies, as in ldp-audit (Arcolezi and Gambs, VLDB 2024).
 
 In effect, each of the five protocols releases a set of values: the value itself (GRR), a subset (SS), the bits that are
 1 (SUE, OUE), or all values that the hash maps to the reported bit (BLH). All values except the two of the pair are
@@ -26,7 +26,7 @@ PROTOCOLS = ("GRR", "SS", "SUE", "OUE", "BLH")
 class Chances:
     """The law of the set that is drawn for one of two values.
 
-    pair: [2, 2], the probability of each answer to: does it hold its own value, does it hold the other one.
+    pair: [2, 2], the probability of each pair of answers: whether it holds its own value, whether it holds the other.
     more: [2, 2, k - 1], given these answers, the probability of each number of further values among the k - 2.
     """
 

@@ -1,7 +1,7 @@
 """Variants of the sparse vector technique that answer with numbers.
 
 Algorithm 3 of Lyu, Su and Li (VLDB 2017) releases the noisy answer that was above the threshold, which reveals where
-the threshold lies. It is also run together with algorithm 4. NumericalSVT (Wang, Ding, Wang, Kifer and Zhang, PLDI
+the threshold lies. It also runs together with algorithm 4. NumericalSVT (Wang, Ding, Wang, Kifer and Zhang, PLDI
 2019) answers with fresh noise.
 """
 

@@ -33,7 +33,7 @@ class Samples:
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """Whether each guess of the optimal adversary is right, bool [n]."""
+        """Bool [n]: whether each guess of the optimal adversary is right."""
         return self.guess == self.first
 
 
