@@ -3,8 +3,8 @@
 A gradient of 592,130 numbers per example is never written out: an `ExampleGradients` is backed by factors (of a head),
 from which everything here follows in closed form, or a matrix (`DenseGradients`).
 
-An example whose gradient is not finite counts as zero. So one text cannot make a step's sum NaN, which would reveal to
-everybody that it is in the batch.
+An example whose gradient is not finite counts as zero. So one text cannot make a step's sum NaN, which would reveal
+that it is in the batch.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-_COLUMNS = 1 << 13  # of a matrix in float64 at a time
+_COLUMNS = 1 << 13  # columns of a matrix in float64 at a time
 
 
 class ExampleGradients(Protocol):
-    """The gradients of L examples by d parameters, which lie in m tensors, one after the other.
+    """The gradients of L examples with respect to d parameters, which form m tensors, one after the other.
 
     count: L; size: d; parts: the lengths of the tensors, in order, whose sum is d.
     """
@@ -33,7 +33,7 @@ class ExampleGradients(Protocol):
 
     @property
     def size(self) -> int:
-        """d."""
+        """d, the number of parameters."""
         ...
 
     @property
@@ -78,12 +78,12 @@ class DenseGradients:
 
     @property
     def count(self) -> int:
-        """L."""
+        """L, the number of examples."""
         return len(self.matrix)
 
     @property
     def size(self) -> int:
-        """d."""
+        """d, the number of parameters."""
         return self.matrix.shape[1]
 
     @property
