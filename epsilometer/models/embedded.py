@@ -60,7 +60,7 @@ def weights(name: str) -> Path:
 def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
     """Returns the resource of this name in the user's cache, a file or a folder, made on first use.
 
-    Raises UserError where the cache cannot be written to, and leaves nothing half written there. The remains of
+    Raises UserError where the cache cannot be written to, and leaves no partial file there. The remains of
     killed processes are deleted.
     """
     from platformdirs import user_cache_path
