@@ -26,7 +26,7 @@ def gaussian_for(
     delta: float | None = None,
     neighbours: Neighbours = Neighbours.ADDED_OR_REMOVED,
 ) -> Gaussian:
-    """Returns the least sigma, to four digits, whose exact epsilon at delta (1/N where None) is at most the target."""
+    """Return the least sigma, to four digits, whose exact epsilon at delta (1/N where None) is at most the target."""
     delta = checked_delta(Gaussian(1.0), schedule, delta)
     return _least(target, lambda amount: Gaussian(amount), (schedule, delta, neighbours))
 
@@ -38,7 +38,7 @@ def directional_for(
     delta: float | None = None,
     neighbours: Neighbours = Neighbours.REPLACED,
 ) -> VonMisesFisher:
-    """Returns the largest kappa, to four digits, whose exact epsilon at delta (1/N where None) is at most the target.
+    """Return the largest kappa, to four digits, whose exact epsilon at delta (1/N where None) is at most the target.
 
     At delta 0 the exact epsilon is the pure loss.
     """

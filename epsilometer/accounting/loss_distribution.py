@@ -17,7 +17,7 @@ Chernoff e^-40 of the tilted mass, is added to one bound and subtracted from the
 omits in one step.
 
 Floating point is covered by measurement, not by theorem: errors of the transform are about 1e-13 of Chernoff's bound,
-of which delta is never less than e^-20, and delta is raised and lowered by 1e-4 of itself.
+and delta is never less than e^-20 of that bound; delta is raised and lowered by 1e-4 of itself.
 """
 
 from __future__ import annotations

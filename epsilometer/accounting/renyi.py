@@ -50,7 +50,7 @@ def renyi_on(orders: Sequence[float], directions: Sequence[Step], steps: int, de
 
 
 def log_moment_of(step: Step, excess: float) -> float:
-    """Returns ln E e^(excess L) under P of one step's loss L: the divergence of order 1 + excess, times excess."""
+    """Return ln E e^(excess L) under P of one step's loss L: the divergence of order 1 + excess, times excess."""
     parts = sum(_log_moment(pair, excess) for pair in step.pairs)
     coin = step.coin
     return parts if coin == 1 else float(np.logaddexp(math.log1p(-coin), math.log(coin) + parts))

@@ -17,7 +17,10 @@ MOST_STEPS = 10**9  # of a training; more than that cannot be composed
 
 @dataclass(frozen=True)
 class _Schedule:
-    """texts: the examples N, a public number; batch: nominal examples in a step, B; epochs: passes over the data."""
+    """The examples of each step.
+
+    texts: the examples N, a public number; batch: nominal examples in a step, B; epochs: passes over the data.
+    """
 
     texts: int
     batch: int

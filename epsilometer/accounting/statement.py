@@ -106,7 +106,7 @@ def account(
 
 
 def checked_delta(release: Release, schedule: Schedule, delta: float | None) -> float:
-    """Returns delta, 1/N where it is None, if this release has an epsilon there."""
+    """Return delta, 1/N where it is None, if this release has an epsilon there."""
     if delta is None:
         return 1 / schedule.texts if schedule.texts > 1 else 0.5
     if not 0 <= delta < 1:
@@ -127,7 +127,7 @@ def caveat(schedule: Schedule, delta: float) -> str | None:
 
 
 def effective_noise(release: VonMisesFisher, schedule: Schedule) -> float:
-    """Returns the sigma of Gaussian noise that moves a step's sum of unit gradients as much as the draws do.
+    """Return the sigma of Gaussian noise that moves a step's sum of unit gradients as much as the draws do.
 
     Exactly: L draws of mean A mu and tangent variance A / kappa per coordinate average to the mean of the gradients,
     times A, so over A their sum has the deviation sqrt(L / (A kappa)) per coordinate; L is the expected batch. With

@@ -38,7 +38,7 @@ class Steps:
 
 
 def steps_of(release: Release, schedule: Schedule, neighbours: Neighbours) -> Steps:
-    """Returns the steps that dominate a training with this release and schedule."""
+    """Return the steps that dominate a training with this release and schedule."""
     if neighbours not in OF_TRAINING:
         names = ", ".join(kind.value for kind in OF_TRAINING)
         raise UserError(f"neighbours of a training are {names}, got {neighbours.value!r}")

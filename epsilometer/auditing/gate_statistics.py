@@ -72,12 +72,14 @@ MANY = 10_000_000_000  # rewrites, more than anybody makes
 BY_LAW = ": by its stated law"  # after an attribute whose limit that law shows kept
 _FIRST = 200  # trials before the first look
 _STAKES = np.geomspace(0.001, 0.95, 14)  # shares of a bettor's wealth, as in `estimation/betting.py`
-_GROWTH = 4  # a batch is this part of all trials before: looks are few, and no more than that is wasted
+_GROWTH = 4  # a batch is a quarter of all trials before: looks are few, and at most a quarter is wasted
 
 
 @dataclass(frozen=True)
 class Errors:
-    """alpha: the probability that a mechanism within its limits is called beyond; beta: that one beyond them passes.
+    """The error probabilities of a gate.
+
+    alpha: the probability that a mechanism within its limits is called beyond; beta: that one beyond them passes.
 
     At a thousandth, daily runs against fixed limits give at most one false accusation in three years. Raises UserError
     outside (0, 1).
@@ -150,7 +152,9 @@ class Judged:
 
 @dataclass(frozen=True)
 class Verdict:
-    """attacks: all judged limits, the deciding one first. answers: counts of the judged rewrites. scope: what the
+    """The result of a gate.
+
+    attacks: all judged limits, the deciding one first. answers: counts of the judged rewrites. scope: what the
     verdict covers.
     """
 

@@ -18,7 +18,7 @@ from epsilometer.auditing.claims.verdicts import p_value
 from epsilometer.auditing.estimation.successes import estimate, success_bound
 from epsilometer.core.errors import UserError
 
-_MOST = 1 << 40  # upper bound on the trials of any audit
+_MOST = 1 << 40  # most trials that a plan may need
 
 
 def trials_to_refute(claim: float, leak: float, power: float, candidates: int, level: float) -> int:

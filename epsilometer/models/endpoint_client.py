@@ -22,7 +22,9 @@ Usage = Callable[[httpx2.Response], tuple[int, int] | None]  # the tokens read a
 
 
 class EndpointClient(httpx2.Client):
-    """seconds: for a whole request; connect: of these, to connect.
+    """A client with bounds on the time and the cost of requests.
+
+    seconds: for a whole request; connect: of these, to connect.
 
     spending: counts each attempt, and refuses those that exceed its bounds; usage: reads the cost from an answer.
     headers: names in lower case of the headers to send; None for all.

@@ -62,7 +62,7 @@ def at(value: Any, path: str) -> Any:
 
 
 def counted(body: Any, read: str, written: str) -> tuple[int, int] | None:
-    """Return the tokens read and written at two paths; None where there are no such numbers."""
+    """Return the tokens read and written at two paths; None where these numbers are missing."""
     try:
         counts = at(body, read), at(body, written)
     except NoAnswer:

@@ -1,6 +1,6 @@
 """The cost of requests to an endpoint, and its bounds.
 
-Every attempt counts, repeated ones too. Before it is sent, the most that it can cost is reserved: a token for each
+Every attempt counts, repeated ones too. Before it is sent, its largest possible cost is reserved: a token for each
 byte of the request, since tokens of text are at least a byte long, and `longest` tokens for its answer. Once the
 endpoint states its count, that replaces the reservation. A refused request (status 4xx) cost no tokens; any
 other without a count may have been billed, and stays counted at the most. So no bound is exceeded, whatever fails.
@@ -170,7 +170,7 @@ class Spends:
 
 
 class Bill:
-    """The amount counted for one attempt: the most that it can cost, until `used` gives a better figure."""
+    """The amount counted for one attempt: its largest possible cost, until `used` gives a better figure."""
 
     def __init__(self, most: Amount) -> None:
         self.amount = most

@@ -289,7 +289,7 @@ def _projected(folder: Path, weight: NDArray[np.float64]) -> Any:
 
     class Projected(Bert):
         def projections(self, sequences: Sequence[Sequence[int]], columns: int) -> NDArray[np.float32]:
-            """Returns the first `columns` of the outputs [tokens, columns], sequence after sequence."""
+            """Return the first `columns` of the outputs [tokens, columns], sequence after sequence."""
             lengths = np.array([len(sequence) for sequence in sequences])
             ends = np.cumsum(lengths)
             result = np.empty((int(lengths.sum()), columns), np.float32)

@@ -33,6 +33,6 @@ def wrong_labels(right: NDArray[np.int64], classes: int, generator: np.random.Ge
 
 
 def random_labels(count: int, classes: int, generator: np.random.Generator) -> CanaryLabels:
-    """Returns two different labels for each of `count` canaries, uniform."""
+    """Return two different labels for each of `count` canaries, uniform."""
     other = generator.integers(classes, size=count)
     return CanaryLabels(wrong_labels(other, classes, generator).first, other)

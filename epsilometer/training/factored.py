@@ -43,11 +43,11 @@ class Factor:
         return self.left.shape[-1] * (1 if self.right is None else self.right.shape[-1])
 
     def squares(self) -> NDArray[np.float64]:
-        """Returns the squared lengths [..., L]; infinite or NaN where the gradient is, or where float32 overflows."""
+        """Return the squared lengths [..., L]; infinite or NaN where the gradient is, or where float32 overflows."""
         return _squares(self.left) * (1.0 if self.right is None else _squares(self.right))
 
     def gram(self) -> NDArray[np.float64]:
-        """Returns the inner products [..., L, L]."""
+        """Return the inner products [..., L, L]."""
         return _gram(self.left) * (1.0 if self.right is None else _gram(self.right))
 
     def weighted_sum(self, weights: NDArray[np.float64], out: NDArray[np.float32]) -> None:
@@ -59,7 +59,7 @@ class Factor:
             np.matmul(left.swapaxes(-1, -2), self.right, out=out)
 
     def product(self, tensor: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [..., L] with a tensor [..., m, n] or [..., m], in its precision."""
+        """Return the inner products [..., L] with a tensor [..., m, n] or [..., m], in its precision."""
         if self.right is None:
             product: NDArray[np.float64] = (self.left @ tensor[..., None])[..., 0].astype(np.float64)
             return product
@@ -112,11 +112,11 @@ class FactoredGradients:
         return [Factor(left, right) for left, right in sides if left is not None]
 
     def norms(self) -> NDArray[np.float64]:
-        """Returns the lengths of the gradients [L]."""
+        """Return the lengths of the gradients [L]."""
         return np.where(self._lengths <= _LARGEST, self._lengths, 0.0)
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Returns the sum [d] of the gradients times their weights [L]."""
+        """Return the sum [d] of the gradients times their weights [L]."""
         leading = self._leading
         out = np.empty((*leading, self.size), np.float32)
         start = 0
@@ -127,11 +127,11 @@ class FactoredGradients:
         return out
 
     def gram(self) -> NDArray[np.float64]:
-        """Returns the inner products [L, L] of the gradients, in float64."""
+        """Return the inner products [L, L] of the gradients, in float64."""
         return sum((factor.gram() for factor in self.finite), np.zeros(()))
 
     def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [L] of the gradients with a vector [d], computed in the vector's precision."""
+        """Return the inner products [L] of the gradients with a vector [d], computed in the vector's precision."""
         out, start = np.zeros(()), 0
         for factor in self.finite:
             part = vector[..., start : start + factor.size]

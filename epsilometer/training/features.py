@@ -58,7 +58,7 @@ class Frozen(Tokens):
         self.width = self._network.width
 
     def states(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns the states [n, width] of texts. Raises UserError as `ids`, and for states that are not finite."""
+        """Return the states [n, width] of texts. Raises UserError as `ids`, and for states that are not finite."""
         if not texts:
             return np.empty((0, self.width), np.float32)
         states = self._network(self.ids(texts))
@@ -94,7 +94,7 @@ def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, beg
 def write_tokens(tokens: Tokens, splits: Mapping[str, Sequence[str]], folder: Path) -> None:
     """Write a folder of token ids: SPLIT.npy [n, length] of each split (`Tokens.padded`), and ABOUT as `write` does.
 
-    For a network that trains more than the head, so that none of its states stays constant. ABOUT names the
+    For a network that trains more than the head, so its states change. ABOUT names the
     model's files by their hashes, because a training reads the model again. Raises UserError for a text of no tokens.
     """
     counts = {}

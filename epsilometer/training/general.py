@@ -72,7 +72,7 @@ class NetworkHead(Head):
         return {"kind": type(self.network).__name__, "frozen": digest.hexdigest()}
 
     def logits(self, states: NDArray[Any], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-        """Returns [L, classes] for token ids [L, width]; masks are not used."""
+        """Return [L, classes] for token ids [L, width]; masks are not used."""
         import torch
 
         out = np.empty((len(states), self.classes), np.float32)
@@ -85,7 +85,7 @@ class NetworkHead(Head):
     def gradients(
         self, states: NDArray[Any], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
     ) -> MicroGradients:
-        """Returns the gradients of the losses of L examples, one by one.
+        """Return the gradients of the losses of L examples, one by one.
 
         states: token ids [L, width]; labels: [L]; masks are not used.
         """
@@ -178,11 +178,11 @@ class MicroGradients:
         return self.head.parts if self.chosen is None else (self.head.parts[self.chosen],)
 
     def norms(self) -> NDArray[np.float64]:
-        """Returns the lengths of the gradients [L]."""
+        """Return the lengths of the gradients [L]."""
         return self._lengths
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Returns the sum [d] of the gradients times their weights [L]."""
+        """Return the sum [d] of the gradients times their weights [L]."""
         if self._fits:
             return self._whole.weighted_sum(weights)
         out, start = np.zeros(self.size, np.float32), sum(self.head.parts[: self.chosen or 0])
@@ -194,7 +194,7 @@ class MicroGradients:
         return out
 
     def gram(self) -> NDArray[np.float64]:
-        """Returns the inner products [L, L]; where a batch is not written out, micro-batches are computed in pairs."""
+        """Return the inner products [L, L]; where a batch is not written out, micro-batches are computed in pairs."""
         if self._fits:
             return self._whole.gram()
         out = np.zeros((self.count, self.count))
@@ -207,11 +207,11 @@ class MicroGradients:
         return out
 
     def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [L] of the gradients with a vector [d]."""
+        """Return the inner products [L] of the gradients with a vector [d]."""
         return np.concatenate([np.empty(0), *(part.product(vector) for _, part in self._blocks())])
 
     def part(self, number: int) -> MicroGradients:
-        """Returns the gradients by one tensor alone."""
+        """Return the gradients by one tensor alone."""
         return replace(self, chosen=number)
 
     def _blocks(self, start: int = 0) -> Iterator[tuple[slice, DenseGradients]]:

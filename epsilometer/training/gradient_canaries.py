@@ -61,11 +61,11 @@ class Axes:
         return (self.size,)
 
     def norms(self) -> NDArray[np.float64]:
-        """Returns the lengths [L]."""
+        """Return the lengths [L]."""
         return np.abs(self.lengths)
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Returns the sum [d] of the gradients times their weights [L]."""
+        """Return the sum [d] of the gradients times their weights [L]."""
         return np.bincount(self.axes, weights * self.lengths, self.size).astype(np.float32)
 
     def gram(self) -> NDArray[np.float64]:
@@ -73,11 +73,11 @@ class Axes:
         return np.where(self.axes[:, None] == self.axes, np.outer(self.lengths, self.lengths), 0.0)
 
     def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [L] with a vector [d]."""
+        """Return the inner products [L] with a vector [d]."""
         return self.lengths * vector[self.axes].astype(np.float64)
 
     def part(self, number: int) -> Axes:
-        """Returns these gradients: there is one tensor."""
+        """Return these gradients: there is one tensor."""
         return self
 
 

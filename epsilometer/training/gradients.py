@@ -42,23 +42,23 @@ class ExampleGradients(Protocol):
         ...
 
     def norms(self) -> NDArray[np.float64]:
-        """Returns the lengths of the gradients [L]."""
+        """Return the lengths of the gradients [L]."""
         ...
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Returns the sum [d] of the gradients times their weights [L]."""
+        """Return the sum [d] of the gradients times their weights [L]."""
         ...
 
     def gram(self) -> NDArray[np.float64]:
-        """Returns the inner products [L, L] of the gradients."""
+        """Return the inner products [L, L] of the gradients."""
         ...
 
     def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [L] of the gradients with a vector [d]."""
+        """Return the inner products [L] of the gradients with a vector [d]."""
         ...
 
     def part(self, number: int) -> ExampleGradients:
-        """Returns the gradients by one tensor alone."""
+        """Return the gradients by one tensor alone."""
         ...
 
 
@@ -98,11 +98,11 @@ class DenseGradients:
         return np.where(bad[:, None], 0, self.matrix) if bad.any() else self.matrix
 
     def norms(self) -> NDArray[np.float64]:
-        """Returns the lengths of the gradients [L]."""
+        """Return the lengths of the gradients [L]."""
         return np.sqrt(np.einsum("ij,ij->i", self.finite, self.finite, dtype=np.float64))
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Returns the sum [d] of the gradients times their weights [L]."""
+        """Return the sum [d] of the gradients times their weights [L]."""
         out = np.empty(self.size, np.float32)
         for start in range(0, self.size, _COLUMNS):
             part = slice(start, start + _COLUMNS)
@@ -110,7 +110,7 @@ class DenseGradients:
         return out
 
     def gram(self) -> NDArray[np.float64]:
-        """Returns the inner products [L, L] of the gradients, summed in float64."""
+        """Return the inner products [L, L] of the gradients, summed in float64."""
         out = np.zeros((self.count, self.count))
         for start in range(0, self.size, _COLUMNS):
             columns = self.finite[:, start : start + _COLUMNS].astype(np.float64)
@@ -118,7 +118,7 @@ class DenseGradients:
         return out
 
     def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns the inner products [L] of the gradients with a vector [d], summed in float64."""
+        """Return the inner products [L] of the gradients with a vector [d], summed in float64."""
         out = np.zeros(self.count)
         for start in range(0, self.size, _COLUMNS):
             part = slice(start, start + _COLUMNS)
@@ -126,6 +126,6 @@ class DenseGradients:
         return out
 
     def part(self, number: int) -> DenseGradients:
-        """Returns the gradients by one tensor alone: a row that is not finite anywhere is zero in every part."""
+        """Return the gradients by one tensor alone: a row that is not finite anywhere is zero in every part."""
         start = sum(self.parts[:number])
         return DenseGradients(self.finite[:, start : start + self.parts[number]])

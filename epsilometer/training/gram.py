@@ -23,7 +23,7 @@ _COLUMNS = 1 << 16  # numbers of a gradient that are multiplied in float32 befor
 
 
 def gram(model: SharedModel, sequences: Sequence[Sequence[int]], labels: Sequence[int]) -> NDArray[np.float64]:
-    """Returns the inner products [n, n] of the gradients of n texts, neither clipped nor noised."""
+    """Return the inner products [n, n] of the gradients of n texts, neither clipped nor noised."""
     if model.tensors == "head":
         return head_of(model).gradients(states(model, sequences), np.asarray(labels)).gram()
     count = len(sequences)

@@ -68,13 +68,13 @@ class Head(ABC):
 
     @abstractmethod
     def logits(self, states: NDArray[np.float32], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-        """Returns [..., L, classes] for states [..., L, width]; masks: of dropout, [..., L, width]."""
+        """Return [..., L, classes] for states [..., L, width]; masks: of dropout, [..., L, width]."""
 
     @abstractmethod
     def gradients(
         self, states: NDArray[np.float32], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
     ) -> ExampleGradients:
-        """Returns the gradients of the losses of L examples, one by one.
+        """Return the gradients of the losses of L examples, one by one.
 
         states: [..., L, width]; labels: [..., L]; masks: of dropout, [..., L, width], or None for none.
         """
@@ -108,18 +108,18 @@ class Head(ABC):
         return out
 
     def probabilities(self, states: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Returns [..., L, classes], without dropout."""
+        """Return [..., L, classes], without dropout."""
         return softmax(self.logits(states))
 
     def log_probabilities(self, states: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Returns the logarithms [..., L, classes] of `probabilities`, finite where these underflow."""
+        """Return the logarithms [..., L, classes] of `probabilities`, finite where these underflow."""
         logits = self.logits(states).astype(np.float64)
         logits -= logits.max(axis=-1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
         return logits
 
     def losses(self, states: NDArray[np.float32], labels: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Returns the cross-entropies [..., L] in nats, without dropout."""
+        """Return the cross-entropies [..., L] in nats, without dropout."""
         log_p = self.log_probabilities(states)
         return -np.take_along_axis(log_p, np.broadcast_to(labels, log_p.shape[:-1])[..., None], axis=-1)[..., 0]
 
@@ -146,7 +146,7 @@ class BertHead(Head):
         }
 
     def about(self) -> dict[str, Any]:
-        """Returns kind and dropout."""
+        """Return kind and dropout."""
         return {"kind": BERT, "dropout": self.dropout}
 
     def masks(self, count: int, generator: np.random.Generator) -> NDArray[np.float32] | None:
@@ -196,7 +196,7 @@ class GptHead(Head):
         }
 
     def about(self) -> dict[str, Any]:
-        """Returns kind and epsilon."""
+        """Return kind and epsilon."""
         return {"kind": GPT2, "epsilon": self.epsilon}
 
     def logits(self, states: NDArray[np.float32], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:

@@ -61,7 +61,7 @@ def products(
     *,
     create_graph: bool = False,
 ) -> Products:
-    """Returns inner products with a vector, and squared lengths, of the gradients of texts of one length.
+    """Return inner products with a vector, and squared lengths, of the gradients of texts of one length.
 
     texts: token ids [B, T], or word embeddings [B, T, width], special tokens included; vector: a tensor for each that
     the model sends (`SharedModel.split`). create_graph: to differentiate the result by the embeddings. Raises UserError
@@ -92,7 +92,7 @@ def summed(model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], v
 def products_beside(
     model: SharedModel, texts: Tensor, labels: Sequence[int], vector: Sequence[Tensor], *, other: Summed
 ) -> Products:
-    """Returns the products of each text's gradient plus the other sum, by one pass over the texts."""
+    """Return the products of each text's gradient plus the other sum, by one pass over the texts."""
     losses, layers = _read(model, texts, torch.as_tensor(labels, device=texts.device), create_graph=False)
     with torch.no_grad():
         inner, squares = _collected(model, layers, vector, len(losses))
@@ -108,7 +108,7 @@ def mean_products(
     *,
     create_graph: bool = False,
 ) -> Products:
-    """Returns the products [1, m] of the mean of the gradients of texts of any lengths.
+    """Return the products [1, m] of the mean of the gradients of texts of any lengths.
 
     Texts of one length are read together; then all their tokens count as one text's. texts: each its token ids [T] or
     word embeddings [T, width]; the rest as in `products`.
@@ -305,7 +305,7 @@ class _Outer(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, back: Tensor, into: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns [B] <G, Y> and |G|^2, of back [B, T, m], into [B, T, n] and the target Y [m, n]."""
+        """Return [B] <G, Y> and |G|^2, of back [B, T, m], into [B, T, n] and the target Y [m, n]."""
         read = into @ target.T
         of_back, of_into = (factor @ factor.transpose(1, 2) for factor in (_wide(back), _wide(into)))
         square = (of_back * of_into).sum((1, 2)).to(back.dtype)

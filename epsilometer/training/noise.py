@@ -46,7 +46,7 @@ class TrainingNoise(Protocol):
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the gradient [d] that an optimiser takes."""
+        """Return the gradient [d] that an optimiser takes."""
         ...
 
     def release(self, parts: Sequence[int]) -> Release | None:
@@ -68,12 +68,12 @@ class GaussianNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the sum of clipped gradients with noise, over the expected batch."""
+        """Return the sum of clipped gradients with noise, over the expected batch."""
         weights = _clipped(gradients.norms(), self.clip)
         return _noised(gradients, weights, self.sigma * self.clip, expected_batch=expected_batch, generator=generator)
 
     def release(self, parts: Sequence[int]) -> Release:
-        """Returns Gaussian noise of sigma on vectors of length 1, whatever C is."""
+        """Return Gaussian noise of sigma on vectors of length 1, whatever C is."""
         return Gaussian(self.sigma)
 
 
@@ -93,7 +93,7 @@ class DirectionalNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the sum of the draws over the expected batch; without examples there are none, and it is 0."""
+        """Return the sum of the draws over the expected batch; without examples there are none, and it is 0."""
         if not self.parts:
             return self._mean(gradients, float(expected_batch), generator)
         every = [gradients.part(number) for number in range(len(gradients.parts))]
@@ -130,13 +130,13 @@ class ScaledNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the sum of scaled gradients with noise, over the expected batch."""
+        """Return the sum of scaled gradients with noise, over the expected batch."""
         lengths = gradients.norms() + self.gamma
         weights = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         return _noised(gradients, weights, self.sigma, expected_batch=expected_batch, generator=generator)
 
     def release(self, parts: Sequence[int]) -> Release | None:
-        """Returns Gaussian noise of sigma on vectors of length 1 at most; None for sigma 0."""
+        """Return Gaussian noise of sigma on vectors of length 1 at most; None for sigma 0."""
         return Gaussian(self.sigma) if self.sigma else None
 
 
@@ -153,7 +153,7 @@ class NoNoise:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the sum of the gradients over the expected batch."""
+        """Return the sum of the gradients over the expected batch."""
         norms = gradients.norms()
         weights = np.ones_like(norms) if self.clip is None else _clipped(norms, self.clip)
         return gradients.weighted_sum(weights / float(expected_batch))

@@ -35,7 +35,7 @@ _FINEST = 3  # a grid is at most 2^-3 deviations
 
 
 def normals(count: int, generator: np.random.Generator) -> NDArray[np.floating]:
-    """Returns [count] independent draws of N(0, 1): float32, or float64 from a system's generator."""
+    """Return [count] independent draws of N(0, 1): float32, or float64 from a system's generator."""
     if is_system(generator):
         exact = np.empty(count)
         for start in range(0, count, _BLOCK):
@@ -51,7 +51,7 @@ def normals(count: int, generator: np.random.Generator) -> NDArray[np.floating]:
 
 
 def on_grid(values: NDArray[np.floating], deviation: float) -> NDArray[np.float32]:
-    """Returns values [...] as multiples of a power of two between 1/16 and 1/8 of the noise's deviation."""
+    """Return values [...] as multiples of a power of two between 1/16 and 1/8 of the noise's deviation."""
     grid = 2.0 ** (math.floor(math.log2(deviation)) - _FINEST)
     return (np.rint(values / grid) * grid).astype(np.float32)
 

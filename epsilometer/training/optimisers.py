@@ -20,7 +20,10 @@ _BLOCK = 1 << 15  # numbers at a time
 
 @dataclass
 class AdamW:
-    """rate: the learning rate; state: running means of the gradient and of its square, zeros at first."""
+    """The AdamW optimiser.
+
+    rate: the learning rate; state: running means of the gradient and of its square, zeros at first.
+    """
 
     rate: float
     state: dict[str, NDArray[np.float32]] = field(default_factory=dict)
@@ -71,5 +74,5 @@ class Descent:
 
 
 def optimiser(name: Name, rate: float) -> AdamW | Descent:
-    """Returns a new optimiser of this name."""
+    """Return a new optimiser of this name."""
     return AdamW(rate) if name == "adamw" else Descent(rate)

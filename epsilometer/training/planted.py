@@ -37,7 +37,7 @@ class States:
     others: NDArray[np.int64]
 
     def rows(self, numbers: NDArray[np.int64]) -> States:
-        """Returns some of the texts."""
+        """Return some of the texts."""
         return States(self.states[numbers], self.labels[numbers], self.others[numbers])
 
 
@@ -57,7 +57,7 @@ def mislabelled(texts: States, classes: int, count: int, generator: np.random.Ge
 
 
 def randomly_labelled(states: NDArray[np.float32], classes: int, generator: np.random.Generator) -> States:
-    """Returns canaries of these states with random labels."""
+    """Return canaries of these states with random labels."""
     labels = random_labels(len(states), classes, generator)
     return States(states, labels.first, labels.second)
 

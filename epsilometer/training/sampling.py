@@ -24,7 +24,7 @@ from epsilometer.core.randomness import Noise
 
 
 def batches(schedule: Schedule, noise: Noise, first: int = 0) -> Iterator[NDArray[np.int64]]:
-    """Yields the indices [any], in ascending order, of the examples of step first, first + 1, ... of the schedule.
+    """Yield the indices [any], in ascending order, of the examples of step first, first + 1, ... of the schedule.
 
     noise: a stream for each step; a shuffled schedule uses the first one alone, for the order.
     """

@@ -46,7 +46,7 @@ class OnMean:
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Returns the mean [d] of the gradients, noised."""
+        """Return the mean [d] of the gradients, noised."""
         mean = gradients.weighted_sum(np.full(gradients.count, 1 / float(expected_batch)))
         if not self.scale:
             return mean

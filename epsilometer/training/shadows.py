@@ -72,7 +72,7 @@ def answers(head: Head, states: NDArray[np.float32]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class _Batch:
-    """rows: int [m, L], the rows of each model's batch, and row 0 beyond its size; sizes: of the batches."""
+    """A batch per model. rows: int [m, L], those of each batch, and row 0 beyond its size; sizes: of the batches."""
 
     rows: NDArray[np.int64]
     sizes: list[int]

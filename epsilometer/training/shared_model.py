@@ -217,7 +217,7 @@ def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tupl
 
 
 def _special(tokenizer: Any) -> frozenset[int]:
-    """Return the ids of tokens that are no part of any text; the id of unknown words only if it is one of these."""
+    """Return the ids of tokens outside any text; the id of unknown words only if it is one of these."""
     ids = (getattr(tokenizer, f"{name}_token_id", None) for name in _PLACED)
     return frozenset(token for token in ids if token is not None)
 

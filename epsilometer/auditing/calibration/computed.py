@@ -27,7 +27,9 @@ Watch = Callable[[float, float], None]
 
 @dataclass(frozen=True)
 class Met:
-    """low, high: an interval that contains the epsilon at the target; best: its expected place, or None without one.
+    """The result of a search.
+
+    low, high: an interval that contains the epsilon at the target; best: its expected place, or None without one.
 
     status: FOUND, UNDECIDED (the figure's error leaves a wider interval than requested, or leaves open whether the
     target is met within the range or beyond the end of it that is `low` or `high`), OUTSIDE (the target is not met
@@ -44,7 +46,7 @@ class Met:
 
 
 def meet(figure: Figure, target: float, low: float, high: float, *, width: float = WIDTH, watch: Watch) -> Met:
-    """Returns the epsilon between low and high, 0 < low < high, at which the figure meets a target > 0.
+    """Return the epsilon between low and high, 0 < low < high, at which the figure meets a target > 0.
 
     width: high / low of the interval to stop at, > 1. watch: called after every figure.
     """

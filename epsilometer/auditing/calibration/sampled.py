@@ -34,7 +34,7 @@ wealth; after c at least one lies at or above p*, so only the smallest of their 
 fresh trials between these two epsilons, from the other side: for c, above which no success probability exceeds p*.
 
 **Where to draw**: both ends first, then three epsilons between them, then where two epsilons contradict a rising curve;
-otherwise at an end of that interval, of the requested width, which the posterior expects to settle soonest.
+otherwise at the two ends of that interval of the requested width which the posterior expects to settle soonest.
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """low, high: an interval that contains epsilon at the target, at confidence 1 - alpha; best: its expected place.
+    """The result of a search.
+
+    low, high: an interval that contains epsilon at the target, at confidence 1 - alpha; best: its expected place.
 
     status: "found" (the interval is as narrow as requested), "undecided" (the trials ran out first), "outside" (the
     target is not reached between the smallest and the largest epsilon; `low` or `high` is infinite or 0, and `best` is
@@ -474,7 +476,7 @@ class _Evidence:
         return unseen[0] if unseen else None if below == self._last else self._soonest()
 
     def _soonest(self) -> int:
-        """Return the end of the interval that is expected to settle with the fewest trials, or an end of the range."""
+        """Return an end of the interval that is expected to settle with the fewest trials, or an end of the range."""
         missing = np.where(self._refuted, 0, self._limit - self.wealth)
         strongest = min(range(len(self._crossing)), key=self._mean)
         posterior = np.exp(self._posterior(strongest))

@@ -42,7 +42,7 @@ def ceiling(
     public: Sequence[str] = (),
     seed: int = 0,
 ) -> pl.DataFrame:
-    """The largest mean cosine between original and rewrite that any mechanism can have: a row for each loss.
+    """Return the largest mean cosine between original and rewrite that any mechanism can have: a row for each loss.
 
     Sets of `size` texts are drawn; one mechanism serves each set, and all pairs of the set are audited. Columns: nats;
     guess_loss, the ceiling where the best adversary's average loss among two is that many nats; pure_epsilon, the
@@ -68,7 +68,7 @@ def ceiling_of_pairs(
     size: int = 10,
     public: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """The ceiling over pairs that an audit has compared, by their numbers in `texts`; columns as of `ceiling`.
+    """Return the ceiling over pairs that an audit has compared, by their numbers in `texts`; columns as of `ceiling`.
 
     Sets of at most `size` texts are grown along the pairs. The ceiling is tight where the pairs share many texts: at
     `texts` near 2 each pair could have a mechanism of its own, and the ceiling is far too high. Raises UserError for

@@ -1,4 +1,4 @@
-"""A loss proved without an attack: a mechanism of such worth must lose at least that much.
+"""A loss proved without an attack: the least loss of any mechanism with a given worth.
 
 For sets S of texts, drawn independently, with ceilings F_S (`frontier.py`) and any slope lambda > 0, let
 

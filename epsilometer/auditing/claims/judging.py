@@ -15,15 +15,15 @@ from epsilometer.core.mechanism import HasInputs, Mechanism
 from epsilometer.runtime.progress import note
 
 _BY_GUESSES = pl.lit(False)
-_INPUTS = 500  # most inputs of which all pairs are enumerated; of more inputs a sample is
+_INPUTS = 500  # most inputs whose pairs are all enumerated; beyond that a sample is
 _ENTRIES = 2e8  # most losses to compute: tenths of a second, short beside an audit
 
 
 def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.DataFrame:
     """Return the worst case of the claim at each epsilon, schema `CLAIMS`; no rows where only draws could tell.
 
-    The computation is deterministic, so it is not a test that shares alpha. Standard error gets the outputs that break
-    a claim, and the number of compared inputs, if not all.
+    The computation is deterministic, so it is not a test that shares alpha. Standard error reports violated claims,
+    and the number of compared inputs, if not all.
     """
     rows: list[dict[str, Any]] = []
     if mechanism is not None and isinstance(mechanism, HasInputs) and callable(getattr(mechanism, "laws", None)):

@@ -6,7 +6,7 @@ and another pair, within its claim, 800. The largest loss over all pairs of inpu
     max over y of (max over x of ln P(y | x) - min over x of ln P(y | x)),
 
 one pass over the laws. Where there are too many laws, a sample of the inputs gives a lower bound; where there are none,
-the draws of a check do. The claim itself is no answer, because the claim is in doubt.
+the draws of a check do. The claim itself cannot answer this, because it is in doubt.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
-_ENTRIES = 1e8  # inputs times outputs whose laws are computed: seconds
-_SAMPLED = 1e7  # of a sample, where they are more
+_ENTRIES = 1e8  # most inputs times outputs whose laws are computed: seconds
+_SAMPLED = 1e7  # the same for a sample, where there are more
 
 
 def largest_losses(mechanism: Mechanism, findings: Sequence[Finding]) -> list[tuple[float, str] | None]:

@@ -19,7 +19,9 @@ _PER_UNIT = (Granularity.TOKEN, Granularity.WORD, Granularity.TRIPLE)
 
 @dataclass(frozen=True)
 class Stated:
-    """claim: in words; claimed: whether there is one; delta: of the claim, 0 without one; per_unit: its epsilon (nats)
+    """The statements of a mechanism about itself.
+
+    claim: in words; claimed: whether there is one; delta: of the claim, 0 without one; per_unit: its epsilon (nats)
     if that belongs to a token, word or triple and multiplies no distance, else None; control: whether the mechanism
     only checks the audit; releases: the released views, in alphabetical order; unknown_words, cut_texts: the shares of
     out-of-vocabulary words and of truncated texts among the audited texts, None where it has no such limit; fit_p: the

@@ -47,7 +47,7 @@ from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import HasBound, HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
-EXACT = 5000  # most inputs of which all pairs are enumerated
+EXACT = 5000  # most inputs whose pairs are all enumerated
 SAMPLED = 200  # size of the sample whose pairs are enumerated beyond that
 ENTRIES = 2e11  # most input pairs times outputs to enumerate: minutes
 _POOL = 2000  # inputs to search for neighbours

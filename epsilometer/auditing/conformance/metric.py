@@ -21,7 +21,7 @@ class Measures(Protocol):
 
 
 def check_metric(metric: Measures) -> list[Check]:
-    """Returns the checks of a metric of closeness."""
+    """Return the checks of a metric of closeness."""
     return checked(_metric_rules(metric))
 
 

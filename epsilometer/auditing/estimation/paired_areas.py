@@ -12,7 +12,7 @@ count by the mean of their areas, that is with the means of V and of W.
 
 **Scope.** Inference is over new examples for fixed models: a difference shows that *these* models of less
 noise leak more than *those* of more, on further examples. It says nothing about other trainings at the same
-levels, of which each seed is one.
+levels, such as those with other seeds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Areas:
-    """values: [levels], each the mean over its models; covariance: [levels, levels]; pairs: min(n, m)."""
+    """Areas by level. values: [levels], means over models; covariance: [levels, levels]; pairs: min(n, m)."""
 
     values: Array
     covariance: Array

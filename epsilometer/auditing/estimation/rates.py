@@ -154,7 +154,9 @@ def difference(ones: NDArray[np.bool_], others: NDArray[np.bool_], alpha: float)
 
 @dataclass(frozen=True)
 class Loss:
-    """loss: in nats, proved for this model at confidence 1 - alpha / 2; 0 means no evidence, never private.
+    """The loss by two rates at one threshold.
+
+    loss: in nats, proved for this model at confidence 1 - alpha / 2; 0 means no evidence, never private.
 
     point: the plug-in value, infinite without errors; ceiling: the loss if there were no errors. threshold, and
     whether members (above) or others (below) were named at it.

@@ -33,10 +33,10 @@ class Rate:
 def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float) -> Rate | None:
     """Return the TPR at this FPR; None for an attack without scores, or where an answer never occurs.
 
-    The true threshold at this FPR is unknown: it lies between two thresholds whose numbers of negatives chance allows,
-    each beyond it with probability at most alpha / 4. They depend on negatives alone, so the positives
-    beyond each are binomial (Clopper-Pearson, alpha / 4). alpha: error of the interval. Its lower bound is 0 where
-    negatives are too few to show that a threshold is as rare: fewer than 597 for an FPR of 1 % and an alpha of .01.
+    The true threshold at this FPR is unknown: it lies between two thresholds that as many negatives reach as chance
+    allows, each beyond it with probability at most alpha / 4. They depend on negatives alone, so the positives beyond
+    each are binomial (Clopper-Pearson, alpha / 4). alpha: error of the interval. Its lower bound is 0 where negatives
+    are too few to show that a threshold is as rare: fewer than 597 for an FPR of 1 % and an alpha of .01.
     """
     positive, named = target == 0, guesses.slots == 0
     if guesses.scores is None or positive.all() or not positive.any():

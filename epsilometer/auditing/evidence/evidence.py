@@ -33,7 +33,7 @@ class Covers(StrEnum):
 
 @dataclass(frozen=True)
 class Hits:
-    """right: number of right guesses among n independent trials, or of identifiers that survived among n."""
+    """Counts of n independent trials. right: the number of right guesses, or of identifiers that survived."""
 
     right: int
     n: int
@@ -45,7 +45,9 @@ class Hits:
 
 @dataclass(frozen=True)
 class Means:
-    """shares: for each of several independent sets, whose number was fixed beforehand, the share that is right.
+    """Shares of right trials in independent sets.
+
+    shares: for each of the sets, whose number was fixed beforehand, the share that is right.
 
     each: the number of trials in a set.
     """
@@ -99,7 +101,7 @@ class Confident:
 
 @dataclass(frozen=True)
 class Computed:
-    """low, high: bounds of the figure, each wrong with probability at most error. n: how many pairs were compared."""
+    """Computed bounds of a figure, low and high, each wrong with probability at most error. n: compared pairs."""
 
     low: float
     high: float
@@ -112,7 +114,10 @@ Data = Hits | Means | Confident | Computed
 
 @dataclass(frozen=True)
 class Evidence:
-    """of: the observed attack, kind or label. covers: the adversaries that an upper bound covers."""
+    """Observations of one figure.
+
+    of: the observed attack, kind or label. covers: the adversaries that an upper bound covers.
+    """
 
     of: str
     by: By

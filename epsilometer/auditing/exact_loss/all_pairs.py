@@ -58,7 +58,7 @@ class Relative:
 
 
 def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> list[tuple[Relative, Relative]]:
-    """Returns for each budget the relative epsilon over all pairs of texts, and over those with equally many words.
+    """Return for each budget the relative epsilon over all pairs of texts, and over those with equally many words.
 
     Where there are too many laws to compare them all, only the longest texts are compared, because losses add up over
     units.
@@ -131,7 +131,7 @@ def _larger(best: Relative, first: NDArray[np.int64], second: NDArray[np.int64],
 
 
 def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> Iterator[pl.DataFrame]:
-    """Yields for each budget a table with a row for each pair of texts with equally many units.
+    """Yield for each budget a table with a row for each pair of texts with equally many units.
 
     Columns: x and other (the texts' numbers), pure_loss (the larger of both directions), and guess_low and guess_high,
     between which the guess loss lies; losses in nats. Raises UserError where there are too many laws to compare them
@@ -158,12 +158,12 @@ def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[fl
 
 
 def pure_losses(laws: Laws, units: UnitLaws) -> Iterator[Block]:
-    """Yields all ordered pairs of texts with equally many units in blocks: texts [n], texts [m], pure losses [n, m]."""
+    """Yield all ordered pairs of texts with equally many units in blocks: texts [n], texts [m], pure losses [n, m]."""
     return _summed(laws, units.rows, units.largest)
 
 
 def error_bounds(laws: Laws, units: UnitLaws) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Bracket[Array]]]:
-    """Yields blocks like `pure_losses`, with bounds [n, m] on the logarithm of each pair's Bayes error."""
+    """Yield blocks like `pure_losses`, with bounds [n, m] on the logarithm of each pair's Bayes error."""
     for first, second, log_rho in _summed(laws, units.rows, units.log_overlap):
         rounding = np.finfo(float).eps * laws.outputs * (1 + laws.rows.lengths[first][:, None])
         high, low = np.minimum(log_rho + rounding, 0.0), log_rho - rounding
@@ -186,7 +186,7 @@ def _summed(laws: Laws, rows: NDArray[np.int64], of_units: Array) -> Iterator[Bl
 
 
 def _unlike(laws: Laws) -> tuple[int, int] | None:
-    """Returns two texts with different numbers of units, or None."""
+    """Return two texts with different numbers of units, or None."""
     other = np.flatnonzero(laws.rows.lengths != laws.rows.lengths[0])
     return (0, int(other[0])) if len(other) else None
 

@@ -53,7 +53,7 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
 
 
 def _sampled(group: Group, sampling: Sampling) -> Sampled:
-    """Returns the loss at the mean error of a group's pairs."""
+    """Return the loss at the mean error of a group's pairs."""
     request, epsilon = group.request, group.epsilon
     draw = draws(request.mechanism, request.texts, request.pairs[group.places], epsilon)
     assert draw is not None

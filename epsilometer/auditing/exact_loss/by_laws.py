@@ -60,7 +60,7 @@ class _Job:
     width: float
 
     def compare(self, laws: Laws, room: Room, block: Sequence[int]) -> list[PairLosses]:
-        """Returns the figures of a block of pairs, one `PairLosses` for each budget."""
+        """Return the figures of a block of pairs, one `PairLosses` for each budget."""
         tables = [_PairFigures(len(block)) for _ in self.epsilons]
         units = [_units(laws, self.pairs[i]) for i in block]
         rows = np.unique(np.concatenate([unit for unit in units if unit is not None] or [np.empty(0, np.int64)]))
@@ -75,13 +75,13 @@ class _Job:
 def _worker(
     job: _Job, build: Callable[[], Mechanism] | None, texts: Sequence[str]
 ) -> Callable[[Sequence[int]], list[PairLosses]]:
-    """Returns the function that a worker runs on each block, with a mechanism of its own."""
+    """Return the function that a worker runs on each block, with a mechanism of its own."""
     assert build is not None, "workers need to know how to make the mechanism"
     return partial(job.compare, cast(HasLaws, build()).laws(texts), Room())
 
 
 def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Product:
-    """Returns the pair of products of two texts' unit laws.
+    """Return the pair of products of two texts' unit laws.
 
     laws: log-laws [rows, outputs]; units: [n, 2], the row of each unit in the first and in the second text.
     width: the error in the guess loss that the grid may cause, in nats each way (more where the loss is in the
@@ -112,7 +112,7 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
 
 
 def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Returns the [n, 2] law rows of the units in which two texts differ; None if their numbers of units differ."""
+    """Return the [n, 2] law rows of the units in which two texts differ; None if their numbers of units differ."""
     first, second = laws.rows.row(int(pair[0])), laws.rows.row(int(pair[1]))
     if len(first) != len(second):
         return None
@@ -120,7 +120,7 @@ def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 
 def _blocks(laws: Laws, pairs: NDArray[np.int64], most_rows: int, most_pairs: int) -> Iterator[list[int]]:
-    """Yields blocks of places of pairs, those that share a text together.
+    """Yield blocks of places of pairs, those that share a text together.
 
     A block has at most `most_pairs` pairs and, if it has more than one, at most `most_rows` distinct law rows.
     """
@@ -164,7 +164,7 @@ class _PairFigures:
             self._at_claim[:, i] = max(d.low for d in at_claim), max(d.high for d in at_claim)
 
     def losses(self) -> PairLosses:
-        """Returns the figures of all pairs."""
+        """Return the figures of all pairs."""
         return PairLosses(
             log_error=Bracket(*self._log_error),
             delta=Bracket(*self._delta),

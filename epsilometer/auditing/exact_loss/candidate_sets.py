@@ -69,7 +69,7 @@ class MeanLoss:
 def mean_loss(
     mechanism: Mechanism, texts: Sequence[str], sets: CandidateSets, epsilon: float, sampling: Sampling
 ) -> MeanLoss:
-    """Returns the loss of guessing among the k texts of each set, at the mean error over the sets.
+    """Return the loss of guessing among the k texts of each set, at the mean error over the sets.
 
     The mechanism must have laws or a likelihood. The interval is valid after every stage of draws; they stop once it is
     as narrow as `sampling.width`.
@@ -143,7 +143,7 @@ def _count(texts: Sequence[str], group: str, sets: CandidateSets) -> int:
 def _compared(
     row: dict[str, Any], request: Request, sets: CandidateSets, effort: Effort, *, share: float
 ) -> dict[str, Any]:
-    """Returns the row with the average over the sets of the trials."""
+    """Return the row with the average over the sets of the trials."""
     if math.isinf(row["average_low"]) or row["average_high"] - row["average_low"] <= 2 * effort.width:
         return row
     sampling = Sampling(width=2 * effort.width, draws=effort.draws, first=min(_FIRST, effort.draws))
@@ -163,7 +163,7 @@ def _compared(
 
 
 def _loss(mean: Bracket[float], log_scale: float, k: int) -> Bracket[float]:
-    """Returns ln((1 - e) (k - 1) / e), at least 0, for e = e^log_scale times the mean."""
+    """Return ln((1 - e) (k - 1) / e), at least 0, for e = e^log_scale times the mean."""
 
     def of(weight: float) -> float:
         if not weight:
@@ -212,7 +212,7 @@ class _Lawful:
         return np.minimum(weights, 1.0)
 
     def _weights(self, side: NDArray[np.integer], place: NDArray[np.integer], noise: Noise) -> Array:
-        """Returns the weights w of draws between the two texts of these sides of these sets."""
+        """Return the weights w of draws between the two texts of these sides of these sets."""
         candidates = self.sets[place]
         pairs = np.take_along_axis(candidates, self.sides[side], axis=1)
         units, _ = tilted(self.laws, pairs, self.epsilon, noise)
@@ -223,7 +223,7 @@ class _Lawful:
 def _by_likelihood(
     mechanism: Mechanism, texts: Sequence[str], candidates: NDArray[np.int64], at: tuple[float, Noise]
 ) -> Array:
-    """Returns the weights of rewrites of one text of each candidate set [n, k]; at: the budget and the streams."""
+    """Return the weights of rewrites of one text of each candidate set [n, k]; at: the budget and the streams."""
     epsilon, noise = at
     slot = (noise.uniforms(2, _CHOICE)[:, 1] * candidates.shape[1]).astype(int)
     sources = candidates[np.arange(len(candidates)), slot]

@@ -108,7 +108,7 @@ def measured(
     trials: int = TRIALS,
     design: Design = STANDARD,
 ) -> ExactTables:
-    """Returns both tables, of `exact_loss` and of `exact_curves`, from one computation."""
+    """Return both tables, of `exact_loss` and of `exact_curves`, from one computation."""
     check_trials(trials)
     check_design(design)
     texts = distinct(texts)
@@ -133,7 +133,7 @@ def measured(
 
 
 def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pairs:
-    """Returns the pairs of texts that a design compares, at most about `trials` of them (`pairs`)."""
+    """Return the pairs of texts that a design compares, at most about `trials` of them (`pairs`)."""
     check_trials(trials)
     if len(texts) < 2:
         raise UserError("there is only one text; an exact loss compares at least two")
@@ -148,7 +148,7 @@ def sampled_pairs(
     design: Design = STANDARD,
     groups: np.ndarray[Any, np.dtype[np.integer]] | None = None,
 ) -> Pairs:
-    """Returns the same as `chosen`, from embeddings [texts, dimensions]; groups: as in `sampling.sample`."""
+    """Return the same as `chosen`, from embeddings [texts, dimensions]; groups: as in `sampling.sample`."""
     candidates = design.k
     if candidates == 2 and design.temperature <= FURTHEST and len(texts) <= trials:
         return furthest_pairs(embeddings, texts, groups)

@@ -60,7 +60,7 @@ class UnitLosses:
         )
 
     def coarser(self, factor: int) -> UnitLosses:
-        """Returns the same losses on a grid whose step is `factor` times as long."""
+        """Return the same losses on a grid whose step is `factor` times as long."""
         step = self.step * factor
         losses = np.asarray(self.places * self.step, np.float64)
         first, second = self.log_weights + losses / 2, self.log_weights - losses / 2
@@ -71,7 +71,7 @@ class UnitLosses:
 
 
 def unit_losses(first: Array, second: Array, step: float) -> UnitLosses:
-    """Returns the losses between two laws [outputs], given as natural logarithms, on a grid of this step in nats."""
+    """Return the losses between two laws [outputs], given as natural logarithms, on a grid of this step in nats."""
     gone, apart = (0.0, 0.0), (False, False)
     if not (common := np.isfinite(first + second)).all():
         alone = first[np.isneginf(second)], second[np.isneginf(first)]
@@ -87,14 +87,14 @@ def unit_losses(first: Array, second: Array, step: float) -> UnitLosses:
 
 
 def loss_range(first: Array, second: Array) -> float:
-    """Returns the largest finite |L| between two log-laws [outputs]; 0 if no output is possible under both."""
+    """Return the largest finite |L| between two log-laws [outputs]; 0 if no output is possible under both."""
     with np.errstate(invalid="ignore"):
         loss = np.abs(first - second)
     return float(loss.max()) if np.isfinite(loss).all() else float(loss[np.isfinite(loss)].max(initial=0.0))
 
 
 def _split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDArray[np.int64], Array, float]:
-    """Returns the grid points of losses [n] between log-laws [n], ascending; the points' log-weights; and the gap.
+    """Return the grid points of losses [n] between log-laws [n], ascending; the points' log-weights; and the gap.
 
     As mu = P e^(-l / 2) = P' e^(l / 2), the shares of all outputs between g and g + h follow from sums that are
     preserved, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) goes to g + h, and
@@ -125,7 +125,7 @@ def _split(first: Array, second: Array, losses: Array, step: float) -> tuple[NDA
 
 
 def _sums(first: Array, second: Array, below: Array, step: float) -> tuple[NDArray[np.int64], Array, Array, Array]:
-    """Returns the distinct places [m], ascending, ln of the scales of both sums at each, a and b.
+    """Return the distinct places [m], ascending, ln of the scales of both sums at each, a and b.
 
     below: [n] the place below the loss of each output.
 

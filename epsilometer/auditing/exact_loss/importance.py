@@ -48,7 +48,7 @@ Stream = Callable[[NDArray[np.int64]], Noise]
 
 @dataclass(frozen=True)
 class Sampling:
-    """How many draws each loss gets. Raises UserError for values outside their range.
+    """The number of draws for each loss. Raises UserError for values outside their range.
 
     width: draws stop once the loss's interval is this narrow, in nats.
     draws: the most draws.
@@ -86,7 +86,7 @@ class Sampled:
     _alpha: float = field(repr=False)
 
     def deltas(self, levels: NDArray[np.float64]) -> Bracket[NDArray[np.float64]]:
-        """Returns intervals of delta at levels [m] in nats, the mean of both directions, from the same draws.
+        """Return intervals of delta at levels [m] in nats, the mean of both directions, from the same draws.
 
         They hold simultaneously at confidence 1 - alpha, so it is valid to look at all of them and pick one.
         """
@@ -97,7 +97,7 @@ class Sampled:
 
 
 def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[Sampled]:
-    """Returns the loss of each of the numbered pairs; in each stage, those not yet settled draw together."""
+    """Return the loss of each of the numbered pairs; in each stage, those not yet settled draw together."""
     parts: list[list[Between]] = [[] for _ in range(pairs)]
     results: dict[int, Sampled] = {}
     first = 0
@@ -122,7 +122,7 @@ def sampled_mean(
     sampling: Sampling,
     trials: NDArray[np.int64] | None = None,
 ) -> Sampled:
-    """Returns the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is between one pair.
+    """Return the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is between one pair.
 
     A pair is chosen in proportion to the most that it can contribute to the mean: e^log_bound times its weight. But
     if the pairs come from trials, draw i is between the pair of trial i, for at most `trials` [m] of them: draws are
@@ -177,7 +177,7 @@ def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
 
 
 def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], at: tuple[float, Noise]) -> Between:
-    """Returns a draw for each pair [n, 2] of texts: a rewrite of one of them, chosen by a coin, so m = (P + P') / 2.
+    """Return a draw for each pair [n, 2] of texts: a rewrite of one of them, chosen by a coin, so m = (P + P') / 2.
 
     at: the budget and the streams. For this m, ln(sqrt(P P') / m) = -ln cosh(L / 2).
     """
@@ -198,7 +198,7 @@ def of_own_rewrites(
     *,
     epsilon: float,
 ) -> NDArray[np.float64]:
-    """Returns [n, k] log-likelihoods of rewrites, each of one of its candidates [n, k].
+    """Return [n, k] log-likelihoods of rewrites, each of one of its candidates [n, k].
 
     Raises LawError for a rewrite that is impossible under all of its candidates: the mechanism does not follow its
     likelihood, and no loss can be computed from it.
@@ -229,7 +229,7 @@ def _checked(between: Between, pairs: NDArray[np.integer], epsilon: float) -> Be
 
 
 def stages(sampling: Sampling) -> Iterator[int]:
-    """Yields the number of draws of each stage; after the first, as many as in all stages before it."""
+    """Yield the number of draws of each stage; after the first, as many as in all stages before it."""
     done = 0
     while done < sampling.draws:
         count = min(max(sampling.first, done), sampling.draws - done)
@@ -245,13 +245,13 @@ def _judged(between: Between, alpha: float) -> Sampled:
 
 
 def _open(log_error: Bracket[NDArray[np.float64]]) -> float:
-    """Returns the width of the guess loss's interval, in nats; 0 if both ends are infinite."""
+    """Return the width of the guess loss's interval, in nats; 0 if both ends are infinite."""
     losses = guess_losses(log_error)
     return 0.0 if losses.low == losses.high else float(losses.high - losses.low)
 
 
 def _log_mean(between: Between, level: float, alpha: float) -> Bracket[float]:
-    """Returns an interval of ln of the mean of e^(log_rho - |L - level| / 2), averaged over both directions of L."""
+    """Return an interval of ln of the mean of e^(log_rho - |L - level| / 2), averaged over both directions of L."""
     bound = float(between.log_bound[0])
     if np.isneginf(bound):  # no output is possible under both
         return Bracket(-math.inf, -math.inf)

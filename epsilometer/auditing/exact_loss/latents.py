@@ -32,7 +32,7 @@ _DELTA, _SHARE = 1e-3, 1e-2  # errors allowed in a delta under Laplace noise: ab
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Returns whether a mechanism adds noise of a known law to latents."""
+    """Return whether a mechanism adds noise of a known law to latents."""
     return isinstance(mechanism, HasLatents) and isinstance(mechanism, HasLatentNoise)
 
 
@@ -66,7 +66,7 @@ def losses(request: Request) -> list[PairLosses]:
 
 
 def gaussian(distances: Array, claims: Array) -> PairLosses:
-    """Returns the losses under Gaussian noise in closed form, without rounding to a grid.
+    """Return the losses under Gaussian noise in closed form, without rounding to a grid.
 
     distances: [n], in standard deviations; claims: the pairs' claimed losses [n] in nats.
     """
@@ -82,7 +82,7 @@ def gaussian(distances: Array, claims: Array) -> PairLosses:
 
 
 def _profile(levels: Array, distances: Array) -> Array:
-    """Returns delta of Gaussian noise, elementwise; 0 where both latents are the same."""
+    """Return delta of Gaussian noise, elementwise; 0 where both latents are the same."""
     far = np.maximum(distances, 1e-9)  # below that there is only rounding error; a larger distance is an upper bound
     log_delta = np.vectorize(gaussian_log_delta, otypes=[float])(levels, 1 / far)
     delta: Array = np.where(distances > 0, np.exp(log_delta), 0.0)
@@ -90,7 +90,7 @@ def _profile(levels: Array, distances: Array) -> Array:
 
 
 def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> PairLosses:
-    """Returns the losses under Laplace noise; both directions lose the same.
+    """Return the losses under Laplace noise; both directions lose the same.
 
     pairs: for each pair, the distances [d] in scales, coordinate by coordinate.
     """
@@ -114,7 +114,7 @@ def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> PairLosses:
 
 
 def _differences(encoded: NDArray[np.float32], pairs: NDArray[np.integer]) -> Iterator[Array]:
-    """Yields f - f' of all pairs [n, d], in parts that fit in memory."""
+    """Yield f - f' of all pairs [n, d], in parts that fit in memory."""
     for part in slices(len(pairs), encoded.shape[1]):
         first, second = (encoded[pairs[part, side]].astype(np.float64) for side in (0, 1))
         yield first - second

@@ -36,7 +36,7 @@ class CandidateSets:
     trials: NDArray[np.int64]
 
     def of_equal_length(self, texts: Sequence[str]) -> tuple[CandidateSets, float]:
-        """Returns the sets whose texts have equally many words, with weights that sum to 1, and their share of all."""
+        """Return the sets whose texts have equally many words, with weights that sum to 1, and their share of all."""
         lengths = _lengths(texts)[self.numbers]
         equal = (lengths == lengths[:, :1]).all(axis=1)
         share = float(self.weights[equal].sum())
@@ -77,7 +77,7 @@ class Pairs:
         return np.searchsorted(places, self.trials[np.isin(self.trials, places)])
 
     def of_equal_length(self) -> Pairs:
-        """Returns the pairs whose texts have equally many words, with weights that sum to 1."""
+        """Return the pairs whose texts have equally many words, with weights that sum to 1."""
         places = np.flatnonzero(self.equal)
         weights = self.weights[places]
         equal = np.ones(len(places), bool)
@@ -86,7 +86,7 @@ class Pairs:
 
 
 def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
-    """Returns the distinct pairs of candidates of trials, weighted by how often each occurs."""
+    """Return the distinct pairs of candidates of trials, weighted by how often each occurs."""
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
     both = np.concatenate([np.stack(slot, axis=1) for slot in slots])
     pairs = weighed(both, texts)
@@ -125,14 +125,14 @@ def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
 def furthest_pairs(
     embeddings: NDArray[np.float32], texts: Sequence[str], groups: NDArray[np.integer] | None = None
 ) -> Pairs:
-    """Returns each text with the one most dissimilar to it, in its group if there are groups (`sampling.sample`)."""
+    """Return each text with the one most dissimilar to it, in its group if there are groups (`sampling.sample`)."""
     other = furthest(embeddings, groups)
     has = np.flatnonzero(other >= 0)
     return replace(weighed(np.stack([has, other[has]], axis=1), texts), trials=None)
 
 
 def all_of(texts: Sequence[str], groups: NDArray[np.integer] | None = None) -> Pairs:
-    """Returns all pairs of texts, within a group if there are groups, with their probabilities at temperature 0."""
+    """Return all pairs of texts, within a group if there are groups, with their probabilities at temperature 0."""
     left, right = np.triu_indices(len(texts), 1)
     numbers, weights = np.stack([left, right], axis=1).astype(np.int64), np.ones(len(left))
     if groups is not None:
@@ -149,7 +149,7 @@ def count_pairs(texts: Sequence[str]) -> tuple[int, int]:
 
 
 def weighed(pairs: NDArray[np.integer], texts: Sequence[str]) -> Pairs:
-    """Returns the distinct ones of drawn pairs [n, 2], weighted by how often each occurs."""
+    """Return the distinct ones of drawn pairs [n, 2], weighted by how often each occurs."""
     distinct, places, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True, return_counts=True)
     equal = _equal(distinct, texts)
     return Pairs(distinct.astype(np.int64), counts / counts.sum(), equal, trials=places.ravel())

@@ -80,7 +80,7 @@ class _Law:
     log_factor: float
 
     def mean(self, values: Array) -> Bracket[float]:
-        """Returns the mean of a function of the losses, given by its values [N] >= 0."""
+        """Return the mean of a function of the losses, given by its values [N] >= 0."""
         middle = float(self.shares @ values)
         if not self.noise:
             return Bracket(middle, middle)
@@ -88,7 +88,7 @@ class _Law:
         return Bracket(max(0.0, middle - error), middle + error)
 
     def near(self, level: float) -> float:
-        """Returns an upper value of the mean of gap e^(-theta (L - level)) where L is within reach of the level."""
+        """Return an upper value of the mean of gap e^(-theta (L - level)) where L is within reach of the level."""
         some = slice(*np.searchsorted(self.losses, (level - self.reach, level + self.reach), side="left"))
         values = np.exp(np.minimum(-self.theta * (self.losses[some] - level), _LARGE))
         error = self.noise * float(np.linalg.norm(values)) + 2 * math.exp(-_TAIL) * float(values.max(initial=0.0))
@@ -129,7 +129,7 @@ class Product:
         return self.apart or (bool(self.units) and self._cumulants(0.0)[0] < _CERTAIN)
 
     def log_error(self) -> Bracket[float]:
-        """Returns ln of the Bayes error of two equally likely texts, which is half of the overlap sum_y min(P, P')."""
+        """Return ln of the Bayes error of two equally likely texts, which is half of the overlap sum_y min(P, P')."""
         return self._log_error
 
     @cached_property
@@ -172,7 +172,7 @@ class Product:
         return Bracket(min(1.0, gone + low), min(1.0, gone + high))
 
     def deltas(self, levels: Array) -> Bracket[Array]:
-        """Returns delta at each of the levels [m], from one convolution.
+        """Return delta at each of the levels [m], from one convolution.
 
         Apart from the grid's, the absolute error is 1e-9 or less.
         """
@@ -185,12 +185,12 @@ class Product:
         return Bracket(np.minimum(gone + low, 1.0), np.minimum(gone + high, 1.0))
 
     def _near_one(self, levels: Array) -> Bracket[Array] | None:
-        """Returns delta at the levels [m] if it is 1 to all digits, by 1 - delta <= e^(level/2) rho; otherwise None."""
+        """Return delta at the levels [m] if it is 1 to all digits, by 1 - delta <= e^(level/2) rho; otherwise None."""
         log_rest = levels / 2 + self._cumulants(0.0)[0] + self._log_gamma
         return None if log_rest.max() > _NOTHING else Bracket(1 - np.exp(log_rest), np.ones(len(levels)))
 
     def power(self, false_positives: Array) -> Bracket[Array]:
-        """Returns the [n] largest P(S) of any test S with P'(S) at most false_positives [n]: the trade-off curve.
+        """Return the [n] largest P(S) of any test S with P'(S) at most false_positives [n]: the trade-off curve.
 
         By Neyman and Pearson, this is the least of e^level P'(S) + delta(level) over all levels.
         """
@@ -208,7 +208,7 @@ class Product:
         )
 
     def _excess(self, levels: Array) -> tuple[Array, Array]:
-        """Returns the lower and the upper value of sum (P - e^level P')_+ over outputs possible under both.
+        """Return the lower and the upper value of sum (P - e^level P')_+ over outputs possible under both.
 
         Both have the shape of the levels [m], which are at least -20.
         """
@@ -227,7 +227,7 @@ class Product:
         return scale * np.maximum(middle - missing - error, 0.0), scale * (middle + error)
 
     def _mean(self, theta: float, function: Callable[[Array], Array]) -> tuple[_Law, Bracket[float]]:
-        """Returns the law under a tilt, and a function's mean under it; without FFT if that is not accurate enough."""
+        """Return the law under a tilt, and a function's mean under it; without FFT if that is not accurate enough."""
         if self._products > _FEW:
             law = self._law(theta)
             mean = law.mean(function(law.losses))
@@ -251,7 +251,7 @@ class Product:
         return sum(low for low, _ in ends), sum(high for _, high in ends)
 
     def _weighed(self, theta: float) -> tuple[Array, Array, Array]:
-        """Returns the units' weights under a tilt, which sum to 1 in each unit; ln of their totals; the mean losses."""
+        """Return the units' weights under a tilt, which sum to 1 in each unit; ln of their totals; the mean losses."""
         losses, log_weights, starts, unit = self._flat
         tilted = log_weights + theta * losses
         peak = np.maximum.reduceat(tilted, starts)
@@ -261,13 +261,13 @@ class Product:
         return weights, peak + np.log(total), np.add.reduceat(weights * losses, starts)
 
     def _cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Returns K(theta) = ln sum mu e^(theta L), and the mean and variance of L under that tilt."""
+        """Return K(theta) = ln sum mu e^(theta L), and the mean and variance of L under that tilt."""
         weights, log_totals, means = self._weighed(theta)
         losses, _, _, unit = self._flat
         return float(log_totals.sum()), float(means.sum()), float((weights * (losses - means[unit]) ** 2).sum())
 
     def _tilt_to(self, target: float, low: float, high: float) -> float:
-        """Returns the theta in [low, high] at which the mean of L, which grows with theta, is about the target."""
+        """Return the theta in [low, high] at which the mean of L, which grows with theta, is about the target."""
         if math.isinf(high):
             high = 2 * low
             while self._cumulants(high)[1] < target and high < 1e6:
@@ -281,7 +281,7 @@ class Product:
         return (low + high) / 2
 
     def _law(self, theta: float) -> _Law:
-        """Returns the law of L under a tilt, by FFT on a window outside which at most 2 e^-36 of the mass lies."""
+        """Return the law of L under a tilt, by FFT on a window outside which at most 2 e^-36 of the mass lies."""
         log_total, _, variance = self._cumulants(theta)
         low, high = self._span
         for scale in (8.0, 3.0, 1.0):
@@ -318,13 +318,13 @@ class Product:
         return self._as_law(theta, first, shares, noise=0.0)
 
     def _by_unit(self, theta: float) -> list[tuple[UnitLosses, Array]]:
-        """Returns each unit with its weights under a tilt, which sum to 1."""
+        """Return each unit with its weights under a tilt, which sum to 1."""
         weights, _, _ = self._weighed(theta)
         _, _, starts, _ = self._flat
         return list(zip(self.units, np.split(weights, starts[1:]), strict=True))
 
     def _as_law(self, theta: float, first: int, shares: Array, noise: float) -> _Law:
-        """Returns the law with these shares. first: the place of the first share, in steps of the grid."""
+        """Return the law with these shares. first: the place of the first share, in steps of the grid."""
         log_gamma = self._log_gamma
         reach = sum(unit.moved for unit in self.units) + self.units[0].step
         return _Law(
@@ -354,7 +354,7 @@ class Product:
 
 
 def _above(values: Array) -> Array:
-    """Returns the [N + 1] sums of the values [N] from each place on."""
+    """Return the [N + 1] sums of the values [N] from each place on."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 

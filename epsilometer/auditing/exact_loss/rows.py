@@ -63,14 +63,14 @@ class Group:
 
 
 def groups(request: Request, pairs: Pairs, number: int) -> Iterator[Group]:
-    """Yields the group of all pairs, and that of equal length if there are any."""
+    """Yield the group of all pairs, and that of equal length if there are any."""
     for name, places in ((ALL, np.arange(len(pairs))), (EQUAL, np.flatnonzero(pairs.equal))):
         if len(places):
             yield Group(request, pairs, number, name, places=places)
 
 
 def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
-    """Returns the columns that every row of `EXACT` has: the pairs, their average loss, its method, and the claim."""
+    """Return the columns that every row of `EXACT` has: the pairs, their average loss, its method, and the claim."""
     mechanism = group.request.mechanism
     guarantee = mechanism.guarantee(group.epsilon)
     return {
@@ -92,7 +92,7 @@ def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
 
 
 def row(group: Group, losses: PairLosses) -> dict[str, Any]:
-    """Returns a row of `EXACT` from the losses of all pairs, without the relative epsilon."""
+    """Return a row of `EXACT` from the losses of all pairs, without the relative epsilon."""
     pairs, places, weights = group.pairs, group.places, group.weights
     error = Bracket(losses.log_error.low[places], losses.log_error.high[places])
     each = guess_losses(error)
@@ -115,7 +115,7 @@ def row(group: Group, losses: PairLosses) -> dict[str, Any]:
 
 
 def curve(group: Group, losses: PairLosses) -> list[dict[str, Any]]:
-    """Returns rows of `EXACT_CURVES` from the losses of all pairs."""
+    """Return rows of `EXACT_CURVES` from the losses of all pairs."""
     weights, places = group.weights, group.places
     low, high = (np.minimum(weights @ delta[places], 1.0) for delta in (losses.delta.low, losses.delta.high))
     error = Bracket(*(float(weights @ np.exp(end[places])) for end in (losses.log_error.low, losses.log_error.high)))
@@ -125,7 +125,7 @@ def curve(group: Group, losses: PairLosses) -> list[dict[str, Any]]:
 def curve_rows(
     group: Group, delta: Bracket[Array], error: Bracket[float], worst_high: Array | None = None
 ) -> list[dict[str, Any]]:
-    """Returns rows of `EXACT_CURVES`: the mean delta at LEVELS, and the largest of any pair if that is known.
+    """Return rows of `EXACT_CURVES`: the mean delta at LEVELS, and the largest of any pair if that is known.
 
     error: the mean error of guessing between two texts, behind the average loss. Delta at level 0 is 1 - 2 error
     (the total variation); raises UserError where it is not, as one of the two is then wrong.
@@ -143,7 +143,7 @@ def curve_rows(
 
 
 def tail(curve_of_group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the columns of the tail, from the group's rows of `EXACT_CURVES`.
+    """Return the columns of the tail, from the group's rows of `EXACT_CURVES`.
 
     An average loss hides the leak in few outputs: a mechanism that releases the text itself with probability .46 has an
     average loss of one nat, and this delta is .46. Pure epsilon up to 4 makes it 0, and no post-processing raises it.
@@ -153,7 +153,7 @@ def tail(curve_of_group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def relative_row(relative: Relative) -> dict[str, Any]:
-    """Returns the columns of the relative epsilon."""
+    """Return the columns of the relative epsilon."""
     x, other = relative.pair or (None, None)
     return {
         "relative_epsilon": relative.loss,
@@ -165,7 +165,7 @@ def relative_row(relative: Relative) -> dict[str, Any]:
 
 
 def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2) -> Bracket[float]:
-    """Returns the loss of guessing the source among k texts, in nats, from ln e [n] of pairs with weights [n].
+    """Return the loss of guessing the source among k texts, in nats, from ln e [n] of pairs with weights [n].
 
     For k = 2 this is the guess loss of the mean error e. Otherwise the error among k texts lies between e and
     (k - 1) e: an adversary who is told two candidates, one of them the source, errs with probability e; and the error
@@ -258,7 +258,7 @@ def quantile(values: Array, weights: Array, share: float) -> float:
 
 
 def claim_checked(group: Group, losses: PairLosses) -> dict[str, Any]:
-    """Returns the columns of the claim: claimed (for the pair with the least slack), its delta, and the verdict.
+    """Return the columns of the claim: claimed (for the pair with the least slack), its delta, and the verdict.
 
     A claim without delta is violated if a pure loss exceeds it; a claim with delta, if delta at the claim exceeds that.
     """

@@ -26,7 +26,7 @@ _AT_ONCE = 32  # summands
 
 @dataclass(frozen=True)
 class Spectrum:
-    """values: [size // 2 + 1], as from `scipy.fft.rfft`.
+    """The transform of a law. values: [size // 2 + 1], as from `scipy.fft.rfft`.
 
     terms: the error of a summand's transform, as a multiple of a number's rounding. left_out: the norm of the law of
     the part that was left out.
@@ -38,7 +38,7 @@ class Spectrum:
 
 
 def spectrum(summands: Sequence[Summand], size: int) -> Spectrum:
-    """Returns the transform of the law of the sum, modulo size."""
+    """Return the transform of the law of the sum, modulo size."""
     values = np.ones(size // 2 + 1, np.complex128)
     if len(summands) * size <= _BY_FFT:
         for summand in summands:

@@ -40,7 +40,7 @@ class UnitLaws:
 def unit_laws(
     laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], overlaps: bool = True
 ) -> list[UnitLaws]:
-    """Returns A, and B if overlaps are requested, of distinct law rows [W], for each budget."""
+    """Return A, and B if overlaps are requested, of distinct law rows [W], for each budget."""
     size = max(1, _CELLS // (2 * laws.outputs * len(epsilons)))
     starts = range(0, len(rows), size)
     by_epsilon = [UnitLaws(np.asarray(rows, np.int64), *np.full((2, len(rows), len(rows)), np.nan)) for _ in epsilons]
@@ -82,7 +82,7 @@ def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], r
 
 
 def largest_losses(first: Array, second: Array) -> tuple[Array, Array]:
-    """Returns max_y of first[a] - second[b], and of second[b] - first[a], both [n, m].
+    """Return max_y of first[a] - second[b], and of second[b] - first[a], both [n, m].
 
     first, second: log-laws [n, outputs] and [m, outputs].
     """

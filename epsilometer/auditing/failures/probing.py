@@ -51,7 +51,7 @@ _CARRIERS = (
     "The room was clean and quiet. Breakfast could start earlier.",
 )
 _FILLER = " The rest of this message only makes it long."
-_LINES = 200  # carrier sentences in a long request
+_LINES = 200  # fillers in a long request
 _DIGITS = 9  # digits of a value that nobody produces by chance
 _SETTLE = 0.5  # seconds to wait for what the service may still send on
 

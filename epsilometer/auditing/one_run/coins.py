@@ -68,7 +68,7 @@ def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: flo
 
 
 def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float = 0.0) -> float:
-    """Returns an upper bound on the probability of this many right guesses, if each coin has this loss and delta."""
+    """Return an upper bound on the probability of this many right guesses, if each coin has this loss and delta."""
     p = 1 / (1 + math.exp(-loss))
     pure = float(binom.sf(successes - 1, guesses, p))
     if not delta or not successes:
@@ -78,7 +78,7 @@ def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float 
 
 
 def proved(successes: int, guesses: int, coins: int, *, delta: float, level: float) -> float:
-    """Returns the epsilon of one coin, in nats, that this many right guesses prove at confidence 1 - level.
+    """Return the epsilon of one coin, in nats, that this many right guesses prove at confidence 1 - level.
 
     guesses: a number fixed beforehand; coins: the number of all coins in the run, guessed or not.
     """

@@ -94,7 +94,7 @@ class Profile:
 
 
 def gaussian(mu: float) -> Profile:
-    """Returns the profile of N(0, 1) against N(mu, 1): the law of full batches, close to that of sampled ones."""
+    """Return the profile of N(0, 1) against N(mu, 1): the law of full batches, close to that of sampled ones."""
     epsilons = np.linspace(0, mu * (mu / 2 + 9), 1000)  # at the last of them delta is below 1e-19
     return Profile(epsilons.tolist(), [math.exp(gaussian_log_delta(float(epsilon), 1 / mu)) for epsilon in epsilons])
 
@@ -122,7 +122,7 @@ class Counts:
 
 
 def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: float) -> bool:
-    """Returns whether this many right guesses or more have a probability below the level under a claim for one coin."""
+    """Return whether this many right guesses or more have a probability below the level under a claim for one coin."""
     starts, slopes, deltas = claim.lines
     ends = [*starts[1:], math.inf]
     reached, above, line = level, 0.0, 0  # S_(t+1), B_(t+1), and the number of the highest line
@@ -143,7 +143,7 @@ def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: floa
 
 
 def p_value(counts: Counts, claim: Profile) -> float:
-    """Returns the least probability of any pair under a claim for one coin; at least e^-600.
+    """Return the least probability of any pair under a claim for one coin; at least e^-600.
 
     It may be too large, by at most a share of 1e-6, but never too small.
     """
@@ -160,7 +160,7 @@ def p_value(counts: Counts, claim: Profile) -> float:
 
 
 def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, error: float = 1e-6) -> float:
-    """Returns the largest strength whose claim a pair refutes at confidence 1 - level; 0 if none is refuted.
+    """Return the largest strength whose claim a pair refutes at confidence 1 - level; 0 if none is refuted.
 
     So a mechanism of the family has a larger strength.
     family: the claim for each strength > 0 (an epsilon, a mu); larger strengths allow more.
@@ -179,5 +179,5 @@ def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, 
 
 
 def at_delta(delta: float) -> Callable[[float], Profile]:
-    """Returns the family of (epsilon, delta) claims by epsilon, which assumes nothing else about the curve."""
+    """Return the family of (epsilon, delta) claims by epsilon, which assumes nothing else about the curve."""
     return lambda epsilon: Profile([epsilon], [delta])

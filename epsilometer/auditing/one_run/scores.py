@@ -78,11 +78,11 @@ class Judging:
             raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
 
     def sizes(self, canaries: int) -> list[int]:
-        """Returns the numbers of guesses to try."""
+        """Return the numbers of guesses to try."""
         return halves(canaries) if self.guesses is None else [self.guesses]
 
     def level(self, counts: fdp.Counts) -> float:
-        """Returns the error allowed for each number of guesses."""
+        """Return the error allowed for each number of guesses."""
         return self.alpha / 2 / len(counts.pairs)
 
 
@@ -129,7 +129,7 @@ def one_run(
 
 
 def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[np.bool_]:
-    """Returns [canaries], whether each guess is right, in the order highest score, lowest, second highest and so on.
+    """Return [canaries], whether each guess is right, in the order highest score, lowest, second highest and so on.
 
     included, excluded, seed: as in `one_run`, which also lists the errors.
     """
@@ -166,7 +166,7 @@ def _checked(scores: ArrayLike, name: str) -> NDArray[np.float64]:
 def judged(
     right: NDArray[np.bool_], judging: Judging, family: Family | None = None, claim: fdp.Profile | None = None
 ) -> list[dict[str, Any]]:
-    """Returns a row (`BOUNDS`) for each method.
+    """Return a row (`BOUNDS`) for each method.
 
     right: as returned by `ordered`; family: the curves that the last method assumes; claim: the curve to test.
     """
@@ -197,7 +197,7 @@ def judged(
 def _tested(
     reached: fdp.Counts, every: fdp.Counts, claim: fdp.Profile | None, judging: Judging
 ) -> tuple[float | None, str]:
-    """Returns the p-value of a claimed curve and the verdict on it. every: the counts if all guesses were right."""
+    """Return the p-value of a claimed curve and the verdict on it. every: the counts if all guesses were right."""
     if claim is None:
         return None, NO_CLAIM
     p, smallest = (min(1.0, len(of.pairs) * fdp.p_value(of, claim)) for of in (reached, every))
@@ -227,13 +227,13 @@ class Family:
     error: float = _ERROR
 
     def prove(self, counts: fdp.Counts, judging: Judging) -> float:
-        """Returns the epsilon at delta of the strongest curve that is refuted; 0 if none is."""
+        """Return the epsilon at delta of the strongest curve that is refuted; 0 if none is."""
         strength = fdp.proved(counts, self.profile, level=judging.level(counts), error=self.error)
         return self.epsilon(strength, judging.delta) if strength else 0.0
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Returns the epsilon at a delta of N(0, 1) against N(mu, 1), never below 0."""
+    """Return the epsilon at a delta of N(0, 1) against N(mu, 1), never below 0."""
     if mu <= 0 or gaussian_log_delta(0.0, 1 / mu) <= math.log(delta):
         return 0.0
     high = mu * (mu / 2 + math.sqrt(-2 * math.log(delta)) + 1)

@@ -51,7 +51,7 @@ class ClaimedTraining:
 def audited(
     coins: NDArray[np.bool_], scores: Mapping[str, NDArray[np.floating]], claimed: ClaimedTraining, judging: Judging
 ) -> list[dict[str, Any]]:
-    """Returns a row (`AUDITED`, from `score` on) for every score and method; coins, scores: [canaries]."""
+    """Return a row (`AUDITED`, from `score` on) for every score and method; coins, scores: [canaries]."""
     columns: dict[str, float | None] = dict.fromkeys(("bracket_lower", *ACCOUNTANTS.values()))
     own = curve = None
     if claimed.release is not None:
@@ -71,5 +71,5 @@ def audited(
 
 
 def guessing(judging: Judging, canaries: int, share: float | None) -> Judging:
-    """Returns the settings with this share of the canaries to guess; unchanged if share is None."""
+    """Return the settings with this share of the canaries to guess; unchanged if share is None."""
     return judging if share is None else replace(judging, guesses=max(1, round(share * canaries)))

@@ -31,7 +31,7 @@ _WIDTH = 0.1  # of brackets; only the upper bound is used, which moves far less 
 def profile(
     release: Release, schedule: Schedule, neighbours: Neighbours, deltas: tuple[float, ...] = _DELTAS
 ) -> Profile:
-    """Returns the curve of a training, given by its epsilons at these deltas."""
+    """Return the curve of a training, given by its epsilons at these deltas."""
     return Profile([epsilon(release, schedule, neighbours, delta) for delta in deltas], deltas)
 
 
@@ -43,7 +43,7 @@ def epsilon(release: Release, schedule: Schedule, neighbours: Neighbours, delta:
 
 
 def family(release: Release, schedule: Schedule, neighbours: Neighbours) -> Family:
-    """Returns the family of trainings that differ from this one only in the amount of noise."""
+    """Return the family of trainings that differ from this one only in the amount of noise."""
 
     def curve(strength: float) -> Profile:
         return profile(_of_strength(release, strength), schedule, neighbours, _FEW)

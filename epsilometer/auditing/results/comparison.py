@@ -47,7 +47,7 @@ class Comparison:
 
 
 def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
-    """Returns the comparison of two mechanisms under one attack.
+    """Return the comparison of two mechanisms under one attack.
 
     first, second: bool [trials], whether the adversary named the source, in the same trials. Raises ValueError if their
     lengths differ.
@@ -89,7 +89,7 @@ def compare_strongest(first: Right, second: Right) -> Comparison:
 
 
 def _leaks_less(first: Right, second: Right) -> float:
-    """Returns the p-value for the finding that some attack on the second succeeds more often than any on the first."""
+    """Return the p-value for the finding that some attack on the second succeeds more often than any on the first."""
 
     def less(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
         wins, losses = int((first & ~second).sum()), int((second & ~first).sum())

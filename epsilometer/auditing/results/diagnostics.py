@@ -67,7 +67,7 @@ def describe(
 
 
 def composed(stated: Stated, units: float | None, claims: NDArray[np.float64]) -> float | None:
-    """Returns the claim re-expressed for whole texts, in nats; None if there is none, or if its median is infinite.
+    """Return the claim re-expressed for whole texts, in nats; None if there is none, or if its median is infinite.
 
     A claim for each token, word or triple is multiplied by the measured mean number of units (TeDA figure 7: basic
     composition); for any other claim, it is the median over trials of the claimed loss between two candidates.
@@ -82,7 +82,7 @@ def composed(stated: Stated, units: float | None, claims: NDArray[np.float64]) -
 
 
 def signal_to_noise(latents: Latents, rows: int = 512) -> float:
-    """Returns the mean of |before| / |after - before| in L2 norm (TeDA figure 10) over the first `rows` texts."""
+    """Return the mean of |before| / |after - before| in L2 norm (TeDA figure 10) over the first `rows` texts."""
     before, after = (np.asarray(x[:rows], np.float64) for x in (latents.before, latents.after))
     noise = np.linalg.norm(after - before, axis=1)
     return float((np.linalg.norm(before, axis=1) / np.maximum(noise, np.finfo(float).tiny)).mean())
@@ -151,7 +151,7 @@ def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
 
 
 def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """Returns a sentence about the deepest fall of an attack's loss from one budget to a larger one, or None.
+    """Return a sentence about the deepest fall of an attack's loss from one budget to a larger one, or None.
 
     A fall counts only where the two intervals do not overlap.
     """
@@ -168,7 +168,7 @@ def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
 
 
 def _flat(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """Returns a sentence about attacks whose losses hardly differ from the smallest budget to the largest, or None."""
+    """Return a sentence about attacks whose losses hardly differ from the smallest budget to the largest, or None."""
     flat = []
     for attack, curve in curves.items():
         if len(curve) < 3 or curve[-1]["epsilon"] < _FLAT * curve[0]["epsilon"]:

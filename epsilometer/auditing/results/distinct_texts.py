@@ -33,7 +33,9 @@ UNSEEN = (
 
 @dataclass(frozen=True)
 class Noticed:
-    """attack: the attack whose success differs most. trials, distinct: its shares of right guesses in both runs.
+    """The comparison of both runs.
+
+    attack: the attack whose success differs most. trials, distinct: its shares of right guesses in both runs.
 
     texts: the number of rerun texts. p_value: over all attacks (Bonferroni). least: the smallest difference that would
     be found with probability .9.

@@ -73,7 +73,7 @@ class Attacked:
 
 
 def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """Returns the rows of a whole audit, with verdicts. alpha: the error of each interval, and of all verdicts at once.
+    """Return the rows of a whole audit, with verdicts. alpha: the error of each interval, and of all verdicts at once.
 
     For each mechanism and epsilon there is a row for each attack, and up to two for the strongest of them. The row
     `strongest` is that of the attack with most successes among those that see only the released view, at level alpha /
@@ -87,7 +87,7 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
 
 
 def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """Returns the rows of a mechanism at one epsilon, without verdicts, which need all rows of an audit (`judge`)."""
+    """Return the rows of a mechanism at one epsilon, without verdicts, which need all rows of an audit (`judge`)."""
     stated, trials = attacked.stated, attacked.trials
     count, candidates = trials.candidates.shape
     right = {name: guess.slots == trials.target for name, guess in attacked.guesses.items()}
@@ -193,7 +193,7 @@ def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | N
 
 
 def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """Returns the rows of a whole audit with verdicts, the claims they could refute, and the trials that a test needs.
+    """Return the rows of a whole audit with verdicts, the claims they could refute, and the trials that a test needs.
 
     All rows with a claim share alpha (`verdicts.divisor`), except those of the strongest attacks: these repeat the
     verdicts of attacks that have rows already, and are not further tests. In the same way, all rows with a law share
@@ -217,7 +217,7 @@ def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None 
 def _by_law(
     posteriors: NDArray[np.float64] | None, figures: Estimate, level: float, p: float | None
 ) -> dict[str, float | None]:
-    """Returns the columns of an attack's posteriors, all null without a law; p: of its departure."""
+    """Return the columns of an attack's posteriors, all null without a law; p: of its departure."""
     if posteriors is None or not p:  # p = 0: some output is impossible under the law
         return {**dict.fromkeys(_POSTERIOR), "departure_p": p}
     average = averaged(figures.successes, posteriors, figures.candidates, level)

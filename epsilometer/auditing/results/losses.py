@@ -24,7 +24,7 @@ class Printed(pl.DataFrame):
     short: ClassVar[Sequence[str]]
 
     def __str__(self) -> str:
-        """The columns `short` as text."""
+        """Return the columns `short` as text."""
         with _PLAIN:
             shown = str(presented(self, self.short))
         return f"{shown}\n{self.width} columns in all: table.columns, and table.select(...) prints them"
@@ -34,7 +34,7 @@ class Printed(pl.DataFrame):
         return str(self)
 
     def _repr_html_(self, *, _from_series: bool = False) -> str:
-        """The same in a notebook."""
+        """Return the same for a notebook."""
         return f"<pre>{escape(str(self))}</pre>"
 
 

@@ -66,7 +66,7 @@ class MembershipJudging:
 
 
 def rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]]:
-    """Returns a row for each attack and one for the strongest (schema `MEMBERSHIP`).
+    """Return a row for each attack and one for the strongest (schema `MEMBERSHIP`).
 
     Raises UserError for too few examples.
     """
@@ -82,7 +82,7 @@ def rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]]:
 
 
 def rate_rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]]:
-    """Returns a row for each attack and false positive rate (schema `MEMBERSHIP_RATES`)."""
+    """Return a row for each attack and false positive rate (schema `MEMBERSHIP_RATES`)."""
     table = []
     for name, values in target.scores.items():
         chosen, measured = _halves(values, target, judging)
@@ -104,7 +104,7 @@ def rate_rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]
 
 
 def curve_rows(target: Target) -> list[dict[str, Any]]:
-    """Returns a row for each corner of each attack's curve, over all examples (schema `MEMBERSHIP_CURVES`)."""
+    """Return a row for each corner of each attack's curve, over all examples (schema `MEMBERSHIP_CURVES`)."""
     table = []
     for name, values in target.scores.items():
         for fpr, tpr in zip(*curve(MembershipScores.of(values, target.inside)), strict=True):
@@ -113,7 +113,7 @@ def curve_rows(target: Target) -> list[dict[str, Any]]:
 
 
 def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list[dict[str, Any]]:
-    """Returns a row for each attack and level (schema `MEMBERSHIP_AREAS`), for targets with the same examples.
+    """Return a row for each attack and level (schema `MEMBERSHIP_AREAS`), for targets with the same examples.
 
     levels: from the least noise to the most; each has at least one target. There is no row for the strongest attack,
     which is a different one at each level, picked afterwards.
@@ -138,7 +138,7 @@ def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list
 
 
 def _measured(target: Target, name: str, judging: MembershipJudging, alpha: float) -> dict[str, Any]:
-    """Returns the columns of one attack. alpha: the error of each interval."""
+    """Return the columns of one attack. alpha: the error of each interval."""
     values = target.scores[name]
     scores = MembershipScores.of(values, target.inside)
     chosen, measured = _halves(values, target, judging)

@@ -12,7 +12,9 @@ LAW, DEPLOYMENT = "law", "deployment"
 
 @dataclass(frozen=True)
 class Scope:
-    """memory: how repeated texts were answered, None with too few repeats. query_access: whether an adversary with
+    """The scope of a verdict.
+
+    memory: how repeated texts were answered, None with too few repeats. query_access: whether an adversary with
     query access guessed, None where nobody guessed. black_box: whether the mechanism states no law.
     """
 

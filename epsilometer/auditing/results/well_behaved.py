@@ -1,13 +1,13 @@
 """A test that an attack's success falls as noise grows: the condition for calibrating noise by that attack.
 
 Noise can be calibrated by an attack if more noise never helps it. For a curve over levels from the least noise to the
-most, two independent questions are tested:
+most, two questions are tested, each with an answer of its own:
 
 - Does it **fall** at all, from the least noise to the most? If not, it does not tell levels apart.
 - Does it **rise** anywhere, from one level to another with more noise? If so, it is not monotone.
 
 Where the same texts were attacked at every level, differences are paired, and a difference of means is judged by
-flipping the signs of the texts' differences: all 2^b ways for up to 14 texts b, random ones for more. This is
+flipping the signs of the texts' differences: all 2^b ways for b up to 14 texts, random ones for more. This is
 exact if these are symmetric about 0 under the hypothesis, as when the two levels do not differ, and nearly exact for
 means over a few dozen texts. Where only figures with intervals are known, such as areas under curves, a difference is
 judged by the normal distribution, with deviations from the intervals. Rises are tested for every pair of levels
@@ -35,7 +35,7 @@ from epsilometer.core.randomness import Noise
 
 FALLS, NOT_MONOTONE, NO_MESSAGE = "falls with noise", "not monotone", "no message"
 _FLIPS = 19_999  # random flips of all signs: the smallest p-value is 1 in 20,000
-_ENUMERATED = 14  # most texts whose flips are all enumerated, fewer than that
+_ENUMERATED = 14  # most texts whose flips are all enumerated: fewer than _FLIPS
 _NO_SPREAD = 1e-20  # a variance up to this is rounding error
 
 
@@ -78,7 +78,7 @@ def by_covariance(of: Areas) -> Moves:
     """
 
     def p(i: int, j: int) -> float:
-        """Returns the p-value of area i being this much larger than area j by chance."""
+        """Return the p-value of area i being this much larger than area j by chance."""
         difference = float(of.values[i] - of.values[j])
         variance = float(of.covariance[i, i] + of.covariance[j, j] - 2 * of.covariance[i, j])
         if variance > _NO_SPREAD:
@@ -93,7 +93,7 @@ def by_intervals(values: Sequence[float], low: Sequence[float], high: Sequence[f
     deviations = (np.asarray(high) - np.asarray(low)) / (2 * norm.isf(alpha / 2))
 
     def p(i: int, j: int) -> float:
-        """Returns the p-value of figure i being this much larger than figure j by chance."""
+        """Return the p-value of figure i being this much larger than figure j by chance."""
         spread = float(np.hypot(deviations[i], deviations[j]))
         difference = values[i] - values[j]
         return float(norm.sf(difference / spread)) if spread else float(difference <= 0)
@@ -102,7 +102,7 @@ def by_intervals(values: Sequence[float], low: Sequence[float], high: Sequence[f
 
 
 def verdicts(tested: Sequence[Moves], alpha: float) -> list[str]:
-    """Returns a verdict on each curve; all verdicts hold together at confidence 1 - alpha."""
+    """Return a verdict on each curve; all verdicts hold together at confidence 1 - alpha."""
     p, least = (
         np.array([getattr(curve, name) for curve in tested for name in names], np.float64)
         for names in (("fall", "rise"), ("least_fall", "least_rise"))
@@ -123,7 +123,7 @@ def _every_sign(texts: int) -> NDArray[np.float64]:
 
 
 def _of_pairs(p: Callable[[int, int], float], levels: int, least: float = 0.0) -> Moves:
-    """Returns the moves of a curve.
+    """Return the moves of a curve.
 
     p: the p-value of level i being larger than level j by chance; least: its smallest possible value.
     """

@@ -44,7 +44,7 @@ class Job:
     tally: Tally = field(default_factory=Tally, compare=False)
 
     def run(self, mechanism: Mechanism, rows: NDArray[np.int64]) -> Block:
-        """Returns the rewrites of these trials [n]. Raises UserError for output that breaks a mechanism's rules."""
+        """Return the rewrites of these trials [n]. Raises UserError for output that breaks a mechanism's rules."""
         return Block(rows, self.rewrites(mechanism, rows))
 
     def count(self, rewrites: Sequence[Rewrites], rows: NDArray[np.int64] | slice) -> None:
@@ -117,7 +117,7 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
 
 
 def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
-    """Yields the blocks of a job, sized by the speed of the blocks before."""
+    """Yield the blocks of a job, sized by the speed of the blocks before."""
     shares = isinstance(mechanism, RewritesGrid)
     order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
     source = job.source[order]
@@ -138,7 +138,7 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
 
 
 def _shorter(job: Job, shares: bool, seconds: float) -> str:
-    """Returns a remark on the size of the job and on smaller ones.
+    """Return a remark on the size of the job and on smaller ones.
 
     These would take a tenth of `seconds`, or a minute if that is longer, but at most half of `seconds`.
     shares: whether the trials and epsilons of a text share its work.
@@ -165,7 +165,7 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
 
 
 def _length(job: Job, trials: int) -> int:
-    """Returns the number of characters in the distinct texts of the first trials."""
+    """Return the number of characters in the distinct texts of the first trials."""
     return sum(len(job.texts[i]) + 1 for i in np.unique(job.source[:trials]))
 
 
@@ -178,7 +178,7 @@ def _own(output: Rewrites, private: Repeated) -> Rewrites:
 
 
 def _check(rewrites: Rewrites, private: Repeated) -> None:
-    """Raises UserError for a mechanism's output that is not one string for each text."""
+    """Raise UserError for a mechanism's output that is not one string for each text."""
     expected = len(private)
     if not isinstance(rewrites, Rewrites):
         raise UserError(
@@ -225,7 +225,7 @@ def _encodes(text: str) -> bool:
 
 
 def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Repeated) -> None:
-    """Raises UserError if there is not one outcome for each text, or if an unchanged text is reported as changed."""
+    """Raise UserError if there is not one outcome for each text, or if an unchanged text is reported as changed."""
     if len(outcomes) != len(texts):
         raise UserError(
             f"the mechanism returned {len(outcomes)} outcomes for {len(texts)} texts; return exactly one for each"

@@ -43,7 +43,7 @@ class Trials:
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> Trials:
-        """Returns the trials of a table of schema `TRIALS`."""
+        """Return the trials of a table of schema `TRIALS`."""
         return cls(table["candidates"].explode().to_numpy().reshape(len(table), -1), table["target"].to_numpy())
 
     @cached_property
@@ -54,14 +54,14 @@ class Trials:
         return self.candidates.ravel().take(np.arange(0, self.candidates.size, self.candidates.shape[1]) + self.target)
 
     def by_prior(self, prior: Sequence[float], seed: int) -> Trials:
-        """Returns the same candidates with newly drawn sources, in slot i with probability prior[i]."""
+        """Return the same candidates with newly drawn sources, in slot i with probability prior[i]."""
         uniform = Noise.named(len(self.target), seed, "trials", "prior").uniforms()[:, 0]
         target = np.searchsorted(np.cumsum(prior)[:-1], uniform, side="right")
         return Trials(self.candidates, target.astype(np.int16))
 
 
 def of_all(texts: int, count: int, seed: int | str = 0) -> Trials:
-    """Returns trials in which every text is a candidate, in the texts' order; all trials share one row in memory.
+    """Return trials in which every text is a candidate, in the texts' order; all trials share one row in memory.
 
     Raises UserError as `sample` does.
     """
@@ -71,7 +71,7 @@ def of_all(texts: int, count: int, seed: int | str = 0) -> Trials:
 
 
 def is_shared(candidates: NDArray[np.integer]) -> bool:
-    """Returns whether all trials have the same candidates and share one row of them in memory (`of_all`)."""
+    """Return whether all trials have the same candidates and share one row of them in memory (`of_all`)."""
     return len(candidates) > 1 and candidates.strides[0] == 0
 
 
@@ -96,7 +96,7 @@ def sample(
     seed: int | str = 0,
     groups: NDArray[np.integer] | None = None,
 ) -> Trials:
-    """Returns `count` sets of `candidates` distinct texts, each with a uniformly drawn source.
+    """Return `count` sets of `candidates` distinct texts, each with a uniformly drawn source.
 
     embeddings: [texts, dimensions], unit rows (zeros allowed); at temperature 0 only their number matters.
     groups:     [texts] or None. With groups, the texts of a set share one (their number of words, say), and texts of
@@ -130,7 +130,7 @@ def sample(
 def _places(
     pools: Sequence[NDArray[np.float32]], uniforms: NDArray[np.float64], temperature: float
 ) -> NDArray[np.integer]:
-    """Returns [n, k] sets of places in all pools, for uniforms [n, k]; pools: the embeddings of each.
+    """Return [n, k] sets of places in all pools, for uniforms [n, k]; pools: the embeddings of each.
 
     The first place is drawn among all pools, the others in its own.
     """
@@ -147,7 +147,7 @@ def _places(
 
 
 def furthest(embeddings: NDArray[np.float32], groups: NDArray[np.integer] | None = None) -> NDArray[np.int64]:
-    """Returns [texts], the number of the text most dissimilar to each, within its group if there are groups.
+    """Return [texts], the number of the text most dissimilar to each, within its group if there are groups.
 
     The first of equally dissimilar texts (on the grid of `sample`). -1 for a text that is alone in its group.
     """
@@ -165,7 +165,7 @@ def furthest(embeddings: NDArray[np.float32], groups: NDArray[np.integer] | None
 
 
 def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Returns [count], whether all candidates of a trial have equally many words; words: [texts], their numbers.
+    """Return [count], whether all candidates of a trial have equally many words; words: [texts], their numbers.
 
     Word-by-word mechanisms do not change the number of words, and `match: words` draws by it.
     """
@@ -195,7 +195,7 @@ def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
 def _extend(
     embeddings: NDArray[np.float32], first: NDArray[np.int64], uniforms: NDArray[np.float64], temperature: float
 ) -> NDArray[np.int64]:
-    """Returns [n, k] sets that begin with `first` [n]; uniforms: [n, k - 1], one for each further candidate."""
+    """Return [n, k] sets that begin with `first` [n]; uniforms: [n, k - 1], one for each further candidate."""
     texts, (count, more) = len(embeddings), uniforms.shape
     if temperature == 0:
         return _without_replacement(first, uniforms, texts)
@@ -235,7 +235,7 @@ def _extend(
 
 
 def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
-    """Returns [n, m] cosines in units of the grid, with the temperature's sign: the largest is the likeliest."""
+    """Return [n, m] cosines in units of the grid, with the temperature's sign: the largest is the likeliest."""
     product: NDArray[np.float32] = left @ right.T
     product *= np.float32(math.copysign(_GRID, temperature))
     return np.rint(product, out=product)
@@ -244,7 +244,7 @@ def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: 
 def _draw(
     score: NDArray[np.float32], state: NDArray[np.int64], uniform: NDArray[np.float64], slope: np.float32
 ) -> NDArray[np.int64]:
-    """Returns [n] texts, one for each uniform [n], drawn from softmax(slope * score[state]).
+    """Return [n] texts, one for each uniform [n], drawn from softmax(slope * score[state]).
 
     score: [states, texts], -inf for texts that are never drawn; state: [n], ascending. Only texts within reach of a
     row's largest score are used, which are few if the slope is large.
@@ -270,7 +270,7 @@ def _draw(
 
 
 def _without_replacement(first: NDArray[np.int64], uniforms: NDArray[np.float64], texts: int) -> NDArray[np.int64]:
-    """Returns what `_extend` does if all remaining texts are equally likely: a text's rank among them is drawn."""
+    """Return what `_extend` does if all remaining texts are equally likely: a text's rank among them is drawn."""
     count, more = uniforms.shape
     chosen = np.empty((more + 1, count), np.int32)
     chosen[0] = first

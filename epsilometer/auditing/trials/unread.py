@@ -26,7 +26,7 @@ def much(unknown: float | None, cut: float | None) -> list[str]:
 
 
 def say(counts: Unread) -> None:
-    """Prints shares above 0 on standard error; as a warning if they are MUCH or more."""
+    """Print shares above 0 on standard error; as a warning if they are MUCH or more."""
     _say(
         counts.unknown / max(counts.words, 1),
         "{:.1%} of the words are outside the mechanism's vocabulary and are replaced by one public word",

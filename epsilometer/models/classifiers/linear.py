@@ -108,7 +108,7 @@ class Linear:
 
 
 def tf_idf(texts: Sequence[str]) -> Any:
-    """Return a scikit-learn vectorizer with the words of these texts, at least one of which has a word."""
+    """Return a scikit-learn vectorizer with the words of these texts; at least one text must have a word."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     return TfidfVectorizer(analyzer=words).fit(texts)
