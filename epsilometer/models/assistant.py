@@ -182,6 +182,7 @@ class AsksModel:
 
     An endpoint sees the texts. So it gets requests only after `check` was called for public texts, as a project
     declares for each data set, or where `private_texts` permits it to see private ones.
+
     model:          an instruction-tuned causal model by id or folder; with `endpoint`, its name there.
     private_texts:  whether the endpoint may see texts that are not public.
     longest:        most tokens of an answer.

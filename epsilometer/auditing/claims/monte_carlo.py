@@ -172,7 +172,7 @@ def _testable(claims: NDArray[np.float64], draws: int, alpha: float, delta: floa
 
 
 def _ceiling(draws: int, error: float, delta: float) -> float:
-    """Return ln((a - delta) / (1 - a)): the proved loss of an event in all draws at one input and in none at the other."""
+    """Return ln((a - delta) / (1 - a)), the proved loss of an event in all draws at one input and none at the other."""
     never = -math.expm1(math.log(error) / draws)  # 1 - a
     return math.log(1 - never - delta) - math.log(never) if 1 - never > delta else -math.inf
 

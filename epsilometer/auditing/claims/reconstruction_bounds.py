@@ -5,8 +5,8 @@ whatever the text's law and the adversary's knowledge of the other texts in the 
 
 **Information** (nats). For any law Q of outputs, I(X; Y) <= E_x KL(P_x || Q). With Q the noise about the origin, KL is
 |v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2); with Q uniform on the sphere it is kappa A - ln M(kappa), for each of several
-|v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2); with Q uniform on the sphere it is kappa A - ln M(kappa) for each part, if there
-are several. A text that takes more nats than that to identify can be identified from its gradient only by luck.
+parts. A text that takes more nats than that to identify can be identified from its gradient only by luck.
+
 **Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be the probability that the best guess without
 the gradient is right. An adversary names x on the outputs S_x, which are disjoint, so their masses under Q sum to at
 most 1. With f(q) the largest P_x(S) of any S with Q(S) = q, the same for all x and concave,
