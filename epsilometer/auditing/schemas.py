@@ -74,8 +74,8 @@ AUDIT: Schema = {  # as ESTIMATES, from one call (`text_audit.audit`): for one m
     **{name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")},
     "unknown_words": pl.Float64,  # the share of words outside the mechanism's vocabulary
     "cut_texts": pl.Float64,  # the share of texts longer than its limit; null without one
-    "distinct": pl.Int64,  # texts that serve as distractors
-    "five_commonest": pl.Float64,  # the share of places that the five commonest of them take
+    "distinct": pl.Int64,  # number of distinct texts that serve as distractors
+    "five_commonest": pl.Float64,  # share of slots that the five most-used distractors fill
     "withheld": pl.Int64,  # rewrites that a service refused or filtered
     "truncated": pl.Int64,  # other rewrites that a service ended at the limit of their length
     "empty": pl.Int64,  # other rewrites without a visible character

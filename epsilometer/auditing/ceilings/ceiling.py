@@ -68,7 +68,7 @@ def ceiling_of_pairs(
     size: int = 10,
     public: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """Return the ceiling over pairs that an audit has compared, by their numbers in `texts`; columns as of `ceiling`.
+    """Return the ceiling over pairs that an audit has compared, by their numbers in `texts`; columns as in `ceiling`.
 
     Sets of at most `size` texts are grown along the pairs. The ceiling is tight where the pairs share many texts: at
     `texts` near 2 each pair could have a mechanism of its own, and the ceiling is far too high. Raises UserError for
